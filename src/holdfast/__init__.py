@@ -1,0 +1,1 @@
+"""Holdfast: coordination without a coordinator."""

@@ -1,0 +1,93 @@
+"""Every fact that can surface to a user, in the past tense.  Spec: foundation 5.
+
+Protocol-internal facts derive from ``Internal`` beside their protocol; they reach traces and checkers, never users.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from holdfast.host import Member, NodeId
+
+
+class Event(Struct, frozen=True, gc=False):
+    """Base of all facts."""
+
+
+class Internal(Event, frozen=True, gc=False):
+    """A fact for traces, metrics and checkers only."""
+
+
+class Joined(Event, frozen=True):
+    """A member is in the list."""
+
+    member: Member
+
+
+class Suspected(Event, frozen=True):
+    """A member has not answered in time. Nothing is decided."""
+
+    member: Member
+
+
+class Cleared(Event, frozen=True):
+    """A suspicion was wrong."""
+
+    member: Member
+
+
+class Decided(Event, frozen=True):
+    """A member is held to be dead: route away from it. Its keys, tickets and terms are still its own."""
+
+    member: Member
+
+
+class Failed(Event, frozen=True):
+    """A member is out of the list. Only with ``certain`` may its keys be taken over."""
+
+    member: Member
+    certain: bool
+
+
+class Left(Event, frozen=True):
+    """A member said goodbye."""
+
+    member: Member
+
+
+class Updated(Event, frozen=True):
+    """A member's published rows changed."""
+
+    member: Member
+
+
+MembershipEvent = Joined | Suspected | Cleared | Decided | Failed | Left | Updated
+
+
+class LeaderChanged(Event, frozen=True):
+    """Who leads, as known here. ``leader`` is None while nobody is known to lead."""
+
+    name: str
+    leader: NodeId | None
+    token: int
+
+
+class Paused(Event, frozen=True):
+    """This process was stopped for at least so long (SIGSTOP, suspend, a stalled loop)."""
+
+    seconds: float
+
+
+class ConfigMismatch(Event, frozen=True):
+    """A peer runs with another value of a number that both ends count (F4). Its messages are dropped."""
+
+    peer: NodeId
+    field: str
+    ours: str
+    theirs: str
+
+
+class StorageFailed(Event, frozen=True):
+    """The disk refused a write. What would have been promised is not promised: this machine is silent now."""
+
+    why: str

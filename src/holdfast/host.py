@@ -1,0 +1,176 @@
+"""The interfaces every protocol is written against; the most-read file.  Spec: foundation 1-3.
+
+A protocol is a ``Machine``: a pure state machine that knows a ``Host`` and nothing else. The host brings it
+messages and time, and carries away what it sends, saves and emits. ``lab.host`` and ``net.host`` are the two
+hosts; the machines are the same objects in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from random import Random
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from holdfast.events import Event, MembershipEvent
+
+T = TypeVar("T")
+
+DATAGRAM_BYTES_MAX = 1200  # sealed; below the smallest MTU of IPv6 (1280) with room for its headers
+MESSAGE_BYTES_MAX = 1 << 20  # sealed; what one stream frame may hold
+FANOUT_MAX = 64  # F17: peers that one callback may send to
+AWAY_DATAGRAMS_MAX = 4096  # F10: datagrams read after a pause before the first late timer runs
+CALM_DATAGRAMS_MAX = 64  # F10: datagrams read in calm before due timers get their turn
+SLEEP_MAX = 1.0  # F10: poll timeouts do not count suspended time, so nobody sleeps longer
+
+
+class NodeId(NamedTuple):
+    """One life of one agent process (F1). Whoever compares identities compares both fields."""
+
+    name: str
+    boot: int
+
+    def __str__(self) -> str:
+        return f"{self.name}#{self.boot}"
+
+
+class Address(NamedTuple):
+    """Where a process listens: a literal IP address (or a lab name) and a port, the same for UDP and TCP."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Message(Struct, frozen=True, array_like=True, gc=False):
+    """Base of everything that travels. Subclasses give ``tag=`` an integer of their folder's range (foundation 6).
+
+    On the wire it is a MessagePack array: the tag, then the fields in order. It grows only at the end, by
+    fields with defaults; a tag is never used again. Fields are immutable, because the lab passes references.
+    """
+
+    greeting: ClassVar[bool] = False  # F3: may be sent to an address whose life is not known yet
+
+
+class Timer(Protocol):
+    """A callback that will run once."""
+
+    @property
+    def due_at(self) -> float: ...
+    def cancel(self) -> None: ...
+
+
+class Storage(Protocol):
+    """Small durable state. It never blocks the loop; in the lab it can tear, fill up and lose what was not confirmed."""
+
+    @property
+    def fresh(self) -> bool:
+        """Nothing was ever saved under this name in this state directory."""
+
+    def load(self) -> Mapping[str, bytes]:
+        """Everything confirmed before; raises ``StorageDamaged`` instead of guessing."""
+
+    def save(self, key: str, value: bytes | None, then: Callable[[], None]) -> None:
+        """Durable, then ``then()``. Completes in call order, many per sync. What must not be forgotten is sent from
+        ``then``. A failed disk never calls it: the machine falls silent and ``StorageFailed`` is emitted."""
+
+    def part(self, name: str) -> Storage:
+        """The corner of this storage that belongs to one machine: own keys, own ``fresh``."""
+
+
+class Host(Protocol):
+    """All that a machine knows of the world. Calls return at once; nothing here raises for what a peer does."""
+
+    me: NodeId
+    address: Address  # where peers reach this process
+    random: Random  # the only source of chance
+    storage: Storage
+
+    @property
+    def now(self) -> float:
+        """Seconds on a clock that counts suspended time; meaningless on another machine (F7)."""
+
+    @property
+    def late(self) -> float:
+        """Seconds the running timer callback is overdue; 0.0 in message handlers."""
+
+    def wall(self) -> float:
+        """Wall-clock seconds, for numbers that outlive a life (boot, first token) and for nothing else (F7)."""
+
+    def at(self, due: float, callback: Callable[[], None]) -> Timer: ...
+    def after(self, delay: float, callback: Callable[[], None]) -> Timer: ...
+
+    def send(self, to: NodeId | Address, message: Message) -> None:
+        """May be lost, doubled, reordered, late. Up to 1200 sealed bytes: a datagram; up to 1 MiB: the stream to that
+        peer, as a whole or not at all. Queues per peer are bounded; the overflow is dropped and counted."""
+
+    def meet(self, peer: NodeId, address: Address) -> None:
+        """Somebody said that this life listens there. Hearing from it directly has the same effect."""
+
+    def emit(self, event: Event) -> None: ...
+
+
+class Machine(Protocol):
+    """One protocol, or one part of the kit: pure, single-threaded, runs to the end of each call."""
+
+    @property
+    def handles(self) -> Sequence[type[Message]]:
+        """The message types it owns; each type has one owner per node."""
+
+    @property
+    def fingerprint(self) -> bytes:
+        """F4: the numbers that must match at both ends, as ``fingerprint(...)`` writes them; b"" if none."""
+
+    def start(self) -> None: ...
+    def on_message(self, source: NodeId, message: Message) -> None: ...
+    def on_away(self, seconds: float) -> None:
+        """The process was stopped for at least so long; called before the datagrams that waited (F10)."""
+
+    def stop(self) -> None: ...
+
+
+class MemberStatus(IntEnum):
+    """What one node believes of a member; who is gone is not listed."""
+
+    ALIVE = 0
+    SUSPECTED = 1
+    DECIDED = 2
+
+
+class Member(Struct, frozen=True):
+    """One line of a member list."""
+
+    id: NodeId
+    address: Address
+    rows: Mapping[str, bytes]  # what it publishes about itself: tags, topics, flags of other machines
+    status: MemberStatus = MemberStatus.ALIVE
+
+
+@runtime_checkable
+class Membership(Protocol):
+    """Who is here, as known here. Hints: no safety rule may rest on it (F15)."""
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of the list or a row; local, comparable only with itself."""
+
+    def members(self, topic: str | None = None) -> tuple[Member, ...]:
+        """Sorted by id, self included."""
+
+    def get(self, name: str) -> Member | None: ...
+    def publish(self, row: str, value: bytes | None) -> None:
+        """Own rows only; 256 bytes each, 64 rows."""
+
+    def subscribe(self, listener: Callable[[MembershipEvent], None]) -> None: ...
+    def usable_until(self) -> float:
+        """ring: safe_until; views: lease end; gossip: infinity."""
+
+
+def fingerprint(**numbers: float | str) -> bytes:
+    """The bytes two ends compare (F4). Readable, so that a mismatch can name the field and both values."""
+    return ";".join(f"{name}={value!r}" for name, value in sorted(numbers.items())).encode()

@@ -1,0 +1,139 @@
+"""The lab's Host: virtual time, the simulated network, a clock that drifts, a process that can be stopped.
+
+Spec: foundation 3 (Host), F7 (clock), F10 (order after a pause). Everything above it is what runs in production.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, nextafter
+from random import Random
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from holdfast.events import Event
+from holdfast.host import AWAY_DATAGRAMS_MAX, Address, NodeId, Storage
+from holdfast.lab.disk import LabDisk
+from holdfast.node import Node
+
+if TYPE_CHECKING:
+    from holdfast.lab.network import Endpoint
+    from holdfast.lab.world import World
+
+WALL_AT_START = 1_700_000_000.0  # wall-clock seconds when a run begins
+AWAY_AFTER = 0.1  # lateness that counts as a pause, as on real sockets
+Packet = tuple[object, ...]
+
+
+class LabTimer(Struct):
+    """A callback in the world's agenda. Cancelling only empties it: the agenda drops it when it comes up."""
+
+    host: LabHost | None
+    due_at: float
+    callback: Callable[[], None] | None
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class LabHost:
+    """One life of one simulated process."""
+
+    def __init__(self, world: World, endpoint: Endpoint, me: NodeId, disk: LabDisk, *, rate: float, offset: float) -> None:
+        self.world = world
+        self.endpoint = endpoint
+        self.me = me
+        self.address: Address = endpoint.address
+        self.random = Random(f"{world.seed}/{me}")
+        self.rate = rate
+        self.late = 0.0
+        self.running = True  # False: stopped, or dead
+        self.dead = False
+        self.node = Node(self, endpoint.transmit)
+        self.send = self.node.send
+        self.meet = self.node.meet
+        self.reached = self.node.reached
+        self.storage: Storage = disk.attach(self)
+        self._disk = disk
+        self._clock = world.clock
+        self._push = world.agenda.push
+        self._offset = offset
+        self._held_timers: list[LabTimer] = []
+
+    @property
+    def now(self) -> float:
+        return self._offset + self._clock.now * self.rate
+
+    def wall(self) -> float:
+        return WALL_AT_START + self._clock.now
+
+    def at(self, due: float, callback: Callable[[], None]) -> LabTimer:
+        timer = LabTimer(self, due, callback)
+        when = (due - self._offset) / self.rate
+        if self._offset + when * self.rate < due:
+            when = nextafter(when, inf)  # A timer must never find that its time has not come yet.
+        if when < self._clock.now:
+            when = self._clock.now
+        self._push((when, None, timer))
+        return timer
+
+    def after(self, delay: float, callback: Callable[[], None]) -> LabTimer:
+        return self.at(self.now + delay, callback)
+
+    def emit(self, event: Event) -> None:
+        self.world.on_emit(self, event)
+
+    def hold_timer(self, timer: LabTimer) -> None:
+        """A timer came due while the process does not run."""
+        if not self.dead:
+            self._held_timers.append(timer)
+
+    def stop(self) -> None:
+        """SIGSTOP: time goes on, datagrams wait in the socket, timers come due and nobody looks."""
+        assert self.running
+        self.running = False
+        self.endpoint.hold()
+
+    def resume(self, order: str) -> None:
+        """SIGCONT: what waited is served, in F10's order or, as a fault, in any interleaving of the two queues."""
+        assert not self.running
+        self.running = True
+        packets = self.endpoint.release(self.node)
+        timers = sorted((t for t in self._held_timers if t.callback is not None), key=lambda timer: timer.due_at)
+        self._held_timers = []
+        seconds = self.now - timers[0].due_at if timers else 0.0
+        if seconds > AWAY_AFTER:
+            self.world.step(self, lambda: self.node.on_away(seconds))
+        steps: list[LabTimer | Packet] = [*packets[:AWAY_DATAGRAMS_MAX], *timers, *packets[AWAY_DATAGRAMS_MAX:]]
+        if order == "shuffled":
+            steps = _interleaved(packets, timers, self.world.random)
+        for step in steps:
+            self.world.step(self, lambda step=step: self._serve(step))  # type: ignore[misc]
+            if self.dead or not self.running:
+                return
+
+    def die(self) -> None:
+        self.running = False
+        self.dead = True
+        self._held_timers = []
+        self._disk.crash()
+        self.endpoint.close()
+
+    def _serve(self, step: LabTimer | Packet) -> None:
+        if not isinstance(step, LabTimer):
+            self.endpoint.receive(*step)
+        elif step.callback is not None:
+            self.late = max(0.0, self.now - step.due_at)
+            self.node.begin_turn()
+            step.callback()
+            self.late = 0.0
+
+
+def _interleaved(packets: list[Packet], timers: list[LabTimer], random: Random) -> list[LabTimer | Packet]:
+    left, right = list(packets), list(timers)
+    steps: list[LabTimer | Packet] = []
+    while left or right:
+        take_left = bool(left) and (not right or random.random() < len(left) / (len(left) + len(right)))
+        steps.append(left.pop(0) if take_left else right.pop(0))
+    return steps

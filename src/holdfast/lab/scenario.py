@@ -1,0 +1,142 @@
+"""A scenario: who takes part, what they run, what goes wrong, what must hold, and when all must be well again.
+
+A run has two phases. In the first, faults happen and only safety is required. Then the faults stop, everybody who
+stays down is known, and within ``settle`` seconds the group must be as the scenario wants it. A failing run prints
+one line that replays it; nothing but the seed (and, after shrinking, a plan file) is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from random import Random
+
+from msgspec import Struct
+
+from holdfast.host import Host, Machine
+from holdfast.lab.checker import Checker, Violation
+from holdfast.lab.faults import Crash, Plan
+from holdfast.lab.links import Link
+from holdfast.lab.topology import Topology
+from holdfast.lab.trace import Trace
+from holdfast.lab.wire import through_wire
+from holdfast.lab.world import World
+
+WIRE_EVERY = 10  # one seed in so many sends every message through encode, seal, open and decode
+TRACE_LINES = 200  # shown of a failing run
+CHECK_INTERVAL = 0.25  # virtual seconds between two looks at whether a group has settled
+
+
+class Setup(Struct, frozen=True):
+    """One drawn instance of a scenario."""
+
+    names: tuple[str, ...]
+    seconds: float  # faults happen in this time
+    settle: float  # then all must be well within this time
+    plan: Plan = Plan()
+    link: Link = Link()
+    parameters: dict[str, float | str] = {}  # what the scenario drew for its machines
+
+
+class Scenario:
+    """Base of all scenarios. Subclasses are declared in ``lab/scenarios``, one module each, and have no state."""
+
+    name = "scenario"  # folder/readable-name
+    title = ""
+
+    def setup(self, random: Random) -> Setup:
+        """Draw the size, the parameters and the plan."""
+        raise NotImplementedError
+
+    def build(self, host: Host, setup: Setup) -> Iterable[Machine]:
+        """The machines of one life."""
+        raise NotImplementedError
+
+    def topology(self, setup: Setup, random: Random) -> Topology | None:
+        return None
+
+    def checkers(self, setup: Setup) -> Sequence[Checker]:
+        """What must hold after every event."""
+        raise NotImplementedError
+
+    def drive(self, world: World, setup: Setup) -> None:
+        """What users do in the meantime; schedule it with ``world.at``."""
+
+    def unsettled(self, world: World, setup: Setup) -> str:
+        """Why the group is not yet as it should be when faults have stopped; "" if it is."""
+        return ""
+
+
+class Outcome(Struct, frozen=True):
+    """What one run found."""
+
+    scenario: str
+    seed: int
+    events: int
+    seconds: float  # virtual
+    violation: str = ""  # "" if all went well
+    trace: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.violation
+
+    @property
+    def replay(self) -> str:
+        return f"holdfast lab replay {self.scenario} --seed {self.seed}"
+
+
+def set_up(scenario: Scenario, seed: int) -> Setup:
+    return scenario.setup(Random(f"{seed}/{scenario.name}"))
+
+
+def run(scenario: Scenario, seed: int, *, plan: Plan | None = None, trace: bool = False) -> Outcome:
+    """One seeded run. A violation is a result, not an exception; with ``trace`` the last lines come along."""
+    setup = set_up(scenario, seed)
+    chosen = setup.plan if plan is None else plan
+    lines = Trace(TRACE_LINES) if trace else None
+    world = World(
+        seed,
+        lambda host: scenario.build(host, setup),
+        link=setup.link,
+        topology=scenario.topology(setup, Random(f"{seed}/topology")),
+        checkers=scenario.checkers(setup),
+        trace=lines,
+    )
+    if seed % WIRE_EVERY == 0:
+        through_wire(world)
+    violation = ""
+    try:
+        _play(scenario, setup, world, chosen)
+    except Violation as found:
+        violation = f"{found} (at {found.at:.6f} s{', ' + found.node if found.node else ''})"
+    return Outcome(scenario.name, seed, world.events, world.now, violation, str(lines) if lines and violation else "")
+
+
+def _play(scenario: Scenario, setup: Setup, world: World, plan: Plan) -> None:
+    plan.prepare(world)
+    for name in setup.names:
+        world.start(name)
+    plan.schedule(world)
+    scenario.drive(world, setup)
+    world.run(setup.seconds)
+    _calm(world, plan)
+    deadline = world.now + setup.settle
+    why = "never looked"
+    while why and world.now < deadline:
+        world.run(min(deadline, world.now + CHECK_INTERVAL))
+        why = scenario.unsettled(world, setup)
+    if why:
+        raise Violation("settled", f"{setup.settle:g} s after the last fault: {why}")
+
+
+def _calm(world: World, plan: Plan) -> None:
+    """The faults stop: links are whole, the stopped go on, the crashed that should come back are back."""
+    forever = {fault.node for fault in plan.faults if isinstance(fault, Crash) and fault.down is None}
+    world.network.clear()
+    for name, host in list(world.nodes.items()):
+        world.disks[name].full = False
+        world.disks[name].crash_at_save = 0
+        if host.dead and name not in forever:
+            world.start(name)
+        elif not host.dead and not host.running:
+            world.resume(name)

@@ -1,0 +1,223 @@
+"""One simulated group: virtual time, the queue of what happens next, and the people it happens to.
+
+Same seed, same bytes: chance comes from ``Random`` objects seeded by text, and equal times are served in the order
+they were asked for. The loop exists twice: bare, and with checkers and a trace looking on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+from typing import Any
+
+from holdfast.drops import Drop
+from holdfast.events import Event
+from holdfast.host import Host, Machine, NodeId
+from holdfast.lab.agenda import Agenda
+from holdfast.lab.checker import Checker, Violation
+from holdfast.lab.disk import LabDisk
+from holdfast.lab.host import LabHost, LabTimer
+from holdfast.lab.links import Link
+from holdfast.lab.network import Endpoint, Network
+from holdfast.lab.topology import Topology
+from holdfast.lab.trace import Trace
+
+PACKET_PARTS = 5  # source, sender, boot, fingerprint, message; a sealed packet has two and notes itself
+Build = Callable[[Host], Iterable[Machine]]
+
+
+class Clock:
+    """True time, which no node can read."""
+
+    __slots__ = ("now",)
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+
+class World:
+    """A group in virtual time. ``build`` makes the machines of a life; it is called again after a restart."""
+
+    def __init__(
+        self,
+        seed: int,
+        build: Build,
+        *,
+        names: Iterable[str] = (),
+        link: Link | None = None,
+        topology: Topology | None = None,
+        checkers: Sequence[Checker] = (),
+        trace: Trace | None = None,
+    ) -> None:
+        self.seed = seed
+        self.clock = Clock()
+        self.agenda = Agenda()
+        self.random = Random(f"{seed}/world")
+        self.network = Network(Random(f"{seed}/network"), self.clock, self.agenda.push, link or Link())
+        self.network.topology, self.network.trace = topology, trace
+        self.network.watch()
+        self.nodes: dict[str, LabHost] = {}  # the present life of each name; the last one of those that are down
+        self.disks: dict[str, LabDisk] = {}
+        self.drift: dict[str, float] = {}  # rates of clocks that are not exact
+        self.checkers = list(checkers)
+        self.trace = trace
+        self.listeners: list[Callable[[LabHost, Event], None]] = []
+        self.events = 0  # messages delivered and timers run
+        self._build = build
+        for name in names:
+            self.start(name)
+
+    @property
+    def now(self) -> float:
+        return self.clock.now
+
+    @property
+    def alive(self) -> list[LabHost]:
+        """Every life that is not dead, stopped ones included, in order of first appearance."""
+        return [host for host in self.nodes.values() if not host.dead]
+
+    def start(self, name: str) -> LabHost:
+        """A process starts: the first life of a name, or the next one."""
+        former = self.nodes.get(name)
+        assert former is None or former.dead
+        me = NodeId(name, 1 if former is None else former.me.boot + 1)
+        if name not in self.disks:
+            self.disks[name] = LabDisk(Random(f"{self.seed}/disk/{name}"))
+        offset = Random(f"{self.seed}/clock/{name}").uniform(0, 1e5)
+        endpoint = self.network.endpoint(name)
+        host = LabHost(self, endpoint, me, self.disks[name], rate=self.drift.get(name, 1.0), offset=offset)
+        self.nodes[name] = host
+        endpoint.open(host.node)
+        self._note("* start {}", me)
+        for machine in self._build(host):
+            host.node.add(machine)
+        self.step(host, host.node.start)
+        return host
+
+    def crash(self, name: str) -> None:
+        """The kernel's kill -9: volatile state is lost, the disk keeps what was confirmed."""
+        host = self.nodes[name]
+        if not host.dead:
+            self._note("* crash {}", host.me)
+            host.die()
+            self._check(None)
+
+    def stop(self, name: str) -> None:
+        """SIGSTOP."""
+        host = self.nodes[name]
+        if host.running:
+            self._note("* stop {}", host.me)
+            host.stop()
+
+    def resume(self, name: str, order: str = "host") -> None:
+        """SIGCONT; ``order`` "host" is F10's, "shuffled" is any interleaving of datagrams and timers."""
+        host = self.nodes[name]
+        if not host.running and not host.dead:
+            self._note("* resume {}", host.me)
+            host.resume(order)
+
+    def at(self, when: float, callback: Callable[[], None]) -> LabTimer:
+        """A step of the scenario itself, in true time."""
+        timer = LabTimer(None, when, callback)
+        self.agenda.push((max(when, self.clock.now), None, timer))
+        return timer
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        self.at(self.clock.now, callback)
+
+    def run(self, until: float) -> None:
+        """Serve everything that is due until then."""
+        self.network.trace = self.trace
+        if self.checkers or self.trace is not None:
+            self._run_watched(until)
+        else:
+            self._run_bare(until)
+        self.clock.now = max(self.clock.now, until)
+
+    def step(self, host: LabHost | None, action: Callable[[], None]) -> None:
+        """Something happens to a node outside the queue: checkers look after it, and a bug in it is a violation."""
+        try:
+            action()
+            self._check(host)
+        except Violation as violation:
+            raise self._placed(violation, host) from None
+        except Exception as bug:
+            raise self._placed(Violation("no-bug", f"{type(bug).__name__}: {bug}"), host) from bug
+
+    def on_emit(self, host: LabHost, event: Event) -> None:
+        self._note("{} ! {}", host.me, event)
+        for listener in self.listeners:
+            listener(host, event)
+        for checker in self.checkers:
+            checker.on_event(self, host, event)
+
+    def _run_bare(self, until: float) -> None:
+        agenda, today, clock = self.agenda, self.agenda.today, self.clock
+        host: LabHost | None = None
+        try:
+            while agenda.next_due() <= until:
+                idle = 0
+                for due, target, item in today:
+                    if due > until:
+                        break
+                    clock.now = due
+                    if target is not None:
+                        target.receive(*item)
+                        continue
+                    callback = item.callback
+                    if callback is None:
+                        idle += 1
+                        continue
+                    host = item.host
+                    if host is None:
+                        callback()
+                    elif host.running:
+                        host.reached.clear()
+                        callback()
+                    else:
+                        host.hold_timer(item)
+                served = agenda.served(until)
+                agenda.forget(served)
+                self.events += served - idle
+        except Violation:
+            raise
+        except Exception as bug:
+            raise self._placed(Violation("no-bug", f"{type(bug).__name__}: {bug}"), host) from bug
+
+    def _run_watched(self, until: float) -> None:
+        agenda, clock = self.agenda, self.clock
+        while agenda.next_due() <= until:
+            clock.now, target, item = agenda.today[0]
+            agenda.forget(1)
+            if target is not None:
+                host = self.nodes[target.name]
+                self._note_delivery(target, item)
+                self.step(host, lambda target=target, item=item: target.receive(*item))  # type: ignore[misc]
+            elif item.callback is None:
+                continue
+            elif item.host is None or item.host.running:
+                if item.host is not None:
+                    item.host.reached.clear()
+                self.step(item.host, item.callback)
+            else:
+                item.host.hold_timer(item)
+            self.events += 1
+
+    def _check(self, host: LabHost | None) -> None:
+        for checker in self.checkers:
+            checker.after(self, host)
+        if host is not None and host.node.drops[Drop.FANOUT]:
+            raise Violation("F17", f"a callback of {host.me} sent to more than 64 peers")
+
+    def _placed(self, violation: Violation, host: LabHost | None) -> Violation:
+        violation.at = self.clock.now
+        violation.node = str(host.me) if host is not None else ""
+        return violation
+
+    def _note(self, form: str, *parts: object) -> None:
+        if self.trace is not None:
+            self.trace.record(self.clock.now, form, *parts)
+
+    def _note_delivery(self, target: Endpoint, packet: tuple[Any, ...]) -> None:
+        if self.trace is not None and target.up and len(packet) == PACKET_PARTS:
+            self.trace.record(self.clock.now, "{} -> {}  {}", packet[1].name, target.name, packet[4])

@@ -1,0 +1,267 @@
+"""One node: runs machines under one identity, routes each message to the machine that owns its type.
+
+Spec: foundation 3 (Node), F3 (one life), F4 (fingerprints), F10 (pauses), F17 (fan-out).
+
+What a datagram passes on its way up: is it for this life, who owns its type, do both ends count with the same
+numbers. What a message passes on its way down: where is that life, is this callback reaching too many peers.
+A greeting goes to an address whose life is unknown. It is never acted upon: the receiver answers ``WrongLife``
+and the greeting is sent again, addressed to that life. So nothing that was recorded can be told to a later life.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import NamedTuple, TypeVar
+
+from holdfast.drops import Drop, Drops
+from holdfast.events import ConfigMismatch, Paused
+from holdfast.host import FANOUT_MAX, Address, Host, Machine, Message, NodeId
+
+T = TypeVar("T")
+Handler = Callable[[NodeId, Message], None]
+Transmit = Callable[[Address, int, bytes, Message], None]  # address, to boot, fingerprint, message
+
+FINGERPRINT_BYTES = 8
+PEERS_MAX = 8192  # addresses kept; the oldest goes first. Twice the largest group the gossip spec aims at.
+GREETINGS_MAX = 4  # greetings kept per address until its life is known: a caller repeats itself anyway
+GREETED_MAX = 256  # addresses with kept greetings
+TEXT_BYTES_MAX = 512  # a fingerprint as text, on the wire
+
+
+class WrongLife(Message, frozen=True, tag=1):
+    """You asked for another life; the envelope says which one is here (F3)."""
+
+    asked: int  # the boot that was addressed, 0 for a greeting
+
+
+class OtherFingerprint(Message, frozen=True, tag=2):
+    """You count with other numbers than I do; here are mine (F4)."""
+
+    type_tag: int  # of the message that was dropped
+    text: bytes  # the machine's whole fingerprint
+    answer: bool  # True: sent because you told me yours, do not answer again
+
+
+class Route(NamedTuple):
+    """Where messages of one type go."""
+
+    handle: Handler
+    fingerprint: bytes  # digest; b"" if nothing must match
+    machine: Machine | None  # None: the node itself
+
+
+class Node:
+    """The machines of one life, and the rules every message obeys before it reaches one of them."""
+
+    def __init__(self, host: Host, transmit: Transmit) -> None:
+        self.host = host
+        self.me = host.me
+        self.drops: Drops = Drops()
+        self._transmit = transmit
+        self._machines: list[Machine] = []
+        self._routes: dict[type[Message], Route] = {}
+        self._addresses: dict[NodeId, Address] = {}
+        self._lives: dict[Address, NodeId] = {}
+        self._greetings: dict[Address, deque[Message]] = {}
+        self._mismatched: set[tuple[NodeId, int]] = set()  # reported: (peer, type tag)
+        self.reached: list[Address] = []  # by the running callback; a host clears it before each (F17)
+        self._running = False
+        self._boot = -1  # what ``receive`` compares with: our boot while we run, no life's otherwise
+        self._own(WrongLife, self._on_wrong_life)
+        self._own(OtherFingerprint, self._on_other_fingerprint)
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        return tuple(self._machines)
+
+    @property
+    def types(self) -> tuple[type[Message], ...]:
+        """Every type somebody here handles: what a codec must know."""
+        return tuple(self._routes)
+
+    @property
+    def running(self) -> bool:
+        return self._running
+
+    def add(self, machine: Machine) -> None:
+        assert not self._running
+        digest = _digest(machine.fingerprint)
+        for kind in machine.handles:
+            assert kind not in self._routes, f"{kind.__name__} already has an owner"
+            self._routes[kind] = Route(machine.on_message, digest, machine)
+        self._machines.append(machine)
+
+    def use(self, interface: type[T]) -> T:
+        """The one machine that offers this narrow interface (Membership, Broadcast, Seats ...)."""
+        found = [machine for machine in self._machines if isinstance(machine, interface)]
+        assert len(found) == 1, f"{len(found)} machines offer {interface.__name__}"
+        return found[0]
+
+    def start(self) -> None:
+        assert not self._running
+        self._running, self._boot = True, self.me.boot
+        for machine in self._machines:
+            self.reached.clear()
+            machine.start()
+
+    def stop(self) -> None:
+        self._running, self._boot = False, -1
+        for machine in reversed(self._machines):
+            self.reached.clear()
+            machine.stop()
+
+    def begin_turn(self) -> None:
+        """A timer callback is about to run: F17 counts from here."""
+        self.reached.clear()
+
+    def on_away(self, seconds: float) -> None:
+        for machine in self._machines:
+            self.reached.clear()
+            machine.on_away(seconds)
+        self.host.emit(Paused(seconds))
+
+    def meet(self, peer: NodeId, address: Address) -> None:
+        if peer.name == self.me.name:
+            return
+        _remember(self._addresses, peer, address)
+
+    def send(self, to: NodeId | Address, message: Message) -> None:
+        kind = type(message)
+        if type(to) is NodeId:
+            address = self._addresses.get(to)
+            boot = to[1]
+        else:
+            address, boot = self._greeted(to, message)
+        if address is None:
+            self.drops[Drop.NO_ADDRESS] += 1
+            return
+        reached = self.reached
+        reached.append(address)
+        if len(reached) > FANOUT_MAX and len(set(reached)) > FANOUT_MAX:
+            self.drops[Drop.FANOUT] += 1
+            return
+        route = self._routes.get(kind)
+        self._transmit(address, boot, b"" if route is None else route[1], message)
+
+    def receive(self, source: Address | None, sender: NodeId, boot: int, fingerprint: bytes, message: Message) -> None:
+        """One message that could be read. ``source`` is None where it says nothing (a stream's far port)."""
+        route = self._routes.get(type(message))
+        if route is None or route[1] != fingerprint or boot != self._boot or self._addresses.get(sender) != source:
+            route = self._admitted(source, sender, boot, fingerprint, message)
+            if route is None:
+                return
+        self.reached.clear()
+        route[0](sender, message)
+
+    def _admitted(self, source: Address | None, sender: NodeId, boot: int, fingerprint: bytes, message: Message) -> Route | None:
+        """What ``receive`` could not wave through: the reasons to drop a message, one by one."""
+        if not self._running:
+            return None
+        if boot != self.me.boot:
+            self._on_other_life(source, sender, boot, message)
+            return None
+        route = self._routes.get(type(message))
+        if route is None:
+            self.drops[Drop.NO_OWNER] += 1
+            return None
+        if source is not None:
+            self.meet(sender, source)
+        if fingerprint != route.fingerprint:
+            self._on_mismatch(sender, message)
+            return None
+        return route
+
+    def _own(self, kind: type[Message], handle: Handler) -> None:
+        self._routes[kind] = Route(handle, b"", None)
+
+    def _greeted(self, to: NodeId | Address, message: Message) -> tuple[Address | None, int]:
+        """Where a message to an address goes, and to which life; only a greeting may go to whoever is there."""
+        assert type(to) is Address
+        life = self._lives.get(to)
+        if message.greeting:
+            self._keep_greeting(to, message)
+        elif life is None:
+            return None, 0
+        return to, 0 if life is None else life.boot
+
+    def _keep_greeting(self, to: Address, message: Message) -> None:
+        kept = self._greetings.get(to)
+        if kept is None:
+            if len(self._greetings) >= GREETED_MAX:
+                del self._greetings[next(iter(self._greetings))]
+            kept = self._greetings[to] = deque(maxlen=GREETINGS_MAX)
+        if message not in kept:
+            kept.append(message)
+
+    def _on_other_life(self, source: Address | None, sender: NodeId, boot: int, message: Message) -> None:
+        if boot == 0 and not message.greeting:
+            self.drops[Drop.NOT_A_GREETING] += 1
+            return
+        self.drops[Drop.UNBOUND if boot == 0 else Drop.WRONG_LIFE] += 1
+        if source is None or isinstance(message, WrongLife):
+            return  # Two nodes that tell each other "wrong life" would never stop.
+        self._transmit(source, sender.boot, b"", WrongLife(boot))
+
+    def _on_wrong_life(self, source: NodeId, message: Message) -> None:
+        assert isinstance(message, WrongLife)
+        address = self._addresses.get(source)
+        if address is None:
+            return
+        known = self._lives.get(address)
+        if known is not None and known.name == source.name and known.boot > source.boot:
+            return  # A late word of a life that is over.
+        _remember(self._lives, address, source)
+        for greeting in self._greetings.pop(address, ()):
+            route = self._routes.get(type(greeting))
+            self._transmit(address, source.boot, b"" if route is None else route.fingerprint, greeting)
+
+    def _on_mismatch(self, sender: NodeId, message: Message) -> None:
+        self.drops[Drop.WRONG_FINGERPRINT] += 1
+        route = self._routes[type(message)]
+        tag = _tag(type(message))
+        if route.machine is None or (sender, tag) in self._mismatched:
+            return
+        self._note_mismatch(sender, tag)
+        self.send(sender, OtherFingerprint(tag, route.machine.fingerprint[:TEXT_BYTES_MAX], answer=False))
+
+    def _on_other_fingerprint(self, source: NodeId, message: Message) -> None:
+        assert isinstance(message, OtherFingerprint)
+        ours = next((r.machine.fingerprint for k, r in self._routes.items() if _tag(k) == message.type_tag and r.machine), b"")
+        theirs = _fields(message.text)
+        for field, value in _fields(ours).items():
+            if theirs.get(field, "") != value:
+                self.host.emit(ConfigMismatch(source, field, value, theirs.get(field, "")))
+        if not message.answer:
+            self.send(source, OtherFingerprint(message.type_tag, ours[:TEXT_BYTES_MAX], answer=True))
+
+    def _note_mismatch(self, sender: NodeId, tag: int) -> None:
+        if len(self._mismatched) >= PEERS_MAX:
+            self._mismatched.clear()
+        self._mismatched.add((sender, tag))
+
+
+def _digest(fingerprint: bytes) -> bytes:
+    return blake2b(fingerprint, digest_size=FINGERPRINT_BYTES).digest() if fingerprint else b""
+
+
+def _tag(kind: type[Message]) -> int:
+    tag = kind.__struct_config__.tag
+    assert isinstance(tag, int)
+    return tag
+
+
+def _fields(text: bytes) -> dict[str, str]:
+    parts = text.decode("utf-8", "replace").split(";")
+    return dict(part.split("=", 1) for part in parts if "=" in part)
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def _remember(table: dict[K, V], key: K, value: V) -> None:
+    if key not in table and len(table) >= PEERS_MAX:
+        del table[next(iter(table))]
+    table[key] = value
