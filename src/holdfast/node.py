@@ -59,9 +59,10 @@ class Node:
         self.host = host
         self.me = host.me
         self.drops: Drops = Drops()
-        self._transmit = transmit
+        self.transmit = transmit  # the way down; a host may put a quicker one in its place
         self._machines: list[Machine] = []
         self._routes: dict[type[Message], Route] = {}
+        self._digests: dict[type[Message], bytes] = {}  # what the envelope of each type carries
         self._addresses: dict[NodeId, Address] = {}
         self._lives: dict[Address, NodeId] = {}
         self._greetings: dict[Address, deque[Message]] = {}
@@ -91,6 +92,7 @@ class Node:
         for kind in machine.handles:
             assert kind not in self._routes, f"{kind.__name__} already has an owner"
             self._routes[kind] = Route(machine.on_message, digest, machine)
+            self._digests[kind] = digest
         self._machines.append(machine)
 
     def use(self, interface: type[T]) -> T:
@@ -128,22 +130,19 @@ class Node:
         _remember(self._addresses, peer, address)
 
     def send(self, to: NodeId | Address, message: Message) -> None:
-        kind = type(message)
-        if type(to) is NodeId:
-            address = self._addresses.get(to)
-            boot = to[1]
-        else:
-            address, boot = self._greeted(to, message)
+        # A port is below 65536 and a boot is a wall-clock time in ms, so an Address is never mistaken for a NodeId here.
+        address, boot = self._addresses.get(to), to[1]  # type: ignore[arg-type]
         if address is None:
-            self.drops[Drop.NO_ADDRESS] += 1
-            return
+            address, boot = self._greeted(to, message)
+            if address is None:
+                self.drops[Drop.NO_ADDRESS] += 1
+                return
         reached = self.reached
         reached.append(address)
         if len(reached) > FANOUT_MAX and len(set(reached)) > FANOUT_MAX:
             self.drops[Drop.FANOUT] += 1
             return
-        route = self._routes.get(kind)
-        self._transmit(address, boot, b"" if route is None else route[1], message)
+        self.transmit(address, boot, self._digests.get(type(message), b""), message)
 
     def receive(self, source: Address | None, sender: NodeId, boot: int, fingerprint: bytes, message: Message) -> None:
         """One message that could be read. ``source`` is None where it says nothing (a stream's far port)."""
@@ -178,7 +177,8 @@ class Node:
 
     def _greeted(self, to: NodeId | Address, message: Message) -> tuple[Address | None, int]:
         """Where a message to an address goes, and to which life; only a greeting may go to whoever is there."""
-        assert type(to) is Address
+        if isinstance(to, NodeId):
+            return None, 0
         life = self._lives.get(to)
         if message.greeting:
             self._keep_greeting(to, message)
@@ -202,7 +202,7 @@ class Node:
         self.drops[Drop.UNBOUND if boot == 0 else Drop.WRONG_LIFE] += 1
         if source is None or isinstance(message, WrongLife):
             return  # Two nodes that tell each other "wrong life" would never stop.
-        self._transmit(source, sender.boot, b"", WrongLife(boot))
+        self.transmit(source, sender.boot, b"", WrongLife(boot))
 
     def _on_wrong_life(self, source: NodeId, message: Message) -> None:
         assert isinstance(message, WrongLife)
@@ -214,8 +214,7 @@ class Node:
             return  # A late word of a life that is over.
         _remember(self._lives, address, source)
         for greeting in self._greetings.pop(address, ()):
-            route = self._routes.get(type(greeting))
-            self._transmit(address, source.boot, b"" if route is None else route.fingerprint, greeting)
+            self.transmit(address, source.boot, self._digests.get(type(greeting), b""), greeting)
 
     def _on_mismatch(self, sender: NodeId, message: Message) -> None:
         self.drops[Drop.WRONG_FINGERPRINT] += 1

@@ -6,6 +6,8 @@ that node's state can have changed: a checker that keeps what it needs of the ot
 
 from __future__ import annotations
 
+from pathlib import PurePath
+from traceback import extract_tb
 from typing import TYPE_CHECKING
 
 from holdfast.events import Event
@@ -27,6 +29,13 @@ class Violation(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.invariant, self.what)
+
+
+def found_bug(error: Exception) -> Violation:
+    """A handler that raises is a finding like any other; it says where, because nobody sees the traceback."""
+    frame = extract_tb(error.__traceback__)[-1]
+    where = f"{PurePath(frame.filename).name}:{frame.lineno} {frame.name}"
+    return Violation("no-bug", f"{type(error).__name__}: {str(error) or frame.line} in {where}")
 
 
 class Checker:

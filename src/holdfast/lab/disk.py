@@ -32,11 +32,11 @@ class LabDisk:
         self._waiting: list[Write] = []
         self._syncing: list[Write] = []
         self._host: LabHost | None = None
-        self._told_full = False
+        self._failed = False  # a disk that refused once is not asked again in that life, as in disk/journal.py
 
     def attach(self, host: LabHost) -> LabStorage:
         """A new life opens the disk."""
-        self._host, self._told_full = host, False
+        self._host, self._failed = host, False
         return LabStorage(self, "")
 
     def crash(self) -> None:
@@ -61,7 +61,7 @@ class LabDisk:
         self._waiting.append(write)
         if self.saves == self.crash_at_save:
             host.world.soon(lambda: self._die(host))
-        elif self.full:
+        elif self.full or self._failed:
             self._fail(host)
         elif not self._syncing:
             self._begin_sync(host)
@@ -77,7 +77,7 @@ class LabDisk:
         host.after(self._random.uniform(*self._sync_seconds), lambda: self._on_synced(host))
 
     def _on_synced(self, host: LabHost) -> None:
-        if self.full:
+        if self.full or self._failed:
             self._fail(host)
             return
         self.syncs += 1
@@ -98,8 +98,8 @@ class LabDisk:
             self._kept[key] = value
 
     def _fail(self, host: LabHost) -> None:
-        if not self._told_full:
-            self._told_full = True
+        if not self._failed:
+            self._failed = True
             host.emit(StorageFailed("no space left on the lab's disk"))
 
 

@@ -49,6 +49,7 @@ class Experiment(Generic[P]):
     source: ClassVar[str]  # paper and section, or spec and section
     criterion: ClassVar[str]  # the acceptance rule in words
     parameters: type[P]
+    quick: ClassVar[Mapping[str, str]] = {}  # settings under which it takes seconds: enough for a look, not for a verdict
 
     def cells(self, parameters: P, seed: int) -> Sequence[Cell]:
         raise NotImplementedError

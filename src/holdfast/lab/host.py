@@ -6,7 +6,6 @@ Spec: foundation 3 (Host), F7 (clock), F10 (order after a pause). Everything abo
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, nextafter
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 WALL_AT_START = 1_700_000_000.0  # wall-clock seconds when a run begins
 AWAY_AFTER = 0.1  # lateness that counts as a pause, as on real sockets
+ROUNDING = 1e-9  # added to due times, so that no timer finds by a rounding error that its time has not come
 Packet = tuple[object, ...]
 
 
@@ -50,7 +50,7 @@ class LabHost:
         self.late = 0.0
         self.running = True  # False: stopped, or dead
         self.dead = False
-        self.node = Node(self, endpoint.transmit)
+        self.node = Node(self, endpoint.long_road)
         self.send = self.node.send
         self.meet = self.node.meet
         self.reached = self.node.reached
@@ -70,12 +70,9 @@ class LabHost:
 
     def at(self, due: float, callback: Callable[[], None]) -> LabTimer:
         timer = LabTimer(self, due, callback)
-        when = (due - self._offset) / self.rate
-        if self._offset + when * self.rate < due:
-            when = nextafter(when, inf)  # A timer must never find that its time has not come yet.
-        if when < self._clock.now:
-            when = self._clock.now
-        self._push((when, None, timer))
+        when = (due - self._offset) / self.rate + ROUNDING
+        now = self._clock.now
+        self._push((when if when > now else now, None, timer))
         return timer
 
     def after(self, delay: float, callback: Callable[[], None]) -> LabTimer:

@@ -1,4 +1,4 @@
-"""How one link treats a message: delay, loss, duplication, tails.  Plain data, so that a plan can be a file.  Issue: lab."""
+"""How one link treats a message: delay, loss, duplication, tails.  Plain data, so that a plan can be a file.  docs/lab.md"""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ Filter = Callable[[str, str, Message], bool]  # True: this message is lost
 class Endpoint:
     """One address. Lives come and go behind it; ``receive`` always does what is right for the present one."""
 
-    __slots__ = ("_held", "_network", "address", "me", "name", "receive", "sent", "sent_bytes", "up")
+    __slots__ = ("_held", "_network", "_node", "address", "me", "name", "receive", "sent", "sent_bytes", "up")
 
     def __init__(self, network: Network, name: str) -> None:
         self._network = network
@@ -44,12 +44,14 @@ class Endpoint:
         self.sent: dict[type[Message], int] = defaultdict(int)
         self.sent_bytes: dict[type[Message], int] = defaultdict(int)  # only where the network measures sizes
         self._held: list[Packet] = []
+        self._node: Node | None = None
 
     def open(self, node: Node) -> None:
-        self.me, self.up, self.receive = node.me, True, node.receive
+        self.me, self.up, self.receive, self._node = node.me, True, node.receive, node
+        self.refresh()
 
     def close(self) -> None:
-        self.up, self.receive = False, self._lose
+        self.up, self.receive, self._node = False, self._lose, None
         self._held = []
 
     def hold(self) -> None:
@@ -60,17 +62,25 @@ class Endpoint:
         held, self._held = self._held, []
         return held
 
-    def transmit(self, address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
+    def long_road(self, address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
+        """Everything that can happen to a message."""
+        self.sent[type(message)] += 1
+        self._network.carry(self, address, boot, fingerprint, message)
+
+    def short_road(self, address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
+        """In calm. A method and not a closure per node, because the interpreter's call cache knows functions, not closures."""
         network = self._network
         self.sent[type(message)] += 1
-        if network.calm:
-            if network.loss and network.chance() < network.loss:
-                return
-            target = network.endpoints.get(address)
-            if target is not None:
-                network.push((network.clock.now + network.draw(), target, (self.address, self.me, boot, fingerprint, message)))
+        if network.loss and network.chance() < network.loss:
             return
-        network.carry(self, address, boot, fingerprint, message)
+        target = network.endpoints.get(address)
+        if target is not None:
+            network.push((network.clock.now + network.draw(), target, (self.address, self.me, boot, fingerprint, message)))
+
+    def refresh(self) -> None:
+        """The network went from calm to trouble or back: give the node the right road."""
+        if self._node is not None:
+            self._node.transmit = self.short_road if self._network.calm else self.long_road
 
     def _keep(self, *packet: object) -> None:
         if len(self._held) < SOCKET_PACKETS_MAX:
@@ -99,6 +109,11 @@ class Network:
         self._filters: list[Filter] = []
         self._draws: dict[Link, Callable[[], float]] = {}
         self._refresh()
+
+    @property
+    def disturbed(self) -> bool:
+        """A fault lies over some links now: a cut, a spell of weather, a hand-made rule."""
+        return bool(self._cuts or self._weather or self._filters)
 
     def endpoint(self, name: str) -> Endpoint:
         address = Address(name, PORT)
@@ -218,3 +233,5 @@ class Network:
         self.calm = not special and not link.duplicate and not link.tail
         self.loss = link.loss
         self.draw = link.delay.draw(self._random)
+        for endpoint in self.endpoints.values():
+            endpoint.refresh()

@@ -10,10 +10,10 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from holdfast.drops import Rejected
-from holdfast.host import Address
+from holdfast.host import DATAGRAM_BYTES_MAX, Address
 from holdfast.wire.codec import Codec
 from holdfast.wire.keys import Key, Keyring
-from holdfast.wire.seal import Sealed
+from holdfast.wire.seal import Channel, Sealed
 
 if TYPE_CHECKING:
     from holdfast.lab.host import LabHost, Packet
@@ -36,23 +36,28 @@ class WireEnd:
     def up(self) -> bool:
         return not self._life().dead
 
-    def pack(self, packet: Packet) -> bytes:
+    def pack(self, packet: Packet) -> tuple[bytes, Channel]:
+        """What is too large for a datagram takes the stream, as on real sockets."""
         self._life()
         _, sender, boot, fingerprint, message = packet
-        return self._sealer.seal(self._codec.encode(sender, boot, fingerprint, message))  # type: ignore[arg-type]
+        payload = self._codec.encode(sender, boot, fingerprint, message)  # type: ignore[arg-type]
+        channel = Channel.DATAGRAM if len(payload) + self._sealer.overhead <= DATAGRAM_BYTES_MAX else Channel.STREAM
+        return self._sealer.seal(payload, channel), channel
 
-    def receive(self, source: Address, data: bytes) -> None:
+    def receive(self, source: Address, data: bytes, channel: Channel, _fingerprint: bytes, _message: None) -> None:
+        """The parts of a sealed packet stand where an open one has sender, boot, fingerprint and message."""
         host = self._life()
         if host.dead:
             return
         try:
-            envelope = self._codec.decode(self._sealer.open(data))
+            envelope = self._codec.decode(self._sealer.open(data, channel))
         except Rejected as rejected:
             host.node.drops[rejected.why] += 1
             return
         if self._world.trace is not None:
             self._world.trace.record(self._world.now, "{} -> {}  {}", envelope.sender.name, self.name, envelope.message)
-        host.endpoint.receive(source, envelope.sender, envelope.to_boot, envelope.fingerprint, envelope.message)
+        known = source if channel is Channel.DATAGRAM else None  # A stream comes from a port where nobody listens.
+        host.endpoint.receive(known, envelope.sender, envelope.to_boot, envelope.fingerprint, envelope.message)
 
     def _life(self) -> LabHost:
         host = self._world.nodes[self.name]
@@ -77,7 +82,7 @@ def through_wire(world: World) -> None:
         return ends[name]
 
     def through(source: Endpoint, target: Endpoint, packet: Packet) -> tuple[object, Packet]:
-        return end_of(target.name), (source.address, end_of(source.name).pack(packet))
+        return end_of(target.name), (source.address, *end_of(source.name).pack(packet), b"", None)
 
     world.network.through = through
     world.network.watch()

@@ -14,7 +14,7 @@ from holdfast.drops import Drop
 from holdfast.events import Event
 from holdfast.host import Host, Machine, NodeId
 from holdfast.lab.agenda import Agenda
-from holdfast.lab.checker import Checker, Violation
+from holdfast.lab.checker import Checker, Violation, found_bug
 from holdfast.lab.disk import LabDisk
 from holdfast.lab.host import LabHost, LabTimer
 from holdfast.lab.links import Link
@@ -22,7 +22,7 @@ from holdfast.lab.network import Endpoint, Network
 from holdfast.lab.topology import Topology
 from holdfast.lab.trace import Trace
 
-PACKET_PARTS = 5  # source, sender, boot, fingerprint, message; a sealed packet has two and notes itself
+PACKET_PARTS = 5  # source, sender, boot, fingerprint, message; a sealed packet has three and notes itself
 Build = Callable[[Host], Iterable[Machine]]
 
 
@@ -140,9 +140,10 @@ class World:
             action()
             self._check(host)
         except Violation as violation:
-            raise self._placed(violation, host) from None
+            self._placed(violation, host)
+            raise
         except Exception as bug:
-            raise self._placed(Violation("no-bug", f"{type(bug).__name__}: {bug}"), host) from bug
+            raise self._placed(found_bug(bug), host) from bug
 
     def on_emit(self, host: LabHost, event: Event) -> None:
         self._note("{} ! {}", host.me, event)
@@ -154,6 +155,7 @@ class World:
     def _run_bare(self, until: float) -> None:
         agenda, today, clock = self.agenda, self.agenda.today, self.clock
         host: LabHost | None = None
+        target: Any = None
         try:
             while agenda.next_due() <= until:
                 idle = 0
@@ -162,7 +164,8 @@ class World:
                         break
                     clock.now = due
                     if target is not None:
-                        target.receive(*item)
+                        source, sender, boot, digest, message = item  # spelled out: a starred call costs twice as much
+                        target.receive(source, sender, boot, digest, message)
                         continue
                     callback = item.callback
                     if callback is None:
@@ -182,7 +185,7 @@ class World:
         except Violation:
             raise
         except Exception as bug:
-            raise self._placed(Violation("no-bug", f"{type(bug).__name__}: {bug}"), host) from bug
+            raise self._placed(found_bug(bug), host if target is None else self.nodes[target.name]) from bug
 
     def _run_watched(self, until: float) -> None:
         agenda, clock = self.agenda, self.clock
@@ -211,7 +214,8 @@ class World:
 
     def _placed(self, violation: Violation, host: LabHost | None) -> Violation:
         violation.at = self.clock.now
-        violation.node = str(host.me) if host is not None else ""
+        if host is not None and not violation.node:  # A step inside a step knows better whom it touched.
+            violation.node = str(host.me)
         return violation
 
     def _note(self, form: str, *parts: object) -> None:
@@ -219,5 +223,5 @@ class World:
             self.trace.record(self.clock.now, form, *parts)
 
     def _note_delivery(self, target: Endpoint, packet: tuple[Any, ...]) -> None:
-        if self.trace is not None and target.up and len(packet) == PACKET_PARTS:
+        if self.trace is not None and target.up and packet[4] is not None:  # a sealed packet notes itself when it is opened
             self.trace.record(self.clock.now, "{} -> {}  {}", packet[1].name, target.name, packet[4])

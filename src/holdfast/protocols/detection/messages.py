@@ -8,17 +8,18 @@ from holdfast.host import Message
 
 
 class Heartbeat(Message, frozen=True, tag=48):
-    """I am alive; the index names the interval of my clock in which I said so."""
+    """m_i: I am alive; the index names the interval of my clock in which I said so. Addressed to a life, never to whoever is there."""
 
-    greeting: ClassVar[bool] = True  # the list has names and addresses; which life is there is learned by talking
-    seq: int
+    seq: int  # i
+    after: float  # seconds between sigma_i = i t_itv and its leaving: more than nothing if its sender started, or was stopped, in between
 
 
 class Ok(Message, frozen=True, tag=49):
-    """(OK, r): the candidate of round r is alive."""
+    """(OK, r), with the index that Figure 4 gives it: the candidate of round r is alive."""
 
-    greeting: ClassVar[bool] = True
+    greeting: ClassVar[bool] = True  # the list has names and addresses; which life is there is learned by talking
     round: int  # r
+    seq: int  # counts the OKs of this round from 1, so that one that came twice is one
 
 
 class Start(Message, frozen=True, tag=50):
@@ -26,3 +27,9 @@ class Start(Message, frozen=True, tag=50):
 
     greeting: ClassVar[bool] = True
     round: int  # r
+
+
+class Hello(Message, frozen=True, tag=51):
+    """I watch you; send your heartbeats to this life of me."""
+
+    greeting: ClassVar[bool] = True

@@ -1,0 +1,41 @@
+"""``holdfast lab reproduce``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.exits import FOUND
+from holdfast.cli.lab.options import OUT, Jobs, Json, On, OutFolder, Seed, print_json
+from holdfast.cli.lab.run import perform_shown
+
+
+def reproduce(
+    folder: Annotated[str, typer.Argument(help="ring, detection, tickets, ...: all experiments of one paper.", metavar="FOLDER")],
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="Reduced sizes: enough for a look, not for a verdict.")] = False,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    on: On = "",
+    out: OutFolder = OUT,
+    as_json: Json = False,
+) -> None:
+    """Every experiment of a folder, and one page of the paper's values beside ours (exit 1: some criterion was missed)."""
+    from holdfast.lab import registry
+    from holdfast.lab.jobs import Where
+    from holdfast.lab.report import write_page
+
+    where, reports = Where(jobs, on), []
+    for experiment in registry.folder(folder):
+        report = perform_shown(experiment.id, dict(experiment.quick) if quick else {}, seed, where, out)
+        reports.append(report)
+        if not as_json:
+            print(f"{report.verdict}  {report.experiment}  {report.title}", flush=True)
+    pages = write_page(folder, reports, out)
+    verdict = "pass" if all(report.verdict == "pass" for report in reports) else "miss"
+    if as_json:
+        print_json({"folder": folder, "quick": quick, "verdict": verdict, "pages": [str(page) for page in pages], "experiments": reports})
+    else:
+        print(f"{verdict}; {' and '.join(str(page) for page in pages)}")
+    raise typer.Exit(0 if verdict == "pass" else FOUND)

@@ -1,0 +1,158 @@
+"""The journal as a file: opened and repaired, appended and synced, rewritten when most of it is garbage.
+
+Spec: foundation 3 (Storage). Everything here may wait for the disk, so it runs before the loop does or in the journal's
+worker thread. The order of the steps is the point: a change counts when its sync returned, and a rewritten journal takes
+the old one's place only after every byte of it is on disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from holdfast.disk.records import MAGIC, Change, Damage, scan, unit
+from holdfast.errors import StorageDamaged, StorageError
+
+GARBAGE_BYTES_MIN = 64 * 1024  # below this a rewrite saves nothing worth a sync
+RECORD_BYTES = 12  # what one change costs on disk besides its key and its value, about
+
+
+class Disk:
+    """The system calls that make something durable. Tests stand in for it to fail, to tear and to die at each of them."""
+
+    def write(self, fd: int, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+
+    def sync(self, fd: int) -> None:
+        os.fdatasync(fd)
+
+    def replace(self, new: Path, path: Path) -> None:
+        new.replace(path)
+
+    def sync_directory(self, path: Path) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def create(self, path: Path, data: bytes) -> int:
+        """Put a whole file in place of ``path``, or leave what is there; the new file stays open for appending."""
+        new = path.with_name(path.name + ".new")
+        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            self.write(fd, data)
+            self.sync(fd)
+            self.replace(new, path)
+            self.sync_directory(path.parent)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+
+class JournalFile:
+    """One journal on disk, and what it holds."""
+
+    def __init__(self, path: Path, disk: Disk) -> None:
+        self.path = path
+        self.values: dict[str, bytes] = {}
+        self.used: dict[str, None] = {}  # prefixes that something was ever saved below, in order of first use
+        self._disk = disk
+        self._live = 0  # bytes that a rewrite would keep, about
+        self._size = 0
+        self._fd = -1
+
+    @classmethod
+    def open(cls, path: Path, disk: Disk | None = None) -> JournalFile:
+        """Read what is there and cut off a torn tail; raises StorageDamaged and touches nothing if more is wrong."""
+        file = cls(path, disk or Disk())
+        try:
+            data = path.read_bytes() if path.exists() else b""
+            intact = file._read(data)
+            file._fd = file._repair(intact, len(data))
+        except OSError as error:
+            if isinstance(error, StorageError):
+                raise
+            raise StorageError(f"cannot use the journal {path}: {error.strerror or error}") from error
+        return file
+
+    @property
+    def wants_rewrite(self) -> bool:
+        garbage = self._size - self._live
+        return garbage > GARBAGE_BYTES_MIN and garbage * 2 > self._size
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def append(self, changes: Sequence[Change]) -> None:
+        """Durable when it returns."""
+        data = unit(changes)
+        self._disk.write(self._fd, data)
+        self._disk.sync(self._fd)
+        self._size += len(data)
+        self._apply(changes)
+
+    def rewrite(self) -> None:
+        """Drop the garbage: the same content in a new file, in the old one's place."""
+        marks: list[Change] = [(prefix, True) for prefix in self.used]
+        data = MAGIC + unit([*marks, *self.values.items()])
+        fd = self._disk.create(self.path, data)
+        os.close(self._fd)
+        self._fd = fd
+        self._size = self._live = len(data)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _read(self, data: bytes) -> int:
+        try:
+            changes, intact = scan(data)
+        except Damage as damage:
+            raise StorageDamaged(
+                f"the journal {self.path} is damaged: {damage}. Nothing was overwritten: restore this file from a copy of this machine, "
+                "or move it away to start without what it remembers"
+            ) from None
+        self._apply(changes)
+        return intact
+
+    def _repair(self, intact: int, size: int) -> int:
+        """Open for appending, without the torn tail; a journal that never got its beginning starts anew."""
+        self.path.with_name(self.path.name + ".new").unlink(missing_ok=True)
+        if intact == 0:
+            self._size = len(MAGIC)
+            return self._disk.create(self.path, MAGIC)
+        fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        if intact < size:
+            os.ftruncate(fd, intact)
+            self._disk.sync(fd)
+        self._size = intact
+        return fd
+
+    def _apply(self, changes: Sequence[Change]) -> None:
+        for key, value in changes:
+            if value is True:
+                self.used.setdefault(key)
+                continue
+            mark_used(self.used, key)
+            before = self.values.pop(key, None)
+            if before is not None:
+                self._live -= len(key) + len(before) + RECORD_BYTES
+            if isinstance(value, bytes):
+                self.values[key] = value
+                self._live += len(key) + len(value) + RECORD_BYTES
+
+
+def mark_used(used: dict[str, None], key: str) -> None:
+    """Note every prefix of a key: something was saved below it, and stays saved when the key is deleted."""
+    at = 0
+    while at >= 0:
+        used.setdefault(key[:at])
+        cut = key.find("/", at)
+        at = cut + 1 if cut >= 0 else -1

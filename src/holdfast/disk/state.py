@@ -1,0 +1,110 @@
+"""The state directory of one agent: one process at a time, one boot number per life, one journal.
+
+Spec: foundation F1 (boot), F6 (the exclusive lock), 3 (Storage). The lock is the kernel's: it ends with the process,
+whatever the process was doing. The boot number is on disk before anybody hears of it, so no two lives share one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from zlib import crc32
+
+from holdfast.disk.files import Disk
+from holdfast.disk.journal import Journal
+from holdfast.errors import StorageDamaged, StorageError, StorageLocked
+
+BOOT_TEXT = re.compile(rb"(\d{1,16}) ([0-9a-f]{8})\n")
+
+
+class State:
+    """A locked state directory."""
+
+    def __init__(self, path: Path, lock: int, boot: int, journal: Journal) -> None:
+        self.path = path
+        self.boot = boot
+        self.journal = journal
+        self._lock = lock
+
+    @classmethod
+    def open(cls, path: Path, *, wall: Callable[[], float] = time.time, disk: Disk | None = None) -> State:
+        """Create or reopen the directory, take its lock and begin a life. It waits for the disk: call it before the loop."""
+        disk = disk or Disk()
+        _create(path, disk)
+        lock = _lock(path / "lock")
+        try:
+            boot = _next_boot(path, wall, disk)
+            return cls(path, lock, boot, Journal.open(path / "journal", disk))
+        except BaseException:
+            os.close(lock)
+            raise
+
+    def close(self) -> None:
+        """Give the directory up. Whoever wants the pending saves kept waits for ``journal.drain()`` first."""
+        self.journal.close()
+        os.close(self._lock)
+
+
+def _create(path: Path, disk: Disk) -> None:
+    try:
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in reversed(missing):
+            disk.sync_directory(folder.parent)
+    except OSError as error:
+        raise StorageError(
+            f"cannot use the state directory {path}: {error.strerror or error}; choose one that this user can write"
+        ) from error
+
+
+def _lock(path: Path) -> int:
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StorageError(f"cannot lock the state directory {path.parent}: {error.strerror or error}") from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    except BlockingIOError:
+        holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
+        os.close(fd)
+        raise StorageLocked(
+            f"the state directory {path.parent} is in use by process {holder}: stop that process, or give this one a directory of its own"
+        ) from None
+    except OSError as error:
+        os.close(fd)
+        raise StorageError(f"cannot lock the state directory {path.parent}: {error.strerror or error}") from error
+    return fd
+
+
+def _next_boot(path: Path, wall: Callable[[], float], disk: Disk) -> int:
+    """F1: max(stored + 1, wall-clock ms), stored before use."""
+    file = path / "boot"
+    try:
+        if not file.exists() and (path / "journal").exists():
+            raise StorageDamaged(f"{file} is missing beside a journal, so the number of the last life is lost: restore it from a copy")
+        stored = _read_boot(file) if file.exists() else 0
+        boot = max(stored + 1, int(wall() * 1000))
+        os.close(disk.create(file, _boot_text(boot)))
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(f"cannot store the boot number in {file}: {error.strerror or error}") from error
+    return boot
+
+
+def _read_boot(file: Path) -> int:
+    found = BOOT_TEXT.fullmatch(file.read_bytes())
+    if found is None or _boot_text(int(found[1])) != found[0]:
+        raise StorageDamaged(f"{file} is damaged at offset 0: not a boot number. Nothing was overwritten: restore it from a copy")
+    return int(found[1])
+
+
+def _boot_text(boot: int) -> bytes:
+    digits = str(boot).encode()
+    return b"%s %08x\n" % (digits, crc32(digits))

@@ -1,0 +1,179 @@
+"""Exchange: keeps the tables of ``kit.rows`` equal; the one anti-entropy.  Spec: foundation 4 (Rows); tickets 5.9.
+
+A change leaves as a rumour. Every ``ae_period`` each table is compared with one random member of its topic:
+
+    a -> b  RowsDigest   one hash of everything; the same: nothing more is said
+    b -> a  RowsBuckets  64 hashes
+    a -> b  RowsKeys     for each bucket that differs: its keys, each with the hash of its value
+    b -> a  RowsPage     the rows that a lacks or has otherwise, and RowsWant: the keys that b lacks
+    a -> b  RowsPage     those, and whatever a knows better than b's page
+
+Any of them may be lost: the next period begins anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from holdfast.host import Host, Message, NodeId, Timer
+from holdfast.kit.broadcast import Broadcast, RumourId
+from holdfast.kit.outbox import Outbox
+from holdfast.kit.rows import BUCKETS, KEYS_MAX, PAGE_BYTES, TOMBSTONE_TTL, Merge, Row, Rows, Test, always, never, pages
+
+AE_PERIOD = 2.0  # tickets 4
+TABLES_MAX = 32  # per node: each costs a digest per period
+
+
+class OfTable(Message, frozen=True):
+    """What the five have in common."""
+
+    topic: str
+
+
+class RowsDigest(OfTable, frozen=True, tag=5):
+    """Do we hold the same?"""
+
+    root: int
+
+
+class RowsBuckets(OfTable, frozen=True, tag=6):
+    """No: here is mine in 64 parts."""
+
+    hashes: tuple[int, ...]
+
+
+class RowsKeys(OfTable, frozen=True, tag=7):
+    """This is all I have in one part."""
+
+    bucket: int
+    digest: tuple[tuple[str, int], ...]
+
+
+class RowsWant(OfTable, frozen=True, tag=8):
+    """These keys I lack."""
+
+    keys: tuple[str, ...]
+
+
+class RowsPage(OfTable, frozen=True, tag=9):
+    """Some rows."""
+
+    rows: tuple[Row, ...]
+    final: bool  # an answer to a page: not answered again, so that no bad merge keeps two nodes talking for ever
+
+
+class Exchange:
+    """Owns the messages of all tables of one node."""
+
+    handles = (RowsDigest, RowsBuckets, RowsKeys, RowsWant, RowsPage)
+    fingerprint = b""
+
+    def __init__(self, host: Host, broadcast: Broadcast, *, ae_period: float = AE_PERIOD) -> None:
+        assert ae_period > 0
+        self._host, self._broadcast, self._ae_period = host, broadcast, ae_period
+        self._tables: dict[str, Rows] = {}
+        self._outbox = Outbox(host)
+        self._timer: Timer | None = None
+        self.counts: Counter[str] = Counter()  # compared, differed, not_joined, malformed
+        self._on: dict[type[Message], Callable[..., None]] = {
+            RowsDigest: self._on_digest,
+            RowsBuckets: self._on_buckets,
+            RowsKeys: self._on_keys,
+            RowsWant: self._on_want,
+            RowsPage: self._on_page,
+        }
+
+    def rows(self, topic: str, merge: Merge, *, gone: Test = never, valid: Test = always, tombstone_ttl: float = TOMBSTONE_TTL) -> Rows:
+        """A new table, shared with everybody who has one of this topic. ``merge`` must be a join."""
+        assert topic not in self._tables
+        assert len(self._tables) < TABLES_MAX
+        table = Rows(self._host, topic, merge, self._push, gone=gone, valid=valid, tombstone_ttl=tombstone_ttl)
+        self._tables[topic] = table
+        self._broadcast.on_rumour(topic, lambda rumour, payload: self._on_rumour(table, rumour, payload))
+        return table
+
+    def start(self) -> None:
+        # Spread over the period: members that start together should not all compare at the same instant.
+        self._timer = self._host.after(self._host.random.uniform(0, self._ae_period), self._on_period)
+
+    def stop(self) -> None:
+        self._outbox.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def on_away(self, seconds: float) -> None:
+        """A pause changes nothing: tombstones keep their age by the clock."""
+
+    def on_message(self, source: NodeId, message: Message) -> None:
+        assert isinstance(message, OfTable)
+        table = self._tables.get(message.topic)
+        if table is None:
+            self.counts["not_joined"] += 1
+            return
+        self._on[type(message)](source, table, message)
+
+    def _push(self, table: Rows, keys: list[str]) -> None:
+        for page in pages(table.read(keys), bulk_bytes=PAGE_BYTES):
+            self._broadcast.cast(table.topic, msgspec.msgpack.encode(page))
+
+    def _send_pages(self, to: NodeId, table: Rows, keys: Iterable[str], *, final: bool) -> None:
+        for page in pages(table.read(keys)):
+            self._outbox.put(to, RowsPage(table.topic, page, final))
+
+    def _on_rumour(self, table: Rows, rumour: RumourId, payload: bytes) -> None:
+        del rumour
+        try:
+            rows = _PAYLOAD.decode(payload)
+        except msgspec.DecodeError:
+            self.counts["malformed"] += 1
+            return
+        table.learn(rows)
+
+    def _on_digest(self, source: NodeId, table: Rows, message: RowsDigest) -> None:
+        if message.root != table.root:
+            self.counts["differed"] += 1
+            self._outbox.put(source, RowsBuckets(table.topic, table.hashes))
+
+    def _on_buckets(self, source: NodeId, table: Rows, message: RowsBuckets) -> None:
+        if len(message.hashes) != BUCKETS:
+            self.counts["malformed"] += 1
+            return
+        for bucket, (ours, theirs) in enumerate(zip(table.hashes, message.hashes, strict=True)):
+            if ours != theirs:
+                self._outbox.put(source, RowsKeys(table.topic, bucket, table.digest(bucket)))
+
+    def _on_keys(self, source: NodeId, table: Rows, message: RowsKeys) -> None:
+        if not 0 <= message.bucket < BUCKETS or len(message.digest) > KEYS_MAX:
+            self.counts["malformed"] += 1
+            return
+        ours, wanted = table.differing(message.bucket, message.digest)
+        self._send_pages(source, table, ours, final=False)
+        if wanted:
+            self._outbox.put(source, RowsWant(table.topic, tuple(wanted)))
+
+    def _on_want(self, source: NodeId, table: Rows, message: RowsWant) -> None:
+        if len(message.keys) > KEYS_MAX:
+            self.counts["malformed"] += 1
+            return
+        self._send_pages(source, table, dict.fromkeys(message.keys), final=True)
+
+    def _on_page(self, source: NodeId, table: Rows, message: RowsPage) -> None:
+        better = table.learn(message.rows)
+        if not message.final:
+            self._send_pages(source, table, better, final=True)
+
+    def _on_period(self) -> None:
+        for table in self._tables.values():
+            table.forget()
+            peers = self._broadcast.peers(table.topic)
+            if peers:
+                self.counts["compared"] += 1
+                peer = peers[self._host.random.randrange(len(peers))]
+                self._outbox.put_member(peer, RowsDigest(table.topic, table.root))
+        self._timer = self._host.after(self._ae_period, self._on_period)
+
+
+_PAYLOAD = msgspec.msgpack.Decoder(tuple[Row, ...])

@@ -1,0 +1,75 @@
+"""Keeper: when may somebody who keeps promises give one again after a restart?  Spec: foundation F13; tickets 5.2.
+
+How long a promise runs is not on disk: a renewal would cost a sync. So after a restart every promise is held to run for the
+longest length ever granted, which *is* on disk (not for today's setting: it may have been made shorter meanwhile), and
+nothing is granted before that time is over. One keeper per seat, shared by all who promise there: leaderships and cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Annotated
+
+import msgspec
+
+from holdfast.errors import StorageDamaged
+from holdfast.host import Host, Storage
+from holdfast.kit.deadline import wait_length
+
+LENGTH_MAX = 60.0  # seconds; fast-detection "grant rule": nobody is bound longer by one message
+MARGIN = 0.01  # ring 4: scheduling slop
+NotNegative = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class Keeper:
+    """The longest length ever granted, the era, and the instant from which promises may be given. Closed at first."""
+
+    def __init__(self, host: Host, storage: Storage, *, rho: float, margin: float = MARGIN, length_max: float = LENGTH_MAX) -> None:
+        self._host, self._storage = host, storage
+        self._rho, self._margin, self.length_max = rho, margin, length_max
+        loaded = storage.load()
+        self._longest = _number(loaded, "longest")  # durable
+        self._longest_asked = self._longest  # durable, or on its way
+        self.era = int(_number(loaded, "era"))  # F13: only a rebuild raises it, and that is not offered yet
+        self._opens_at = inf
+
+    @property
+    def wait(self) -> float:
+        """Seconds until a promise may be given: 0.0 when it may, infinity while nobody has opened the keeper."""
+        return max(0.0, self._opens_at - self._host.now)
+
+    def open(self, *, fresh: bool) -> None:
+        """From now on, or when whatever was promised before must be over.
+
+        ``fresh`` means that no journal is left: nobody knows what was promised, so the wait is that of the largest
+        length allowed. At the very first start this waits for nothing, once.
+        """
+        longest = self.length_max if fresh else self._longest
+        self._opens_at = self._host.now + (wait_length(longest, self._rho, self._margin) if longest > 0 else 0.0)
+
+    def covers(self, length: float) -> bool:
+        """A restart would wait long enough for a promise of this length."""
+        return length <= self._longest
+
+    def cover(self, length: float, then: Callable[[], None]) -> None:
+        """Make it so, then go on. Saved every time while a save is under way: saves complete in call order."""
+        if self.covers(length):
+            then()
+            return
+        longest = self._longest_asked = max(length, self._longest_asked)
+        self._storage.save("longest", msgspec.msgpack.encode(longest), lambda: self._on_saved(longest, then))
+
+    def _on_saved(self, longest: float, then: Callable[[], None]) -> None:
+        self._longest = max(longest, self._longest)
+        then()
+
+
+def _number(loaded: Mapping[str, bytes], key: str) -> float:
+    value = loaded.get(key)
+    if value is None:
+        return 0.0
+    try:
+        return msgspec.msgpack.decode(value, type=NotNegative)
+    except msgspec.DecodeError as error:
+        raise StorageDamaged(f"{key!r} of the seat's journal is unreadable: {error}") from None

@@ -1,0 +1,273 @@
+"""Seats: the few slots that remember, and whether this one may speak.  Spec: foundation 4 (Seats), F12, F13.
+
+Every agent runs this machine: it knows the slots and finds out who sits there. Traffic to a seat goes to the slot's
+address, never through the membership: a seat outside the ring goes on voting, an expelled holder goes on renewing.
+
+A seat that starts opens its keeper (``kit.keeper``) in one of three ways:
+
+* Its journal is there: after the restart wait.
+* Its journal is empty: only if every other slot says "I never met you". A journal is named by the life that began it, its
+  *birth*, and is shown to all other slots before the seat first serves, so every journal that ever served is remembered
+  by every other slot. At the very first start all slots must therefore be up once.
+* Somebody remembers another journal of this slot: the journal was lost. What it promised is unknown; the seat stays silent and
+  says so. Rebuilding it from the others (F13, eras) is not offered before it has been explored exhaustively.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from math import inf
+from typing import ClassVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.errors import ConfigError, StorageDamaged
+from holdfast.events import Internal, StorageFailed
+from holdfast.host import Address, Host, Message, NodeId, Timer, fingerprint
+from holdfast.kit.keeper import LENGTH_MAX, MARGIN, Keeper
+from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions
+from holdfast.kit.quorum import count
+from holdfast.kit.slots import COUNTS, Slot
+
+HELLO_PERIOD = 0.5  # seconds between greetings to a slot that has not answered
+ASK_TIMEOUT = 10.0  # then the question is asked anew, for ever: a seat without a journal has nothing better to do
+BIRTH_BYTES_MAX = 128
+NO_SLOT = -1
+HELLO_SERIAL = 0  # of a greeting that is no question: serials begin at 1
+
+SeatState = Enum("SeatState", ["NOT_A_SEAT", "ASKING", "WAITING", "SERVING", "SILENT"])
+
+
+class SeatHello(Message, frozen=True, tag=10):
+    """Who sits there? And, from a seat that starts with an empty journal: have you met another journal of my slot?"""
+
+    greeting: ClassVar[bool] = True
+    serial: int
+    slot: int  # the asker's; NO_SLOT if it is no seat
+    birth: str  # of the asker's journal; "" if it does not ask
+
+
+class SeatHere(Message, frozen=True, tag=11):
+    """I sit here."""
+
+    serial: int
+    slot: int
+    met: bool  # another journal of your slot was here before
+
+
+class SeatOpened(Internal, frozen=True):
+    """This seat will promise again after ``wait`` seconds."""
+
+    slot: int
+    fresh: bool
+    wait: float
+
+
+class Journal(Struct, frozen=True, array_like=True):
+    """The first record of a seat's journal: whose it is."""
+
+    machine: str
+    slot: int
+    birth: str
+    served: bool  # False: begun, and not yet known to be welcome
+
+
+class Seats:
+    """The slots of a group, as one agent sees them, and its own slot if it has one."""
+
+    handles = (SeatHello, SeatHere)
+
+    def __init__(
+        self,
+        host: Host,
+        slots: Sequence[Slot],
+        own: int | None,
+        *,
+        machine: str,
+        rho: float,
+        margin: float = MARGIN,
+        length_max: float = LENGTH_MAX,
+        moved: bool = False,
+    ) -> None:
+        """Raises ConfigError when the journal belongs to another slot or, without ``moved``, to another machine."""
+        assert len(slots) in COUNTS
+        assert own is None or 0 <= own < len(slots)
+        self.slots, self.own = tuple(slots), own
+        self.keeper = Keeper(host, host.storage.part("keeper"), rho=rho, margin=margin, length_max=length_max)
+        self.fingerprint = fingerprint(**{f"seat{slot.number}": f"{slot.name}@{slot.address}" for slot in slots})
+        self._host, self._machine = host, machine
+        self._storage = host.storage.part("seats")
+        self._lives: dict[int, NodeId] = {}
+        self._questions = Questions()
+        self._hello_timer: Timer | None = None
+        self._wait_timer: Timer | None = None
+        self._silent = False
+        self._journal, self._met = self._read(moved=moved)
+        self.counts: Counter[str] = Counter()  # not_a_seat, impostor, malformed
+
+    @property
+    def state(self) -> SeatState:
+        if self.own is None:
+            return SeatState.NOT_A_SEAT
+        if self._silent:
+            return SeatState.SILENT
+        if self.keeper.wait == inf:
+            return SeatState.ASKING
+        return SeatState.WAITING if self.keeper.wait > 0 else SeatState.SERVING
+
+    @property
+    def addresses(self) -> Mapping[int, Address | None]:
+        """Where each slot is asked, as ``Phase`` wants it: None for the own one, which is asked by a call."""
+        return {slot.number: None if slot.number == self.own else slot.address for slot in self.slots}
+
+    def life(self, number: int) -> NodeId | None:
+        """Who sits there, as last heard."""
+        return self._host.me if number == self.own else self._lives.get(number)
+
+    def slot_of(self, source: NodeId) -> int | None:
+        """Whose answer is this? By name: the next life of an agent sits in the same slot."""
+        found = (number for number, life in self._lives.items() if life.name == source.name)
+        return self.own if source.name == self._host.me.name else next(found, None)
+
+    def start(self) -> None:
+        self._on_hello()
+        if self.own is None:
+            return
+        if self._journal is None:
+            self._write(Journal(self._machine, self.own, str(self._host.me), served=False), self._begin_asking)
+            return
+        if self._journal.machine != self._machine:
+            self._write(replace(self._journal, machine=self._machine), lambda: None)
+        if self._journal.served:
+            self._open(fresh=False)
+        else:
+            self._begin_asking()
+
+    def stop(self) -> None:
+        for timer in (self._hello_timer, self._wait_timer):
+            if timer is not None:
+                timer.cancel()
+
+    def on_away(self, seconds: float) -> None:
+        """A pause changes nothing: the keeper's wait is compared with the clock."""
+
+    def on_message(self, source: NodeId, message: Message) -> None:
+        if isinstance(message, SeatHello):
+            self._on_seat_hello(source, message)
+        else:
+            assert isinstance(message, SeatHere)
+            if self._sits(source, message.slot) and message.serial != HELLO_SERIAL:
+                self._questions.answer(message.serial, message.slot, message, yes=not message.met)
+
+    def _on_seat_hello(self, source: NodeId, hello: SeatHello) -> None:
+        if self.own is None:
+            self.counts["not_a_seat"] += 1
+            return
+        if len(hello.birth.encode()) > BIRTH_BYTES_MAX:
+            self.counts["malformed"] += 1
+            return
+        if hello.slot != NO_SLOT and not self._sits(source, hello.slot):
+            return
+        if hello.birth:
+            self._remember(source, hello)
+        else:
+            self._host.send(source, SeatHere(hello.serial, self.own, met=False))
+
+    def _remember(self, source: NodeId, hello: SeatHello) -> None:
+        """Only a journal that will be remembered is told that it is new here."""
+        assert self.own is not None
+        here = SeatHere(hello.serial, self.own, met=self._met.get(hello.slot, hello.birth) != hello.birth)
+        if here.met or hello.slot == NO_SLOT:
+            self._host.send(source, here)
+            return
+        self._met[hello.slot] = hello.birth
+        self._storage.save(f"met/{hello.slot}", hello.birth.encode(), lambda: self._host.send(source, here))
+
+    def _sits(self, source: NodeId, number: int) -> bool:
+        """Take note of who says it sits in a slot."""
+        if not 0 <= number < len(self.slots):
+            self.counts["malformed"] += 1
+            return False
+        if number == self.own or (self.slots[number].named and self.slots[number].name != source.name):
+            self.counts["impostor"] += 1
+            return False
+        known = self._lives.get(number)
+        if known is None or known.name != source.name or known.boot < source.boot:
+            self._lives[number] = source
+        return True
+
+    def _read(self, *, moved: bool) -> tuple[Journal | None, dict[int, str]]:
+        loaded = self._storage.load()
+        try:
+            journal = msgspec.msgpack.decode(loaded["me"], type=Journal) if "me" in loaded else None
+            met = {int(key.removeprefix("met/")): value.decode() for key, value in loaded.items() if key.startswith("met/")}
+        except (msgspec.DecodeError, ValueError) as error:
+            raise StorageDamaged(f"the seat's journal is unreadable: {error}") from None
+        if self.own is None or journal is None:
+            return None, met
+        if journal.slot != self.own:
+            raise ConfigError(f"seats: this journal belongs to slot {journal.slot}, the configuration says slot {self.own}")
+        if journal.machine != self._machine and not moved:
+            raise ConfigError(
+                f"moved: this journal of slot {journal.slot} is a copy from machine {journal.machine!r}. If that one will never start "
+                "again, start once with moved=True (--moved)"
+            )
+        return journal, met
+
+    def _write(self, journal: Journal, then: Callable[[], None]) -> None:
+        self._journal = journal
+        self._storage.save("me", msgspec.msgpack.encode(journal), then)
+
+    def _open(self, *, fresh: bool) -> None:
+        assert self.own is not None
+        self.keeper.open(fresh=fresh)
+        self._host.emit(SeatOpened(self.own, fresh, self.keeper.wait))
+        if fresh:
+            # A crash during the wait must not skip it, so the journal is marked only when it is over.
+            self._wait_timer = self._host.after(self.keeper.wait, self._on_waited)
+
+    def _begin_asking(self) -> None:
+        """Does any other slot know another journal of ours? A sole seat has nobody to ask."""
+        assert self._journal is not None
+        others = {slot.number: slot.address for slot in self.slots if slot.number != self.own}
+        if not others:
+            self._open(fresh=True)
+            return
+        slot, birth = self._journal.slot, self._journal.birth
+        Phase(
+            self._host,
+            self._questions,
+            others,
+            lambda serial: SeatHello(serial, slot, birth),
+            every=HELLO_PERIOD,
+            timeout=ASK_TIMEOUT,
+            enough=count(len(others), others),
+            done=self._on_asked,
+        ).start()
+
+    def _on_asked(self, end: PhaseEnd[int]) -> None:
+        if end.outcome is Outcome.TIMEOUT:
+            self._begin_asking()
+        elif end.won:
+            self._open(fresh=True)
+        else:
+            self._silent = True
+            by = ", ".join(str(number) for number in end.no)
+            why = f"seat {self.own} lost its journal (slot {by} remembers another one) and stays silent: what it promised is unknown"
+            self._host.emit(StorageFailed(why))
+
+    def _on_waited(self) -> None:
+        assert self._journal is not None
+        self._write(replace(self._journal, served=True), lambda: None)
+
+    def _on_hello(self) -> None:
+        hello = SeatHello(HELLO_SERIAL, NO_SLOT if self.own is None else self.own, "")
+        unheard = [slot for slot in self.slots if slot.number != self.own and slot.number not in self._lives]
+        for slot in unheard:
+            self._host.send(slot.address, hello)
+        if unheard:
+            self._hello_timer = self._host.after(HELLO_PERIOD, self._on_hello)

@@ -1,0 +1,95 @@
+"""Who are the seats?  Spec: foundation F12.
+
+The list must be the same for everybody, so it comes from the configuration and from nothing that can change: names that
+a DNS server may answer differently tomorrow are no basis for a majority.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import NamedTuple
+
+from holdfast.errors import ConfigError
+from holdfast.host import Address
+
+COUNTS = (1, 3, 5)  # 2k+1 slots tolerate k failures; an even list tolerates no more than the odd one below it
+SEEDS_AS_SEATS = 3
+PORT_MAX = 65_535
+_SET_SEATS = "set seats= to 1, 3 or 5 of NAME@IP:PORT"
+
+
+class Slot(NamedTuple):
+    """One numbered place for a seat. The number is what others remember; machines behind it may change."""
+
+    number: int
+    name: str  # of the agent that sits there; the address, written out, where the configuration gives no name
+    address: Address
+
+    @property
+    def named(self) -> bool:
+        return self.name != str(self.address)
+
+
+def find_slots(
+    *, seats: Sequence[str], seeds: Sequence[str], key: bool, loopback: bool, own_name: str, own_address: Address
+) -> tuple[Slot, ...]:
+    """The slots, or a ConfigError that says which setting is missing (F12).
+
+    ``key``: the group has one. ``loopback``: this agent listens on loopback only. An agent without seeds, key and network
+    is its own seat; its caller must hold the machine-wide lock of the group, so that there is no second one.
+    """
+    if seats:
+        return _slots("seats", [_seat(text) for text in seats])
+    if seeds:
+        return _slots("seeds", _from_seeds(seeds))
+    if key or not loopback:
+        raise ConfigError(f"seats: who are the seats? There are no seeds to take them from; {_SET_SEATS}")
+    return (Slot(0, own_name, own_address),)
+
+
+def own_slot(slots: Sequence[Slot], name: str, address: Address) -> int | None:
+    """The number of the slot that an agent of this name and address sits in; None if it is no seat."""
+    return next((slot.number for slot in slots if address == slot.address or (slot.named and name == slot.name)), None)
+
+
+def literal(text: str) -> Address | None:
+    """``1.2.3.4:7946`` or ``[::1]:7946`` as an address; None if it is anything else, such as a DNS name."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= PORT_MAX:
+        return None
+    bracketed = host.startswith("[") and host.endswith("]")
+    try:
+        ip = ip_address(host[1:-1] if bracketed else host)
+    except ValueError:
+        return None
+    return Address(str(ip), int(port)) if bracketed == (ip.version == 6) else None
+
+
+def _from_seeds(seeds: Sequence[str]) -> list[tuple[str, Address]]:
+    addresses = [literal(seed) for seed in seeds]
+    for seed, address in zip(seeds, addresses, strict=True):
+        if address is None:
+            raise ConfigError(
+                f"seats: who are the seats? The seed {seed!r} is no IP:PORT and may change; set seats= to 1, 3 or 5 of NAME@IP:PORT"
+            )
+    distinct = [address for address in dict.fromkeys(addresses) if address is not None]
+    chosen = distinct[:SEEDS_AS_SEATS] if len(distinct) >= SEEDS_AS_SEATS else distinct[:1]
+    return [(str(address), address) for address in chosen]
+
+
+def _seat(text: str) -> tuple[str, Address]:
+    name, _, where = text.rpartition("@")
+    address = literal(where)
+    if address is None:
+        raise ConfigError(f"seats: {text!r} is no seat; accepted are NAME@IP:PORT and IP:PORT, with IPv6 in brackets")
+    return name or str(address), address
+
+
+def _slots(field: str, found: Sequence[tuple[str, Address]]) -> tuple[Slot, ...]:
+    if len(found) not in COUNTS:
+        raise ConfigError(f"{field}: {len(found)} seats; accepted are {', '.join(map(str, COUNTS))}")
+    for what, values in (("name", [name for name, _ in found]), ("address", [str(address) for _, address in found])):
+        if len(set(values)) < len(values):
+            raise ConfigError(f"{field}: two seats have the same {what}; every seat needs its own")
+    return tuple(Slot(number, name, address) for number, (name, address) in enumerate(found))

@@ -1,0 +1,204 @@
+"""Directed schedules as text: who takes part, what happens to whom, for how long it runs.  Golden traces are made of them.
+
+A file has a header (which scenario's machines, which seed, which settings), then one command per line, then, below a line
+of dashes, the trace it must print. ``COMMANDS`` is the whole language; ``docs/lab.md`` explains it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from math import isfinite
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.errors import ConfigError
+from holdfast.lab import registry
+from holdfast.lab.faults import Plan
+from holdfast.lab.links import Delay, Fixed, Link, Uniform
+from holdfast.lab.scenario import Scenario, Setup, set_up
+
+SEPARATOR = "----"
+RUN_SECONDS_MAX = 86_400.0  # of one command; a day is more than anybody reads
+DELAY_DEFAULT = Fixed(0.01)  # a trace reads best when answers come after a round number of milliseconds
+
+HEADER = {
+    "scenario": "scenario NAME | FILE.py",
+    "seed": "seed N",
+    "set": "set PARAMETER VALUE",
+    "link": "link 10ms | link 1ms..20ms",
+    "loss": "loss 0.1",
+    "nodes": "nodes a b c",
+}
+COMMANDS = {
+    "run": "run 3s | run 250ms",
+    "start": "start d",
+    "crash": "crash a",
+    "crash-in-save": "crash-in-save a",
+    "restart": "restart a",
+    "stop": "stop a",
+    "resume": "resume a [shuffled]",
+    "cut": "cut a->b | cut a<->b | cut a,b->c",
+    "partition": "partition a b | c",
+    "heal": "heal",
+    "drop": "drop TYPE a->b [TIMES]",
+    "call": "call a METHOD [ARGUMENT ...]",
+    "expect": "expect ATTRIBUTE VALUE [on a b]",
+}
+
+
+class Step(Struct, frozen=True):
+    """One command, and where it stands."""
+
+    line: int
+    verb: str
+    words: tuple[str, ...]
+
+
+class Script(Struct, frozen=True, kw_only=True):
+    """A file, understood as far as it can be without running it."""
+
+    source: str  # what errors call it
+    scenario: str
+    seed: int
+    settings: dict[str, str]
+    delay: Delay
+    loss: float
+    nodes: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+    def find(self) -> Scenario:
+        """The scenario whose machines run; a path is meant from where the script lies."""
+        if registry.is_path(self.scenario):
+            return registry.find_scenario(str(Path(self.source).parent / self.scenario))
+        return registry.find_scenario(self.scenario)
+
+    def setup(self, scenario: Scenario) -> Setup:
+        """What the seed drew, with what the script says instead; the script brings its own faults."""
+        drawn = set_up(scenario, self.seed)
+        parameters = {**drawn.parameters, **{name: _like(drawn, name, value, self.source) for name, value in self.settings.items()}}
+        return replace(drawn, names=self.nodes, plan=Plan(), link=Link(self.delay, self.loss), parameters=parameters)
+
+
+class BadLine(ConfigError):
+    """A line that nobody understands: says which one and what is accepted."""
+
+    def __init__(self, source: str, line: int, why: str, accepted: str) -> None:
+        super().__init__(f"{source}, line {line}: {why}; accepted: {accepted}")
+
+
+def split(text: str) -> tuple[str, str]:
+    """A golden file's script and the trace it must print; the separator belongs to neither."""
+    script, _, golden = text.partition(f"\n{SEPARATOR}\n")
+    return script.removesuffix(f"\n{SEPARATOR}") + "\n", golden
+
+
+def parse(text: str, source: str = "script") -> Script:
+    """Read a script; raises ``BadLine`` with the line's number and the accepted commands."""
+    head = _Head(source)
+    steps: list[Step] = []
+    for number, line in enumerate(split(text)[0].splitlines(), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        step = Step(number, words[0], tuple(words[1:]))
+        if step.verb in HEADER and not steps:
+            head.read(step)
+        elif step.verb in COMMANDS:
+            steps.append(step)
+        else:
+            why = "comes after the first command" if step.verb in HEADER else "is no command"
+            raise BadLine(source, number, f"{step.verb!r} {why}", ", ".join([*HEADER, *COMMANDS]))
+    return head.finished(tuple(steps))
+
+
+class _Head:
+    """The header, while it is read."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.scenario, self.seed, self.loss = "", 0, 0.0
+        self.delay: Delay = DELAY_DEFAULT
+        self.settings: dict[str, str] = {}
+        self.nodes: tuple[str, ...] = ()
+
+    def read(self, step: Step) -> None:
+        readers: dict[str, Callable[[tuple[str, ...]], None]] = {
+            "scenario": self._scenario,
+            "seed": self._seed,
+            "set": self._set,
+            "link": self._link,
+            "loss": self._loss,
+            "nodes": self._nodes,
+        }
+        try:
+            readers[step.verb](step.words)
+        except ValueError as error:
+            raise BadLine(self.source, step.line, f"{' '.join((step.verb, *step.words))!r}: {error}", HEADER[step.verb]) from None
+
+    def finished(self, steps: tuple[Step, ...]) -> Script:
+        for field, value in (("scenario", self.scenario), ("nodes", self.nodes)):
+            if not value:
+                raise ConfigError(f"{self.source}: has no line {field!r}; accepted: {HEADER[field]}")
+        return Script(
+            source=self.source,
+            scenario=self.scenario,
+            seed=self.seed,
+            settings=self.settings,
+            delay=self.delay,
+            loss=self.loss,
+            nodes=self.nodes,
+            steps=steps,
+        )
+
+    def _scenario(self, words: tuple[str, ...]) -> None:
+        (self.scenario,) = words
+
+    def _seed(self, words: tuple[str, ...]) -> None:
+        (word,) = words
+        self.seed = int(word)
+
+    def _set(self, words: tuple[str, ...]) -> None:
+        name, value = words
+        self.settings[name] = value
+
+    def _link(self, words: tuple[str, ...]) -> None:
+        (word,) = words
+        low, _, high = word.partition("..")
+        self.delay = Uniform(duration(low), duration(high)) if high else Fixed(duration(low))
+
+    def _loss(self, words: tuple[str, ...]) -> None:
+        (word,) = words
+        self.loss = float(word)
+        if not 0 <= self.loss < 1:
+            raise ValueError("is no probability")
+
+    def _nodes(self, words: tuple[str, ...]) -> None:
+        if not words or len(set(words)) != len(words):
+            raise ValueError("needs names, each once")
+        self.nodes = words
+
+
+def duration(word: str) -> float:
+    """``3s``, ``250ms`` or plain seconds."""
+    found = re.fullmatch(r"([0-9.eE+-]+)(s|ms)?", word)
+    if found is None:
+        raise ValueError(f"{word!r} is no duration")
+    seconds = float(found[1]) / (1000 if found[2] == "ms" else 1)
+    if not isfinite(seconds) or not 0 <= seconds <= RUN_SECONDS_MAX:
+        raise ValueError(f"{word!r} is not between 0 and {RUN_SECONDS_MAX:g} s")
+    return seconds
+
+
+def _like(setup: Setup, name: str, value: str, source: str) -> float | str:
+    """A setting, in the type of the parameter it stands for."""
+    if name not in setup.parameters:
+        raise ConfigError(f"{source}: set {name}: there is no such parameter; accepted: {', '.join(setup.parameters) or 'none'}")
+    if isinstance(setup.parameters[name], str):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        raise ConfigError(f"{source}: set {name}: {value!r} is no number") from None

@@ -1,0 +1,84 @@
+"""Two sockets on one port: UDP for datagrams, TCP for streams. What goes wrong here is the user's to mend, so it says how."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from ipaddress import ip_address
+from typing import Any, NamedTuple
+
+from holdfast.errors import AddressUnusable
+from holdfast.host import AWAY_DATAGRAMS_MAX, Address
+from holdfast.net.resolve import literal
+
+# F10 reads up to 4096 datagrams after a pause, so so many should have had room to wait: 1 KiB each is what the kernel
+# accounts for a small one. Linux grants at most net.core.rmem_max and says nothing if that is less.
+RECEIVE_BYTES = AWAY_DATAGRAMS_MAX * 1024
+BACKLOG = 128  # connections that wait for an accept: one turn's worth of a large group, all at once
+FREE_PORT_TRIES = 16  # a port that is free for UDP may be taken for TCP; 16 misses in a row mean that nothing is free
+
+WHY = {
+    errno.EADDRINUSE: "the port is in use; stop the process that holds it, or choose another port",
+    errno.EADDRNOTAVAIL: "this machine has no such address; choose one of its own, or 0.0.0.0 with an address to advertise",
+    errno.EACCES: "this user may not use that port; choose one above 1023",
+    errno.EAFNOSUPPORT: "this machine does not speak that kind of address; choose an address of another family",
+}
+
+
+class Bound(NamedTuple):
+    """Both sockets, and where they listen."""
+
+    udp: socket.socket
+    tcp: socket.socket
+    address: Address
+
+
+def bind(where: Address) -> Bound:
+    """Bind both sockets; port 0 takes a port that is free for both."""
+    host = literal(where.host)
+    if host is None:
+        raise AddressUnusable(f"cannot listen on {where}: {where.host!r} is a name; give one of this machine's literal addresses")
+    tries = FREE_PORT_TRIES if where.port == 0 else 1
+    while True:
+        tries -= 1
+        try:
+            return _bind_once(host, where.port)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE and tries > 0:
+                continue
+            why = WHY.get(error.errno or 0, error.strerror or str(error))
+            raise AddressUnusable(f"cannot listen on {where}: {why}") from None
+
+
+def is_wildcard(host: str) -> bool:
+    """Says where to listen, and nothing about where peers reach us."""
+    return ip_address(host).is_unspecified
+
+
+def _bind_once(host: str, port: int) -> Bound:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    udp = socket.socket(family, socket.SOCK_DGRAM)
+    tcp = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        for each in (udp, tcp):
+            each.setblocking(False)
+            if family == socket.AF_INET6:
+                # "::" listens to both families, as people expect of it; IPv4 peers appear under their IPv4 address.
+                each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        udp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+        # Only for TCP, where it means "in spite of old connections"; for UDP it would let two processes share a port.
+        tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        udp.bind(_sockaddr(family, host, port))
+        taken = udp.getsockname()[1]
+        tcp.bind(_sockaddr(family, host, taken))
+        tcp.listen(BACKLOG)
+    except BaseException:
+        udp.close()
+        tcp.close()
+        raise
+    return Bound(udp, tcp, Address(host, taken))
+
+
+def _sockaddr(family: socket.AddressFamily, host: str, port: int) -> Any:
+    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+    return socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM, 0, flags)[0][4]

@@ -1,0 +1,117 @@
+"""Datagrams: a socket that is drained in small reads.  Spec: foundation F10; the numbers are in docs/sockets.md.
+
+asyncio's own datagram transport asks the kernel for 256 KiB per datagram and goes once around the loop for each. Here a read asks
+for one byte more than a datagram may have, and goes on until the socket is empty or the turn's share is read.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.drops import Drop, Drops
+from holdfast.host import DATAGRAM_BYTES_MAX, Address
+from holdfast.net.resolve import literal
+
+READ_BYTES = DATAGRAM_BYTES_MAX + 1  # the spare byte tells a datagram that is too long from one that just fits
+CACHED_MAX = 8192  # addresses kept in either direction, as many as a node keeps peers; forged sources cannot fill more
+
+# What sendto says while the way out is full, in contrast to "there is no way".
+FULL = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.ENOMEM})
+
+
+class Datagrams:
+    """One bound, non-blocking UDP socket."""
+
+    def __init__(self, sock: socket.socket, drops: Drops, deliver: Callable[[bytes, Address], None]) -> None:
+        self.received = 0
+        self.sent = 0
+        self._socket = sock
+        self._family = sock.family
+        self._drops = drops
+        self._deliver = deliver
+        self._recvfrom = sock.recvfrom
+        self._sendto = sock.sendto
+        self._sources: dict[Any, Address] = {}  # what recvfrom says, and how we spell it
+        self._targets: dict[Address, Any] = {}  # and the other way round; None: no way to send there
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def drain(self, limit: int) -> bool:
+        """Deliver up to ``limit`` datagrams; True if the socket was empty before."""
+        recvfrom, sources, deliver = self._recvfrom, self._sources, self._deliver
+        for count in range(limit):
+            try:
+                data, raw = recvfrom(READ_BYTES)
+            except BlockingIOError:
+                self.received += count
+                return True
+            except OSError:
+                # An ICMP answer to something we sent (connection refused): it is about a datagram that is gone.
+                self._drops[Drop.UNREACHABLE] += 1
+                continue
+            if len(data) > DATAGRAM_BYTES_MAX:
+                self._drops[Drop.OVERSIZED] += 1
+                continue
+            deliver(data, sources.get(raw) or self._learn_source(raw))
+        self.received += limit
+        return False
+
+    def send(self, data: bytes, to: Address) -> None:
+        assert len(data) <= DATAGRAM_BYTES_MAX
+        try:
+            target = self._targets[to]
+        except KeyError:
+            target = self._learn_target(to)
+        if target is None:
+            self._drops[Drop.UNREACHABLE] += 1
+            return
+        try:
+            self._sendto(data, target)
+        except OSError as error:
+            self._drops[_why(error)] += 1
+        else:
+            self.sent += 1
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _learn_source(self, raw: tuple[Any, ...]) -> Address:
+        host: str = raw[0]
+        if self._family == socket.AF_INET6:
+            scope = raw[3]
+            host = literal(f"{host}%{scope}" if scope else host) or host
+        if len(self._sources) >= CACHED_MAX:
+            self._sources.clear()
+        address = self._sources[raw] = Address(host, raw[1])
+        return address
+
+    def _learn_target(self, to: Address) -> Any:
+        if len(self._targets) >= CACHED_MAX:
+            self._targets.clear()
+        target = self._targets[to] = self._sockaddr(to)
+        return target
+
+    def _sockaddr(self, to: Address) -> Any:
+        """What sendto wants. A name is refused: looking it up would stop the loop."""
+        host = literal(to.host)
+        if host is None or not 0 < to.port < 1 << 16:
+            return None
+        if self._family == socket.AF_INET:
+            return None if ":" in host else (host, to.port)
+        if ":" not in host:
+            host = f"::ffff:{host}"
+        try:
+            found = socket.getaddrinfo(host, to.port, socket.AF_INET6, socket.SOCK_DGRAM, 0, socket.AI_NUMERICHOST | socket.AI_NUMERICSERV)
+        except OSError:
+            return None  # The scope names an interface that is not there.
+        return found[0][4]
+
+
+def _why(error: OSError) -> Drop:
+    if error.errno in FULL:
+        return Drop.QUEUE_FULL
+    return Drop.TOO_LARGE if error.errno == errno.EMSGSIZE else Drop.UNREACHABLE

@@ -1,0 +1,81 @@
+"""Was this counter seen before?  docs/wire.md, "Replays".
+
+A run is one start of one sender with one key. Each run that a receiver has met has two windows, one per channel: a stream
+frame may wait in a queue while thousands of datagrams overtake it, and what is sealed for one channel opens on no other.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+WINDOW_COUNTERS = 1024  # below the highest one; later than that is too late. A sender's counter runs over all its peers.
+RUNS_MAX = 4096  # runs with windows, about 3 KiB each with the cipher: the largest group that gossip aims at
+RETIRED_MAX = 65_536  # runs of which only the highest counters are kept, about 20 MiB: 16 restarts of each of those
+
+_MASK = (1 << WINDOW_COUNTERS) - 1
+
+
+class Window:
+    """The highest counter accepted, and which of those below it were."""
+
+    __slots__ = ("_seen", "highest")
+
+    def __init__(self, highest: int = 0) -> None:
+        """With ``highest``, as if all up to it had been seen."""
+        self.highest = highest
+        self._seen = _MASK if highest else 0  # bit i: highest - i
+
+    def accept(self, counter: int) -> bool:
+        """True once per counter, False ever after, and False for what is too old to know."""
+        ahead = counter - self.highest
+        if ahead > 0:
+            # The guard is not for speed: a shift by 2^63 would ask for that many bits.
+            self._seen = (self._seen << ahead | 1) & _MASK if ahead < WINDOW_COUNTERS else 1
+            self.highest = counter
+            return True
+        bit = 1 << -ahead if -ahead < WINDOW_COUNTERS else 0
+        if not bit or self._seen & bit:
+            return False
+        self._seen |= bit
+        return True
+
+
+class Run:
+    """One run of one sender: how to open it, and what of it was seen on each channel."""
+
+    __slots__ = ("cipher", "windows")
+
+    def __init__(self, highest: tuple[int, ...]) -> None:
+        self.cipher: AESGCM | None = None  # while its key is not in the keyring; the windows outlast that
+        self.windows = tuple(Window(counter) for counter in highest)
+
+
+class Runs:
+    """Every run met so far, by the bytes of the header that name it, the one heard longest ago first.
+
+    When there are too many, that one is retired: its windows shrink to their highest counters. If it speaks again, only what
+    is above them is new. Were it forgotten instead, everything it ever said could be said again.
+    """
+
+    def __init__(self, channels: int, *, runs_max: int = RUNS_MAX, retired_max: int = RETIRED_MAX) -> None:
+        self.active: OrderedDict[bytes, Run] = OrderedDict()
+        self.retired: OrderedDict[bytes, tuple[int, ...]] = OrderedDict()
+        self._unheard = (0,) * channels
+        self._runs_max, self._retired_max = runs_max, retired_max
+
+    def admit(self, name: bytes) -> Run:
+        """Only for a run of which a message passed the tag check: others cost no memory."""
+        assert name not in self.active
+        highest = self.retired.pop(name, self._unheard)  # before somebody else is retired and this name pushed out
+        if len(self.active) >= self._runs_max:
+            self._retire()
+        run = self.active[name] = Run(highest)
+        return run
+
+    def _retire(self) -> None:
+        name, run = self.active.popitem(last=False)
+        if len(self.retired) >= self._retired_max:
+            self.retired.popitem(last=False)
+        self.retired[name] = tuple(window.highest for window in run.windows)
