@@ -11,7 +11,7 @@ and the greeting is sent again, addressed to that life. So nothing that was reco
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
@@ -59,15 +59,16 @@ class Node:
         self.host = host
         self.me = host.me
         self.drops: Drops = Drops()
-        self.transmit = transmit  # the way down; a host may put a quicker one in its place
+        self._transmit = transmit
         self._machines: list[Machine] = []
         self._routes: dict[type[Message], Route] = {}
-        self._digests: dict[type[Message], bytes] = {}  # what the envelope of each type carries
+        self.digests: dict[type[Message], bytes] = {}  # what the envelope of each type carries
         self._addresses: dict[NodeId, Address] = {}
         self._lives: dict[Address, NodeId] = {}
         self._greetings: dict[Address, deque[Message]] = {}
         self._mismatched: set[tuple[NodeId, int]] = set()  # reported: (peer, type tag)
         self.reached: list[Address] = []  # by the running callback; a host clears it before each (F17)
+        self._passes: list[dict[type[Message], Handler]] = []  # given out by ``admits``
         self._running = False
         self._boot = -1  # what ``receive`` compares with: our boot while we run, no life's otherwise
         self._own(WrongLife, self._on_wrong_life)
@@ -92,7 +93,7 @@ class Node:
         for kind in machine.handles:
             assert kind not in self._routes, f"{kind.__name__} already has an owner"
             self._routes[kind] = Route(machine.on_message, digest, machine)
-            self._digests[kind] = digest
+            self.digests[kind] = digest
         self._machines.append(machine)
 
     def use(self, interface: type[T]) -> T:
@@ -110,6 +111,8 @@ class Node:
 
     def stop(self) -> None:
         self._running, self._boot = False, -1
+        for handlers in self._passes:
+            handlers.clear()
         for machine in reversed(self._machines):
             self.reached.clear()
             machine.stop()
@@ -142,7 +145,7 @@ class Node:
         if len(reached) > FANOUT_MAX and len(set(reached)) > FANOUT_MAX:
             self.drops[Drop.FANOUT] += 1
             return
-        self.transmit(address, boot, self._digests.get(type(message), b""), message)
+        self._transmit(address, boot, self.digests.get(type(message), b""), message)
 
     def receive(self, source: Address | None, sender: NodeId, boot: int, fingerprint: bytes, message: Message) -> None:
         """One message that could be read. ``source`` is None where it says nothing (a stream's far port)."""
@@ -153,6 +156,21 @@ class Node:
                 return
         self.reached.clear()
         route[0](sender, message)
+
+    def admits(self, source: Address, sender: NodeId, digests: Mapping[type[Message], bytes]) -> dict[type[Message], Handler]:
+        """What ``receive`` hands on at once when it is addressed to this life: for a host that need not ask again for every
+        message. Empty while ``sender`` was not heard from there; emptied when this node stops."""
+        if not self._running or self._addresses.get(sender) != source:
+            return {}
+        handlers = {kind: route.handle for kind, route in self._routes.items() if route.fingerprint == digests.get(kind, b"")}
+        for former in self._passes:
+            if former == handlers:
+                return former  # All who count as we do share one table.
+        self._passes.append(handlers)
+        return handlers
+
+    def address_of(self, peer: NodeId) -> Address | None:
+        return self._addresses.get(peer)
 
     def _admitted(self, source: Address | None, sender: NodeId, boot: int, fingerprint: bytes, message: Message) -> Route | None:
         """What ``receive`` could not wave through: the reasons to drop a message, one by one."""
@@ -202,7 +220,7 @@ class Node:
         self.drops[Drop.UNBOUND if boot == 0 else Drop.WRONG_LIFE] += 1
         if source is None or isinstance(message, WrongLife):
             return  # Two nodes that tell each other "wrong life" would never stop.
-        self.transmit(source, sender.boot, b"", WrongLife(boot))
+        self._transmit(source, sender.boot, b"", WrongLife(boot))
 
     def _on_wrong_life(self, source: NodeId, message: Message) -> None:
         assert isinstance(message, WrongLife)
@@ -214,7 +232,7 @@ class Node:
             return  # A late word of a life that is over.
         _remember(self._lives, address, source)
         for greeting in self._greetings.pop(address, ()):
-            self.transmit(address, source.boot, self._digests.get(type(greeting), b""), greeting)
+            self._transmit(address, source.boot, self.digests.get(type(greeting), b""), greeting)
 
     def _on_mismatch(self, sender: NodeId, message: Message) -> None:
         self.drops[Drop.WRONG_FINGERPRINT] += 1

@@ -95,6 +95,9 @@ class Exchange:
         self._broadcast.on_rumour(topic, lambda rumour, payload: self._on_rumour(table, rumour, payload))
         return table
 
+    def table(self, topic: str) -> Rows:
+        return self._tables[topic]
+
     def start(self) -> None:
         # Spread over the period: members that start together should not all compare at the same instant.
         self._timer = self._host.after(self._host.random.uniform(0, self._ae_period), self._on_period)

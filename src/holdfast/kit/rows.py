@@ -99,7 +99,11 @@ class Rows:
 
     def items(self) -> Iterator[tuple[str, bytes]]:
         """What lives, sorted by key."""
-        return ((key, self._kept[key].value) for key in sorted(self._kept) if self._kept[key].gone_at is None)
+        return ((key, self._kept[key].value) for key in self.keys() if self._kept[key].gone_at is None)
+
+    def keys(self) -> list[str]:
+        """Every key that is kept, tombstones included, sorted."""
+        return sorted(self._kept)
 
     def set(self, key: str, value: bytes) -> None:
         """Merge a value of our own and tell everybody, if that changed anything."""

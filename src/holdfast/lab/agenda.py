@@ -14,7 +14,10 @@ from math import inf
 from operator import itemgetter
 from typing import Any
 
-DAYS_PER_SECOND = 1024.0  # a power of two: multiplying by it is exact, so days never disagree with times
+DAYS_PER_SECOND = 1024.0  # at first. Powers of two only: multiplying by them is exact, so days never disagree with times
+PAGES = 64  # after so many days the length of a day is looked at again
+FEW, MANY = 3, 256  # entries per day: below, turning pages costs more than sorting; above, inserting into today does
+STEP = 4.0  # by which days become longer or shorter
 Entry = tuple[float, Any, Any]  # due, where it goes (None: a timer), what
 Push = Callable[[Entry], None]
 
@@ -29,6 +32,9 @@ class Agenda:
         self._days: dict[int, list[Entry]] = {}
         self._order: list[int] = []  # heap of the days that have entries
         self._day = -1
+        self._scale = DAYS_PER_SECOND
+        self._pages = 0
+        self._seen = 0  # entries on the pages since the length of a day was last looked at
         self.push: Push = self._make_push()
 
     def next_due(self) -> float:
@@ -51,17 +57,39 @@ class Agenda:
     def _turn_page(self) -> bool:
         if not self._order:
             return False
+        if self._pages == PAGES:
+            self._consider_scale()
         self._day = heappop(self._order)
         entries = self._days.pop(self._day)
+        self._pages += 1
+        self._seen += len(entries)
         entries.sort(key=_due)
         self.today.extend(entries)
         return True
 
+    def _consider_scale(self) -> None:
+        """A small group has few events per second and wants long days, a large one short ones."""
+        if self._seen < FEW * PAGES:
+            self._rescale(self._scale / STEP)
+        elif self._seen > MANY * PAGES:
+            self._rescale(self._scale * STEP)
+        self._pages = self._seen = 0
+
+    def _rescale(self, scale: float) -> None:
+        """Equal times were on one day and stay in their order there."""
+        entries = [entry for day in sorted(self._days) for entry in self._days[day]]
+        self._days.clear()
+        self._order.clear()
+        self._scale = scale
+        self._day = min(int(entry[0] * scale) for entry in entries) - 1
+        for entry in entries:
+            self.push(entry)
+
     def _make_push(self) -> Push:
-        days, order, today, find, scale = self._days, self._order, self.today, self._days.get, DAYS_PER_SECOND
+        days, order, today, find = self._days, self._order, self.today, self._days.get
 
         def push(entry: Entry) -> None:
-            day = int(entry[0] * scale)
+            day = int(entry[0] * self._scale)
             entries = find(day)
             if entries is not None:
                 entries.append(entry)

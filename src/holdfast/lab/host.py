@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from holdfast.events import Event
-from holdfast.host import AWAY_DATAGRAMS_MAX, Address, NodeId, Storage
+from holdfast.host import AWAY_DATAGRAMS_MAX, FANOUT_MAX, Address, Message, NodeId, Storage
+from holdfast.lab.checker import Violation
 from holdfast.lab.disk import LabDisk
+from holdfast.lab.links import LOST
 from holdfast.node import Node
 
 if TYPE_CHECKING:
-    from holdfast.lab.network import Endpoint
+    from holdfast.lab.network import Endpoint, Line
     from holdfast.lab.world import World
 
 WALL_AT_START = 1_700_000_000.0  # wall-clock seconds when a run begins
@@ -40,6 +42,12 @@ class LabTimer(Struct):
 class LabHost:
     """One life of one simulated process."""
 
+    # Slots, because in a large group memory that is not in the cache is what a message costs most.
+    __slots__ = (
+        "_clock", "_disk", "_fates", "_held_timers", "_lines", "_network", "_offset", "_push", "_sent", "address", "dead", "endpoint",
+        "late", "me", "node", "random", "rate", "running", "storage", "turn", "world",
+    )  # fmt: skip
+
     def __init__(self, world: World, endpoint: Endpoint, me: NodeId, disk: LabDisk, *, rate: float, offset: float) -> None:
         self.world = world
         self.endpoint = endpoint
@@ -50,16 +58,18 @@ class LabHost:
         self.late = 0.0
         self.running = True  # False: stopped, or dead
         self.dead = False
-        self.node = Node(self, endpoint.long_road)
-        self.send = self.node.send
-        self.meet = self.node.meet
-        self.reached = self.node.reached
+        self.node = Node(self, endpoint.transmit)
         self.storage: Storage = disk.attach(self)
         self._disk = disk
         self._clock = world.clock
         self._push = world.agenda.push
         self._offset = offset
         self._held_timers: list[LabTimer] = []
+        self._network = world.network
+        self._sent = endpoint.sent
+        self.turn: list[NodeId | Address] = []  # whom the running callback sent to, if anybody watches
+        self._fates = world.network.fates
+        self._lines: dict[NodeId | Address, Line] = endpoint.lines
 
     @property
     def now(self) -> float:
@@ -72,14 +82,34 @@ class LabHost:
         timer = LabTimer(self, due, callback)
         when = (due - self._offset) / self.rate + ROUNDING
         now = self._clock.now
-        self._push((when if when > now else now, None, timer))
+        push = self._push  # a local first: the interpreter's caches know attributes and methods, not callable attributes
+        push((when if when > now else now, None, timer))
         return timer
 
     def after(self, delay: float, callback: Callable[[], None]) -> LabTimer:
         return self.at(self.now + delay, callback)
 
+    def send(self, to: NodeId | Address, message: Message) -> None:
+        line = self._lines.get(to)
+        if line is None:
+            self._send_by_node(to, message)
+            return
+        self._sent[type(message)] += 1
+        fates = self._fates
+        delay = fates.pop() if fates else self._network.draw_fates()
+        if delay != LOST:
+            push = self._push
+            push((self._clock.now + delay, line, message))
+
+    def meet(self, peer: NodeId, address: Address) -> None:
+        self._lines.pop(peer, None)
+        self.node.meet(peer, address)
+
     def emit(self, event: Event) -> None:
         self.world.on_emit(self, event)
+
+    def end_turn(self) -> None:
+        """A callback has run. Somebody may want to know."""
 
     def hold_timer(self, timer: LabTimer) -> None:
         """A timer came due while the process does not run."""
@@ -117,14 +147,38 @@ class LabHost:
         self._disk.crash()
         self.endpoint.close()
 
+    def _send_by_node(self, to: NodeId | Address, message: Message) -> None:
+        """The way every message takes that has no line, and the place where lines begin."""
+        self.node.begin_turn()  # F17 is counted where somebody watches, over lines and long roads alike
+        self.node.send(to, message)
+        if isinstance(to, NodeId) and to not in self._lines:
+            line = self.endpoint.line_to(to, self.node.address_of(to), self.node.digests)
+            if line is not None:
+                self._lines[to] = line
+
     def _serve(self, step: LabTimer | Packet) -> None:
         if not isinstance(step, LabTimer):
-            self.endpoint.receive(*step)
+            self.endpoint.deliver(step)
         elif step.callback is not None:
             self.late = max(0.0, self.now - step.due_at)
-            self.node.begin_turn()
             step.callback()
             self.late = 0.0
+
+
+class WatchedHost(LabHost):
+    """Where checkers look on, F17 is one of the things they look at."""
+
+    __slots__ = ()
+
+    def send(self, to: NodeId | Address, message: Message) -> None:
+        self.turn.append(to)
+        LabHost.send(self, to, message)
+
+    def end_turn(self) -> None:
+        turn = self.turn
+        if len(turn) > FANOUT_MAX and len(set(turn)) > FANOUT_MAX:
+            raise Violation("F17", f"a callback of {self.me} sent to {len(set(turn))} peers; accepted are {FANOUT_MAX}")
+        turn.clear()
 
 
 def _interleaved(packets: list[Packet], timers: list[LabTimer], random: Random) -> list[LabTimer | Packet]:

@@ -8,6 +8,8 @@ from random import Random
 
 from msgspec import Struct
 
+LOST = -1.0  # the delay of what never arrives
+
 
 class Fixed(Struct, frozen=True, tag="fixed"):
     """Always the same delay."""

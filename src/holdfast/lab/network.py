@@ -1,20 +1,21 @@
 """The lab's network: delay, loss, duplication, cuts, partitions, multi-hop paths, and a count of all that was sent.
 
-Two roads. In calm (one kind of link, nothing cut, nobody listening in) a message costs one draw and one push.
-Everything else takes the long road through ``Network.carry``.
+Two roads. In calm (one kind of link, nothing cut, nobody listening in) a message takes the short one: a ``Line`` between two
+lives that have met costs a draw and a push. Everything else takes the long road through ``Network.carry``.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from holdfast.host import Address, Message, NodeId
 from holdfast.lab.agenda import Push
-from holdfast.lab.links import Link
+from holdfast.lab.links import LOST, Link
 from holdfast.lab.topology import Topology
+from holdfast.node import Handler
 
 if TYPE_CHECKING:
     from holdfast.lab.host import Packet
@@ -25,62 +26,105 @@ if TYPE_CHECKING:
 PORT = 7946  # every lab address has it; the host part is the node's name
 SOCKET_PACKETS_MAX = 8192  # what a stopped process's socket keeps: the oldest (F10)
 
+BLOCK = 256  # fates drawn at once in calm
+
 Receive = Callable[..., None]
+Handlers = Mapping[type[Message], Handler]
+CLOSED: Handlers = {}
 Filter = Callable[[str, str, Message], bool]  # True: this message is lost
+
+
+class Line:
+    """From one life to another, in calm. What the receiving node once admitted from this life it admits again while both live
+    (``Node.admits``), so its handlers are called without asking; when it stops or dies, messages go through its front door."""
+
+    __slots__ = ("_admitted", "_boot", "_digests", "_end", "_source", "handlers", "name", "sender")
+
+    def __init__(self, source: Endpoint, end: Endpoint, boot: int, digests: Mapping[type[Message], bytes], admitted: Handlers) -> None:
+        self.name = end.name
+        self.sender = source.me
+        self.handlers: Handlers = admitted
+        self._source, self._end, self._boot, self._digests, self._admitted = source, end, boot, digests, admitted
+
+    def close(self) -> None:
+        self.handlers = CLOSED
+
+    def reopen(self) -> None:
+        self.handlers = self._admitted
+
+    def deliver(self, message: Message) -> None:
+        self._end.receive(self._source.address, self.sender, self._boot, self._digests.get(type(message), b""), message)
 
 
 class Endpoint:
     """One address. Lives come and go behind it; ``receive`` always does what is right for the present one."""
 
-    __slots__ = ("_held", "_network", "_node", "address", "me", "name", "receive", "sent", "sent_bytes", "up")
+    __slots__ = ("_held", "_inbound", "_network", "address", "lines", "me", "name", "node", "receive", "sent", "sent_bytes")
+    handlers: ClassVar[Handlers] = CLOSED  # what comes here other than by a line comes in an envelope
 
     def __init__(self, network: Network, name: str) -> None:
         self._network = network
         self.name = name
         self.address = Address(name, PORT)
         self.me = NodeId(name, 0)
-        self.up = False
+        self.node: Node | None = None  # None: down
         self.receive: Receive = self._lose
         self.sent: dict[type[Message], int] = defaultdict(int)
         self.sent_bytes: dict[type[Message], int] = defaultdict(int)  # only where the network measures sizes
         self._held: list[Packet] = []
-        self._node: Node | None = None
+        self.lines: dict[NodeId | Address, Line] = {}  # of the present life, to others
+        self._inbound: list[Line] = []
+
+    @property
+    def up(self) -> bool:
+        return self.node is not None
 
     def open(self, node: Node) -> None:
-        self.me, self.up, self.receive, self._node = node.me, True, node.receive, node
-        self.refresh()
+        self.me, self.receive, self.node = node.me, node.receive, node
 
     def close(self) -> None:
-        self.up, self.receive, self._node = False, self._lose, None
-        self._held = []
+        self.void_lines()
+        self.receive, self.node = self._lose, None
+        self._held, self.lines = [], {}
 
     def hold(self) -> None:
         self.receive = self._keep
+        for line in self._inbound:
+            line.close()
 
     def release(self, node: Node) -> list[Packet]:
         self.receive = node.receive
+        for line in self._inbound:
+            line.reopen()
         held, self._held = self._held, []
         return held
 
-    def long_road(self, address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
-        """Everything that can happen to a message."""
+    def deliver(self, packet: Packet) -> None:
+        self.receive(*packet)
+
+    def void_lines(self) -> None:
+        """The weather changed: the next message takes the long road, and what is under way arrives at the front door."""
+        for line in self._inbound:
+            line.close()
+        self.lines.clear()
+        self._inbound.clear()
+
+    def line_to(self, peer: NodeId, address: Address | None, digests: Mapping[type[Message], bytes]) -> Line | None:
+        """A line to this life, if the network is calm and it has met us; None: keep to the long road."""
+        end = self._network.endpoints.get(address) if self._network.calm and address is not None else None
+        if end is None or end.node is None or end.me != peer or end.receive != end.node.receive:
+            return None
+        admitted = end.node.admits(self.address, self.me, digests)
+        if not admitted:
+            return None
+        line = Line(self, end, peer.boot, digests, admitted)
+        end._inbound.append(line)
+        return line
+
+    def transmit(self, address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
+        """The long road: everything that can happen to a message."""
         self.sent[type(message)] += 1
         self._network.carry(self, address, boot, fingerprint, message)
-
-    def short_road(self, address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
-        """In calm. A method and not a closure per node, because the interpreter's call cache knows functions, not closures."""
-        network = self._network
-        self.sent[type(message)] += 1
-        if network.loss and network.chance() < network.loss:
-            return
-        target = network.endpoints.get(address)
-        if target is not None:
-            network.push((network.clock.now + network.draw(), target, (self.address, self.me, boot, fingerprint, message)))
-
-    def refresh(self) -> None:
-        """The network went from calm to trouble or back: give the node the right road."""
-        if self._node is not None:
-            self._node.transmit = self.short_road if self._network.calm else self.long_road
 
     def _keep(self, *packet: object) -> None:
         if len(self._held) < SOCKET_PACKETS_MAX:
@@ -93,15 +137,16 @@ class Endpoint:
 class Network:
     """All links of one world."""
 
-    def __init__(self, random: Random, clock: Clock, push: Push, link: Link) -> None:
+    def __init__(self, seed: int, clock: Clock, push: Push, link: Link) -> None:
         self.clock, self.push = clock, push
-        self.chance = random.random
+        self.chance = Random(f"{seed}/network").random
+        self._delays = Random(f"{seed}/delays")
         self.endpoints: dict[Address, Endpoint] = {}
+        self.fates: list[float] = []  # in calm: delays of the next messages, or LOST, drawn ahead, next one last
         self.topology: Topology | None = None
         self.trace: Trace | None = None
         self.measure: Callable[[NodeId, int, bytes, Message], int] | None = None  # size in bytes, if sizes are wanted
         self.through: Callable[[Endpoint, Endpoint, Packet], tuple[Any, Packet]] | None = None  # the real wire, see lab/wire.py
-        self._random = random
         self._link = link
         self._weather: dict[object, Link] = {}
         self._links: dict[tuple[str, str], Link] = {}
@@ -198,7 +243,7 @@ class Network:
         if any(lost(source, target, message) for lost in self._filters):
             return 0.0, "dropped by the script"
         if self.topology is None:
-            return self._delay(link), "lost" if link.loss and self.chance() < link.loss else ""
+            return (0.0, "lost") if link.loss and self.chance() < link.loss else (self._delay(link), "")
         path = self.topology.path(source, target)
         if path is None:
             return 0.0, "no path"
@@ -215,10 +260,7 @@ class Network:
         self.push((self.clock.now + delay, target, packet))
 
     def _delay(self, link: Link) -> float:
-        draw = self._draws.get(link)
-        if draw is None:
-            draw = self._draws[link] = link.delay.draw(self._random)
-        delay = draw()
+        delay = self._draw_of(link)()
         if link.tail and self.chance() < link.tail:
             delay += link.tail_seconds * self.chance()
         return delay
@@ -231,7 +273,18 @@ class Network:
         link = self._link
         special = self._links or self._weather or self._cuts or self._filters or self.topology or self.trace or self.measure or self.through
         self.calm = not special and not link.duplicate and not link.tail
-        self.loss = link.loss
-        self.draw = link.delay.draw(self._random)
+        self.fates.clear()
         for endpoint in self.endpoints.values():
-            endpoint.refresh()
+            endpoint.void_lines()
+
+    def draw_fates(self) -> float:
+        """Draw what happens to the next messages on the short road; a block costs less than so many calls. Returns the first."""
+        loss, chance, draw = self._link.loss, self.chance, self._draw_of(self._link)
+        self.fates.extend([LOST if loss and chance() < loss else draw() for _ in range(BLOCK)])
+        self.fates.reverse()
+        return self.fates.pop()
+
+    def _draw_of(self, link: Link) -> Callable[[], float]:
+        if link not in self._draws:
+            self._draws[link] = link.delay.draw(self._delays)
+        return self._draws[link]

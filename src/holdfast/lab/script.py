@@ -21,6 +21,7 @@ from holdfast.lab.links import Delay, Fixed, Link, Uniform
 from holdfast.lab.scenario import Scenario, Setup, set_up
 
 SEPARATOR = "----"
+COMMENT = re.compile(r"(?:^|\s)#.*")  # "a#1" is a life, not a comment
 RUN_SECONDS_MAX = 86_400.0  # of one command; a day is more than anybody reads
 DELAY_DEFAULT = Fixed(0.01)  # a trace reads best when answers come after a round number of milliseconds
 
@@ -92,7 +93,7 @@ class BadLine(ConfigError):
 def split(text: str) -> tuple[str, str]:
     """A golden file's script and the trace it must print; the separator belongs to neither."""
     script, _, golden = text.partition(f"\n{SEPARATOR}\n")
-    return script.removesuffix(f"\n{SEPARATOR}") + "\n", golden
+    return script.removesuffix(f"\n{SEPARATOR}").removesuffix("\n") + "\n", golden
 
 
 def parse(text: str, source: str = "script") -> Script:
@@ -100,7 +101,7 @@ def parse(text: str, source: str = "script") -> Script:
     head = _Head(source)
     steps: list[Step] = []
     for number, line in enumerate(split(text)[0].splitlines(), 1):
-        words = line.partition("#")[0].split()
+        words = COMMENT.sub("", line).split()
         if not words:
             continue
         step = Step(number, words[0], tuple(words[1:]))

@@ -7,17 +7,18 @@ run in ten therefore takes this road. What the wire refuses is counted at the re
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.drops import Rejected
 from holdfast.host import DATAGRAM_BYTES_MAX, Address
+from holdfast.lab.network import CLOSED
 from holdfast.wire.codec import Codec
 from holdfast.wire.keys import Key, Keyring
 from holdfast.wire.seal import Channel, Sealed
 
 if TYPE_CHECKING:
     from holdfast.lab.host import LabHost, Packet
-    from holdfast.lab.network import Endpoint
+    from holdfast.lab.network import Endpoint, Handlers
     from holdfast.lab.world import World
 
 GROUP = "lab"
@@ -25,6 +26,8 @@ GROUP = "lab"
 
 class WireEnd:
     """Where sealed bytes arrive: one per address; keys, counters and windows belong to the life behind it."""
+
+    handlers: ClassVar[Handlers] = CLOSED
 
     def __init__(self, world: World, name: str, keyring: Keyring) -> None:
         self.name = name
@@ -44,8 +47,8 @@ class WireEnd:
         channel = Channel.DATAGRAM if len(payload) + self._sealer.overhead <= DATAGRAM_BYTES_MAX else Channel.STREAM
         return self._sealer.seal(payload, channel), channel
 
-    def receive(self, source: Address, data: bytes, channel: Channel, _fingerprint: bytes, _message: None) -> None:
-        """The parts of a sealed packet stand where an open one has sender, boot, fingerprint and message."""
+    def deliver(self, packet: tuple[Address, bytes, Channel]) -> None:
+        source, data, channel = packet
         host = self._life()
         if host.dead:
             return
@@ -82,7 +85,7 @@ def through_wire(world: World) -> None:
         return ends[name]
 
     def through(source: Endpoint, target: Endpoint, packet: Packet) -> tuple[object, Packet]:
-        return end_of(target.name), (source.address, *end_of(source.name).pack(packet), b"", None)
+        return end_of(target.name), (source.address, *end_of(source.name).pack(packet))
 
     world.network.through = through
     world.network.watch()

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
 
-from holdfast.drops import Drop
 from holdfast.events import Event
 from holdfast.host import Host, Machine, NodeId
 from holdfast.lab.agenda import Agenda
 from holdfast.lab.checker import Checker, Violation, found_bug
 from holdfast.lab.disk import LabDisk
-from holdfast.lab.host import LabHost, LabTimer
+from holdfast.lab.host import LabHost, LabTimer, WatchedHost
 from holdfast.lab.links import Link
 from holdfast.lab.network import Endpoint, Network
 from holdfast.lab.topology import Topology
@@ -53,7 +52,7 @@ class World:
         self.clock = Clock()
         self.agenda = Agenda()
         self.random = Random(f"{seed}/world")
-        self.network = Network(Random(f"{seed}/network"), self.clock, self.agenda.push, link or Link())
+        self.network = Network(seed, self.clock, self.agenda.push, link or Link())
         self.network.topology, self.network.trace = topology, trace
         self.network.watch()
         self.nodes: dict[str, LabHost] = {}  # the present life of each name; the last one of those that are down
@@ -72,6 +71,10 @@ class World:
         return self.clock.now
 
     @property
+    def watched(self) -> bool:
+        return bool(self.checkers) or self.trace is not None
+
+    @property
     def alive(self) -> list[LabHost]:
         """Every life that is not dead, stopped ones included, in order of first appearance."""
         return [host for host in self.nodes.values() if not host.dead]
@@ -85,7 +88,8 @@ class World:
             self.disks[name] = LabDisk(Random(f"{self.seed}/disk/{name}"))
         offset = Random(f"{self.seed}/clock/{name}").uniform(0, 1e5)
         endpoint = self.network.endpoint(name)
-        host = LabHost(self, endpoint, me, self.disks[name], rate=self.drift.get(name, 1.0), offset=offset)
+        kind = WatchedHost if self.watched else LabHost
+        host = kind(self, endpoint, me, self.disks[name], rate=self.drift.get(name, 1.0), offset=offset)
         self.nodes[name] = host
         endpoint.open(host.node)
         self._note("* start {}", me)
@@ -100,7 +104,7 @@ class World:
         if not host.dead:
             self._note("* crash {}", host.me)
             host.die()
-            self._check(None)
+            self.step(None, _nothing)
 
     def stop(self, name: str) -> None:
         """SIGSTOP."""
@@ -128,17 +132,20 @@ class World:
     def run(self, until: float) -> None:
         """Serve everything that is due until then."""
         self.network.trace = self.trace
-        if self.checkers or self.trace is not None:
+        if self.watched:
             self._run_watched(until)
         else:
             self._run_bare(until)
         self.clock.now = max(self.clock.now, until)
 
     def step(self, host: LabHost | None, action: Callable[[], None]) -> None:
-        """Something happens to a node outside the queue: checkers look after it, and a bug in it is a violation."""
+        """Something happens to a node outside the agenda: checkers look after it, and a bug in it is a violation."""
         try:
             action()
-            self._check(host)
+            for checker in self.checkers:
+                checker.after(self, host)
+            if host is not None:
+                host.end_turn()
         except Violation as violation:
             self._placed(violation, host)
             raise
@@ -164,8 +171,11 @@ class World:
                         break
                     clock.now = due
                     if target is not None:
-                        source, sender, boot, digest, message = item  # spelled out: a starred call costs twice as much
-                        target.receive(source, sender, boot, digest, message)
+                        handler = target.handlers.get(type(item))
+                        if handler is not None:
+                            handler(target.sender, item)
+                        else:
+                            target.deliver(item)
                         continue
                     callback = item.callback
                     if callback is None:
@@ -175,7 +185,6 @@ class World:
                     if host is None:
                         callback()
                     elif host.running:
-                        host.reached.clear()
                         callback()
                     else:
                         host.hold_timer(item)
@@ -188,29 +197,46 @@ class World:
             raise self._placed(found_bug(bug), host if target is None else self.nodes[target.name]) from bug
 
     def _run_watched(self, until: float) -> None:
-        agenda, clock = self.agenda, self.clock
-        while agenda.next_due() <= until:
-            clock.now, target, item = agenda.today[0]
-            agenda.forget(1)
-            if target is not None:
-                host = self.nodes[target.name]
-                self._note_delivery(target, item)
-                self.step(host, lambda target=target, item=item: target.receive(*item))  # type: ignore[misc]
-            elif item.callback is None:
-                continue
-            elif item.host is None or item.host.running:
-                if item.host is not None:
-                    item.host.reached.clear()
-                self.step(item.host, item.callback)
-            else:
-                item.host.hold_timer(item)
-            self.events += 1
-
-    def _check(self, host: LabHost | None) -> None:
-        for checker in self.checkers:
-            checker.after(self, host)
-        if host is not None and host.node.drops[Drop.FANOUT]:
-            raise Violation("F17", f"a callback of {host.me} sent to more than 64 peers")
+        agenda, today, clock, nodes, trace = self.agenda, self.agenda.today, self.clock, self.nodes, self.trace
+        afters = [checker.after for checker in self.checkers if type(checker).after is not Checker.after]
+        host: LabHost | None = None
+        try:
+            while agenda.next_due() <= until:
+                idle = 0
+                for due, target, item in today:
+                    if due > until:
+                        break
+                    clock.now = due
+                    if target is not None:
+                        host = nodes[target.name]
+                        handler = target.handlers.get(type(item))
+                        if handler is not None:
+                            handler(target.sender, item)
+                        else:
+                            if trace is not None:
+                                self._note_delivery(target, item)
+                            target.deliver(item)
+                    elif item.callback is None:
+                        idle += 1
+                        continue
+                    else:
+                        host = item.host
+                        if host is None or host.running:
+                            item.callback()
+                        else:
+                            host.hold_timer(item)
+                    if host is not None and host.turn:
+                        host.end_turn()
+                    for after in afters:
+                        after(self, host)
+                served = agenda.served(until)
+                agenda.forget(served)
+                self.events += served - idle
+        except Violation as violation:
+            self._placed(violation, host)
+            raise
+        except Exception as bug:
+            raise self._placed(found_bug(bug), host) from bug
 
     def _placed(self, violation: Violation, host: LabHost | None) -> Violation:
         violation.at = self.clock.now
@@ -222,6 +248,10 @@ class World:
         if self.trace is not None:
             self.trace.record(self.clock.now, form, *parts)
 
-    def _note_delivery(self, target: Endpoint, packet: tuple[Any, ...]) -> None:
-        if self.trace is not None and target.up and packet[4] is not None:  # a sealed packet notes itself when it is opened
+    def _note_delivery(self, target: object, packet: Any) -> None:
+        if self.trace is not None and isinstance(target, Endpoint) and target.up:  # a sealed packet notes itself when it is opened
             self.trace.record(self.clock.now, "{} -> {}  {}", packet[1].name, target.name, packet[4])
+
+
+def _nothing() -> None:
+    """A step in which no node did anything."""

@@ -39,7 +39,7 @@ from holdfast.net.storage import TurnStorage, Volatile
 from holdfast.net.tcp import Streams
 from holdfast.net.timers import HostTimer, Timers
 from holdfast.net.udp import Datagrams
-from holdfast.node import Node
+from holdfast.node import Node, Transmit
 from holdfast.wire.codec import Codec, Envelope
 from holdfast.wire.seal import Sealer
 
@@ -51,6 +51,14 @@ INBOX_BYTES_MAX = 16 << 20
 
 def _nobody(event: Event) -> None:
     """Where events go that nobody asked for."""
+
+
+def _too_early(address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
+    raise AssertionError("a machine sends before its host was started")
+
+
+def _too_late(address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
+    """The sockets are closed."""
 
 
 class NetHost:
@@ -65,15 +73,13 @@ class NetHost:
         self.late = 0.0
         self.on_event: Callable[[Event], None] = _nobody
         self.storage: Storage = TurnStorage(Volatile(), self.post)
-        self.node = Node(self, self._transmit)
+        self.node = Node(self, _too_early)
         self.send = self.node.send
         self.meet = self.node.meet
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # None: closed in good order
-        self.datagrams = Datagrams(bound.udp, self.drops, self._on_datagram)
+        self.datagrams = Datagrams(bound.udp, self.drops)
         self.streams = Streams(bound.address, sealer, self.drops, self._on_stream, self._fail)
         self._sealer = sealer
-        self._seal, self._open = sealer.seal, sealer.open
-        self._payload_max = DATAGRAM_BYTES_MAX - sealer.overhead
         self._codec: Codec | None = None  # known when the machines are
         self._loop = asyncio.get_running_loop()
         self._clock = now
@@ -153,7 +159,8 @@ class NetHost:
         """Start the machines and begin to listen."""
         assert self._codec is None
         assert not self._closed
-        self._codec = Codec(self.node.types)
+        codec = self._codec = Codec(self.node.types)
+        self.node.transmit, self.datagrams.deliver = self._way_down(codec), self._way_up(codec)
         self._served_at = self.now
         self._loop.add_reader(self.datagrams.fileno(), self._turn)
         self._guarded(self.node.start)
@@ -171,14 +178,36 @@ class NetHost:
         if not self.failed.done():
             self.failed.set_result(None)
 
-    def _transmit(self, address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
-        assert self._codec is not None
-        if self._closed:
-            return
-        payload = self._codec.encode(self.me, boot, fingerprint, message)
-        if len(payload) <= self._payload_max:
-            self.datagrams.send(self._seal(payload), address)
-        elif len(payload) + self._sealer.overhead <= MESSAGE_BYTES_MAX:
+    def _way_down(self, codec: Codec) -> Transmit:
+        """What every message passes on its way out. A closure, because it runs for each of them and names cost time."""
+        me, encode, seal, send = self.me, codec.encode, self._sealer.seal, self.datagrams.send
+        payload_max = DATAGRAM_BYTES_MAX - self._sealer.overhead
+
+        def transmit(address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
+            payload = encode(me, boot, fingerprint, message)
+            if len(payload) <= payload_max:
+                send(seal(payload), address)
+            else:
+                self._transmit_large(payload, address)
+
+        return transmit
+
+    def _way_up(self, codec: Codec) -> Callable[[bytes, Address], None]:
+        """What every datagram passes on its way in; a closure too."""
+        unseal, decode, receive, drops = self._sealer.open, codec.decode, self.node.receive, self.drops
+
+        def deliver(data: bytes, source: Address) -> None:
+            try:
+                envelope = decode(unseal(data))
+            except Rejected as rejected:
+                drops[rejected.why] += 1
+                return
+            receive(source, envelope.sender, envelope.to_boot, envelope.fingerprint, envelope.message)
+
+        return deliver
+
+    def _transmit_large(self, payload: bytes, address: Address) -> None:
+        if len(payload) + self._sealer.overhead <= MESSAGE_BYTES_MAX:
             self.streams.send(payload, address)
         else:
             self.drops[Drop.TOO_LARGE] += 1
@@ -205,8 +234,7 @@ class NetHost:
         """One turn (F10)."""
         began_at = self.now
         due_at = self._timers.next_due()
-        away = 0.0 if due_at is None else began_at - max(due_at, self._served_at)
-        if away > AWAY_AFTER:
+        if due_at is not None and (away := began_at - max(due_at, self._served_at)) > AWAY_AFTER:
             self.node.on_away(away)
             self._read(AWAY_DATAGRAMS_MAX)
             # Not `began_at`: reading so much takes time, and counting it as one more pause would starve the timers.
@@ -219,26 +247,36 @@ class NetHost:
 
     def _read(self, limit: int) -> None:
         self.datagrams.drain(limit)
-        while self._inbox and limit > 0:
-            limit -= 1
+        if self._inbox:
+            self._read_inbox(limit)
+        if self._posted:
+            self._run_posted()
+
+    def _read_inbox(self, limit: int) -> None:
+        for _ in range(min(limit, len(self._inbox))):
             envelope, size = self._inbox.popleft()
             self._inbox_bytes -= size
             self.node.receive(None, envelope.sender, envelope.to_boot, envelope.fingerprint, envelope.message)
+
+    def _run_posted(self) -> None:
         for _ in range(len(self._posted)):
             self.node.begin_turn()
             self._posted.popleft()()
 
     def _run_due(self) -> None:
         timers = self._timers
-        now = until = self.now
+        if (due_at := timers.next_due()) is None or due_at > (now := self.now):
+            return
+        until = now
         try:
-            while (due_at := timers.next_due()) is not None and due_at <= until:
+            while due_at is not None and due_at <= until:
                 if now - max(due_at, self._served_at) > AWAY_AFTER:
                     return  # Stopped since the sockets were looked at: begin again, or this timer would judge before it heard.
                 self.late = max(0.0, now - due_at)
                 self.node.begin_turn()
                 timers.pop()()
                 now = self.now
+                due_at = timers.next_due()
         finally:
             self.late = 0.0
 
@@ -247,17 +285,21 @@ class NetHost:
         if self._closed or self._codec is None:
             return
         due_at = self._timers.next_due()
-        now = self.now
-        if self._inbox or self._posted or (due_at is not None and due_at <= now):
+        if self._inbox or self._posted:
             self._turn_soon()
-        elif due_at is not None:
-            wake_at = min(max(due_at, now + WAKE_DELAY_MIN), now + SLEEP_MAX)
-            # An earlier alarm stays: waking once for nothing is cheaper than setting it anew with every timer.
-            if self._wake is None or wake_at < self._wake_at:
-                if self._wake is not None:
-                    self._wake.cancel()
-                self._wake = self._loop.call_later(wake_at - now, self._on_wake)
-                self._wake_at = wake_at
+        elif due_at is not None and (self._wake is None or due_at < self._wake_at):
+            # An alarm that comes too early stays: waking once for nothing is cheaper than setting it anew with every timer.
+            self._set_alarm(due_at)
+
+    def _set_alarm(self, due_at: float) -> None:
+        now = self.now
+        if due_at <= now:
+            self._turn_soon()
+            return
+        if self._wake is not None:
+            self._wake.cancel()
+        self._wake_at = min(max(due_at, now + WAKE_DELAY_MIN), now + SLEEP_MAX)
+        self._wake = self._loop.call_later(self._wake_at - now, self._on_wake)
 
     def _turn_soon(self) -> None:
         if self._soon is None and self._codec is not None:
@@ -274,6 +316,7 @@ class NetHost:
 
     def _stop_turns(self) -> None:
         self._closed = True
+        self.node.transmit = _too_late
         self._loop.remove_reader(self.datagrams.fileno())
         for handle in (self._wake, self._soon):
             if handle is not None:
@@ -288,14 +331,6 @@ class NetHost:
     def _on_wake(self) -> None:
         self._wake = None
         self._turn()
-
-    def _on_datagram(self, data: bytes, source: Address) -> None:
-        try:
-            envelope = self._codec.decode(self._open(data))  # type: ignore[union-attr]  # read only after start
-        except Rejected as rejected:
-            self.drops[rejected.why] += 1
-            return
-        self.node.receive(source, envelope.sender, envelope.to_boot, envelope.fingerprint, envelope.message)
 
     def _on_stream(self, payload: bytes) -> None:
         if self._codec is None or self._closed:

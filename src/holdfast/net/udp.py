@@ -25,24 +25,24 @@ FULL = frozenset({errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.ENOMEM})
 class Datagrams:
     """One bound, non-blocking UDP socket."""
 
-    def __init__(self, sock: socket.socket, drops: Drops, deliver: Callable[[bytes, Address], None]) -> None:
+    def __init__(self, sock: socket.socket, drops: Drops) -> None:
+        self.deliver: Callable[[bytes, Address], None] = _to_nobody
         self.received = 0
         self.sent = 0
         self._socket = sock
         self._family = sock.family
         self._drops = drops
-        self._deliver = deliver
         self._recvfrom = sock.recvfrom
         self._sendto = sock.sendto
         self._sources: dict[Any, Address] = {}  # what recvfrom says, and how we spell it
-        self._targets: dict[Address, Any] = {}  # and the other way round; None: no way to send there
+        self._targets: dict[Address, Any] = {}  # and the other way round
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
     def drain(self, limit: int) -> bool:
         """Deliver up to ``limit`` datagrams; True if the socket was empty before."""
-        recvfrom, sources, deliver = self._recvfrom, self._sources, self._deliver
+        recvfrom, sources, deliver = self._recvfrom, self._sources, self.deliver
         for count in range(limit):
             try:
                 data, raw = recvfrom(READ_BYTES)
@@ -61,16 +61,8 @@ class Datagrams:
         return False
 
     def send(self, data: bytes, to: Address) -> None:
-        assert len(data) <= DATAGRAM_BYTES_MAX
         try:
-            target = self._targets[to]
-        except KeyError:
-            target = self._learn_target(to)
-        if target is None:
-            self._drops[Drop.UNREACHABLE] += 1
-            return
-        try:
-            self._sendto(data, target)
+            self._sendto(data, self._targets.get(to) or self._learn_target(to))
         except OSError as error:
             self._drops[_why(error)] += 1
         else:
@@ -90,28 +82,25 @@ class Datagrams:
         return address
 
     def _learn_target(self, to: Address) -> Any:
-        if len(self._targets) >= CACHED_MAX:
-            self._targets.clear()
-        target = self._targets[to] = self._sockaddr(to)
-        return target
-
-    def _sockaddr(self, to: Address) -> Any:
         """What sendto wants. A name is refused: looking it up would stop the loop."""
         host = literal(to.host)
-        if host is None or not 0 < to.port < 1 << 16:
-            return None
-        if self._family == socket.AF_INET:
-            return None if ":" in host else (host, to.port)
-        if ":" not in host:
+        if host is None or not 0 < to.port < 1 << 16 or (self._family == socket.AF_INET and ":" in host):
+            raise OSError(errno.EHOSTUNREACH, "no address that this socket can send to")
+        if self._family == socket.AF_INET6 and ":" not in host:
             host = f"::ffff:{host}"
-        try:
-            found = socket.getaddrinfo(host, to.port, socket.AF_INET6, socket.SOCK_DGRAM, 0, socket.AI_NUMERICHOST | socket.AI_NUMERICSERV)
-        except OSError:
-            return None  # The scope names an interface that is not there.
-        return found[0][4]
+        flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+        target = socket.getaddrinfo(host, to.port, self._family, socket.SOCK_DGRAM, 0, flags)[0][4]
+        if len(self._targets) >= CACHED_MAX:
+            self._targets.clear()
+        self._targets[to] = target
+        return target
 
 
 def _why(error: OSError) -> Drop:
     if error.errno in FULL:
         return Drop.QUEUE_FULL
     return Drop.TOO_LARGE if error.errno == errno.EMSGSIZE else Drop.UNREACHABLE
+
+
+def _to_nobody(data: bytes, source: Address) -> None:
+    """Where datagrams go before somebody listens."""

@@ -56,7 +56,9 @@ class DetectedInTime(Checker):
         for life in host.node.use(HeartbeatDetector).trusted:
             died_at = self._died_at.get(life)
             # Whoever was stopped itself counts from when it went on (F11).
-            if died_at is not None and world.now > max(died_at, self._calm.process_since(host.me.name) + self._grace) + self._bound(host.me):
+            if died_at is not None and world.now > max(died_at, self._calm.process_since(host.me.name) + self._grace) + self._bound(
+                host.me
+            ):
                 self.fail(f"{host.me} trusts {life}, dead for {world.now - died_at:g} s; the bound is {self._bound(host.me):g} s")
 
 

@@ -80,7 +80,9 @@ class SecondOk(Checker):
         elif isinstance(event, LeaderChanged) and event.leader is not None:
             stood_for = world.now - self._stood_at.get((event.leader, event.token), world.now)
             if stood_for < self._alpha / world.drift.get(event.leader.name, 1.0) - ROUNDING:
-                self.fail(f"{host.me} names {event.leader} {stood_for:g} s after it entered round {event.token}; alpha is {self._alpha:g} s")
+                self.fail(
+                    f"{host.me} names {event.leader} {stood_for:g} s after it entered round {event.token}; alpha is {self._alpha:g} s"
+                )
 
 
 class PausedJudgeNobody(Checker):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
-from holdfast.host import Address, Host, Machine, NodeId
+from holdfast.host import Address, Host, Machine
 from holdfast.lab.checker import Checker
 from holdfast.lab.checkers.calm import Calm
 from holdfast.lab.checkers.heartbeat import DetectedInTime, Informed, LivesGrow, NoFalseSilence, PausedSilenceNobody, misinformed
@@ -87,13 +87,14 @@ def _informed_timeout(m: int, interval: float) -> float:
 def _bounds(setup: Setup) -> dict[str, float]:
     """How long each monitor may trust a dead life: ``m t_itv + t_lat`` plus what its faults add to the mean delay it measured.
 
-    Messages of bad weather arrive up to ``STRAY_SECONDS`` late, and on a mean of late ones the deadline is late. A stop adds up to an interval and
-    ``UNSEEN_SECONDS``, because no timer notices a shorter one; one after which datagrams and timers are served in any order adds its whole length.
+    Messages of bad weather arrive up to ``STRAY_SECONDS`` late, and on a mean of late ones the deadline is late. A stop adds up to an
+    interval and ``UNSEEN_SECONDS``, because no timer notices a shorter one; one after which datagrams and timers are served in any
+    order adds its whole length.
     """
     interval, m = float(setup.parameters["interval"]), int(setup.parameters["m"])
     base = (m + SLACK_INTERVALS + DRIFT_INTERVALS) * interval
     late = STRAY_SECONDS if any(isinstance(fault, Weather) for fault in setup.plan.faults) else DELAY_MAX
-    bounds = {name: base + late for name in setup.names}
+    bounds = dict.fromkeys(setup.names, base + late)
     for fault in setup.plan.faults:
         if isinstance(fault, Pause):
             bounds[fault.node] += fault.seconds if fault.order == "shuffled" else interval + UNSEEN_SECONDS

@@ -16,7 +16,7 @@ from holdfast.protocols.detection.detectors import PairDetector
 from holdfast.protocols.detection.messages import Heartbeat, Hello
 
 SEQ_MAX = 1 << 53  # an index stays exact as a float; at one per millisecond that is 285,000 years
-# Intervals during which the paused judge nobody: a heartbeat that leaves right after we woke is one interval away and at most t_itv/8 on the road.
+# Intervals during which the paused judge nobody: the next heartbeat is at most one interval away, and at most t_itv/8 on the road.
 GRACE_INTERVALS = 1.5
 
 
@@ -58,7 +58,9 @@ class HeartbeatDetector:
         self._make = make
         self._addresses = {name: address for name, address in sorted(peers.items()) if name != host.me.name}
         if len(self._addresses) > FANOUT_MAX:
-            raise ConfigError(f"peers: {len(self._addresses)} of them; accepted are up to {FANOUT_MAX}, because all are reached at once (F17)")
+            raise ConfigError(
+                f"peers: {len(self._addresses)} of them; accepted are up to {FANOUT_MAX}, because all are reached at once (F17)"
+            )
         self._lives: dict[str, NodeId] = {}  # name -> the newest life that was heard of
         self._subjects: dict[str, Subject] = {}  # name -> that life, once it sent a heartbeat
         self._seq = -1
@@ -123,7 +125,7 @@ class HeartbeatDetector:
             return
         subject.heard_at = now
         due = subject.detector.deadline()
-        if not subject.trusted and now < due:  # What comes after its own deadline says that the peer lived then, not that it lives.
+        if not subject.trusted and now < due:  # One that was stale when it came says that the peer lived then.
             subject.trusted = True
             self.host.emit(Heard(source))
         if subject.trusted:

@@ -1,0 +1,66 @@
+# Everything here starts on a machine with Python 3.11 (or newer) and make alone; `make help` says what there is.
+
+PYTHON ?= python3
+VENV := .venv
+LOCK := requirements-dev.txt
+
+# Debian packages that tests use, each with the command it brings. Without them these tests are skipped, and say so.
+DEBIAN_PACKAGES := iproute2:ip nftables:nft
+
+# What the longer jobs run; override on the command line, e.g. make test PYTEST_ARGS="tests/kit -x".
+PYTEST_ARGS ?=
+SOAK_ARGS ?= --all --resume --seeds 100000 --jobs $(shell nproc 2>/dev/null || echo 1)
+FUZZ_ARGS ?= --inputs 1000000
+BENCH ?= simulator datagrams memory
+
+# The names of the stamps hold check sums, so that neither a clone's file times nor a checkout can fool them: another lock
+# file makes a new virtualenv, another pyproject.toml only installs the package again.
+LOCKED := $(VENV)/.locked-$(shell cksum < $(LOCK) | tr -s ' ' -)
+INSTALLED := $(LOCKED)-package-$(shell cksum < pyproject.toml | tr -s ' ' -)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup debian demo test lint docs soak fuzz bench lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: setup ## a lab scenario worth seeing
+	@$(VENV)/bin/holdfast lab demo
+
+test: setup debian ## every check: style, types, imports, documentation, tests in random order
+	@PYTEST_ARGS="$(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py
+
+lint: setup ## style, types and imports only
+	@$(VENV)/bin/python scripts/checks.py style format types imports
+
+docs: setup ## the documentation, into docs/_build/html
+	@$(VENV)/bin/python scripts/checks.py docs
+
+soak: setup ## seeded sweeps for as long as you like; an interrupted one resumes (SOAK_ARGS)
+	@$(VENV)/bin/holdfast lab sweep $(SOAK_ARGS)
+
+fuzz: setup ## mutated messages against the wire (FUZZ_ARGS)
+	@$(VENV)/bin/python -m fuzz.wire $(FUZZ_ARGS)
+
+bench: setup ## every benchmark, or some: make bench BENCH=simulator; fails if a goal is missed
+	@missed=0; for name in $(BENCH); do $(VENV)/bin/python -m benchmarks $$name || missed=1; done; exit $$missed
+
+setup: $(INSTALLED) ## the virtualenv in .venv, from the lock file
+
+debian: ## the Debian packages some tests use, if root and missing
+	@scripts/debian.sh $(DEBIAN_PACKAGES)
+
+lock: ## resolve requirements-dev.txt again after a change of dependencies
+	@PYTHON="$(PYTHON)" scripts/lock.sh
+
+clean: ## remove what was built, the virtualenv included
+	rm -rf $(VENV) build dist docs/_build docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	find src tests benchmarks fuzz scripts docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(LOCKED):
+	@PYTHON="$(PYTHON)" scripts/venv.sh $(VENV) $(LOCK)
+	@touch $@
+
+$(INSTALLED): $(LOCKED)
+	@$(VENV)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@

@@ -1,0 +1,49 @@
+"""``python -m benchmarks NAME [--json] [--rounds N]``; exits 0 if every goal is met, 1 if one is missed, 2 for a wrong call."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError
+from importlib import import_module
+
+from benchmarks.harness import show_progress
+
+NAMES = {
+    "simulator": "the lab against SimPy, and what checkers cost",
+    "datagrams": "our sockets against asyncio's datagram transport, and what sealing costs",
+    "memory": "what a run of 1000 nodes needs",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = ArgumentParser(prog="python -m benchmarks", description="How fast it is, as ratios inside one run.")
+    parser.add_argument("name", nargs="?", choices=[*NAMES], metavar="NAME", help=f"one of: {', '.join(NAMES)}")
+    parser.add_argument("--list", action="store_true", help="what there is, with the goals")
+    parser.add_argument("--json", action="store_true", help="one object on standard output")
+    parser.add_argument("--rounds", type=_rounds, metavar="N", help="rounds per contestant; the best one counts")
+    options = parser.parse_args(arguments)
+    if options.list:
+        print("\n".join(_described(name) for name in NAMES))
+        return 0
+    if options.name is None:
+        parser.error(f"NAME is missing; accepted: {', '.join(NAMES)}")
+    benchmark = import_module(f"benchmarks.{options.name}")
+    report = benchmark.run() if options.rounds is None else benchmark.run(options.rounds)
+    show_progress("")
+    print(report.as_json() if options.json else report.as_text())
+    return int(report.exit_code)
+
+
+def _described(name: str) -> str:
+    goals = ", ".join(f"{ratio} {goal}" for ratio, goal in import_module(f"benchmarks.{name}").GOALS.items())
+    return f"{name:10}  {NAMES[name]} ({goals})"
+
+
+def _rounds(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is no number of rounds; accepted: 1 and more")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

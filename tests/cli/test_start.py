@@ -1,0 +1,115 @@
+"""The program itself: what it says about itself, how fast it starts, and that errors are one line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli import exits
+from holdfast.errors import AddressUnusable, ConfigError, KeyUnusable, StorageDamaged, StorageLocked
+from holdfast.lab.extras import EXTRA_OF, ExtraMissing
+from tests.cli.command import Run
+
+# Modules that cost more than a whole short command, or belong to an extra that may not be installed.
+HEAVY = ("asyncio", "concurrent.futures", "cryptography", "dask", "distributed", "matplotlib", "msgspec", "numpy", "rich")
+EXTRAS = tuple(EXTRA_OF)
+
+
+def test_version(holdfast: Run) -> None:
+    """``version``: what is installed, for people and for programs."""
+    ended = holdfast("version")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith(f"holdfast {version('holdfast')} (Python 3.")
+    assert holdfast("version", "--json").json["version"] == version("holdfast")
+
+
+@pytest.mark.parametrize(
+    "words,shown", [(["--help"], "lab"), (["lab", "--help"], "sweep"), (["lab", "run", "--help"], "--set"), ([], "Usage")]
+)
+def test_help(holdfast: Run, words: list[str], shown: str) -> None:
+    """``--help`` at every level; no words at all are a question too."""
+    ended = holdfast(*words)
+    assert shown in ended.out + ended.err
+    assert "Traceback" not in ended.err
+
+
+def imported(*words: str) -> set[str]:
+    """The modules that a command leaves imported."""
+    code = (
+        "import sys, json\nfrom holdfast.cli import main\n"
+        f"sys.argv = ['holdfast', *{list(words)!r}]\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(json.dumps(sorted(sys.modules)), file=sys.stderr)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    return set(json.loads(ended.stderr.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("words", [["version"], ["--help"], ["lab", "--help"]])
+def test_short_commands_start_quickly(words: list[str]) -> None:
+    """The start is quick because what is not needed is not imported."""
+    assert imported(*words) & set(HEAVY) == set()
+
+
+def test_the_lab_needs_no_extra() -> None:
+    """The ``lab`` extra is optional: listing, sweeping, replaying and playing scripts work without it."""
+    for words in (["lab", "list"], ["lab", "replay", "detection/omega"], ["lab", "plan", "detection/omega"]):
+        assert imported(*words) & set(EXTRAS) == set()
+
+
+def test_importing_the_engine_needs_no_extra() -> None:
+    """The ``lab`` extra is optional: no module of the lab imports it at the top."""
+    folder = Path(exits.__file__).parents[1] / "lab"
+    names = [f"holdfast.lab.{path.stem}" for path in sorted(folder.glob("*.py")) if path.stem != "__init__"]
+    block = "".join(f"sys.modules[{extra!r}] = None\n" for extra in EXTRAS)
+    code = f"import sys\n{block}import importlib\nfor name in {names!r}:\n    importlib.import_module(name)\n"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_as_a_module() -> None:
+    """``python -m holdfast`` is the same program; an error is one line and no traceback there too."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "holdfast", "lab", "run", "nothing"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("holdfast: 'nothing': there is no such scenario or experiment")
+    assert ended.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["lab", "run"], ["lab", "run", "x", "--seed", "y"], ["lab", "nothing"], ["--nothing"]])
+def test_bad_flags_are_bad_input(holdfast: Run, words: list[str]) -> None:
+    """Bad input: exit 2, and what is wrong on stderr."""
+    ended = holdfast(*words)
+    assert (ended.code, ended.out) == (2, "")
+    assert "Usage" in ended.err
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize(
+    "error,code",
+    [
+        (ConfigError("x"), 2),
+        (KeyUnusable("x"), 2),
+        (AddressUnusable("x"), 2),
+        (StorageDamaged("x"), 3),
+        (StorageLocked("x"), 3),
+        (exits.CannotServe("x"), 3),
+        (ExtraMissing("x"), 3),
+        (PermissionError(13, "Permission denied", "some/file"), 3),
+    ],
+)
+def test_exit_codes(error: ConfigError, code: int) -> None:
+    """docs/cli.md: 2 is the input, 3 is the machine."""
+    assert exits.exit_code(error) == code
+
+
+def test_errors_are_one_line() -> None:
+    """One clear line: line breaks are folded, the system's errors name the file."""
+    assert exits.one_line(ConfigError("one\n  two")) == "one two"
+    assert exits.one_line(PermissionError(13, "Permission denied", "some/file")) == "some/file: Permission denied"
+    assert exits.one_line(ConfigError()) == "ConfigError"

@@ -1,0 +1,36 @@
+"""What all tests share: the budgets, the seeds that are printed, and the switch that rewrites golden files."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+
+from tests.budget import Budgets
+
+pytest_plugins = ["pytester"]
+
+# No deadline per example: on a busy machine it finds the neighbours' work, not a fault. Fresh examples in every run, and a
+# blob with every failure that replays it.
+settings.register_profile("holdfast", deadline=None, derandomize=False, print_blob=True)
+settings.load_profile("holdfast")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite", action="store_true", help="write the golden files again from what was seen; then read the diff")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Budgets.of(config.rootpath), "holdfast-budgets")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The seed is in the header too, but the end is what people copy from a failing run."""
+    seed = config.getoption("randomly_seed", None)
+    if seed is not None:
+        terminalreporter.write_line(f'same order again: make test PYTEST_ARGS="--randomly-seed={seed}"')
+
+
+@pytest.fixture
+def rewrite(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are to be written instead of compared."""
+    return bool(request.config.getoption("--rewrite"))

@@ -1,0 +1,83 @@
+"""The plugin that checks how long tests may take, run on small sessions of its own."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from tests.tidy.tree import ROOT
+
+CONFTEST = """
+from tests.budget import Budgets
+
+def pytest_configure(config):
+    config.pluginmanager.register(Budgets.of(config.rootpath))
+"""
+BUSY = """
+import time
+
+def test_busy():
+    end_at = time.process_time() + 0.3
+    while time.process_time() < end_at:
+        pass
+"""
+SLEEPY = """
+import time
+
+def test_sleepy():
+    time.sleep(1.0)
+"""
+QUICK = "def test_quick(): pass"
+TOTAL_MAX = 900.0  # seconds: fifteen minutes for everything
+
+
+@pytest.fixture
+def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    pytester.makeconftest(CONFTEST)
+    return pytester
+
+
+def run(session: pytest.Pytester, *, area: str, test: str, budgets: str, options: tuple[str, ...] = ()) -> pytest.RunResult:
+    session.makepyprojecttoml(f"[tool.pytest.ini_options]\n[tool.holdfast.test-budgets]\n{budgets}\n")
+    folder = session.path / "tests" / area
+    folder.mkdir(parents=True)
+    (folder / "test_it.py").write_text(test)
+    return session.runpytest_subprocess("-p", "no:randomly", *options)
+
+
+def test_within_budget_passes(session: pytest.Pytester) -> None:
+    """The session's exit code is untouched while every area keeps to its budget."""
+    result = run(session, area="unit", test=QUICK, budgets="unit = 5")
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["CPU seconds of budget: unit 0.*/5"])
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "1")], ids=["alone", "xdist"])
+def test_cpu_over_budget_fails(session: pytest.Pytester, options: tuple[str, ...]) -> None:
+    """All tests pass and the session fails: 0.3 s of CPU do not fit into a budget of 0.2 s."""
+    result = run(session, area="unit", test=BUSY, budgets="unit = 0.2", options=options)
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["BUDGET tests/unit took 0.* s of CPU, its budget is 0.2 s"])
+
+
+def test_sleeping_over_the_wall_factor_fails(session: pytest.Pytester) -> None:
+    """A sleep costs no CPU and still counts: 1 s is over three times 0.3 s."""
+    result = run(session, area="unit", test=SLEEPY, budgets="unit = 0.3")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["BUDGET tests/unit took 1.* s, over 3 times its budget of 0.3 s"])
+
+
+def test_area_without_budget_fails(session: pytest.Pytester) -> None:
+    """Nobody opens an area without saying how long it may take."""
+    result = run(session, area="elsewhere", test=QUICK, budgets="unit = 5")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["BUDGET tests/elsewhere has no budget*"])
+
+
+def test_all_budgets_together() -> None:
+    """The whole of the tests stays under fifteen minutes of CPU."""
+    budgets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["holdfast"]["test-budgets"]
+    assert sum(budgets.values()) < TOTAL_MAX

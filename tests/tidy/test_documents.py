@@ -1,0 +1,90 @@
+"""Documents that would quietly become untrue: the map, the dependencies, the changelog, the public names."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import holdfast
+from tests.tidy.tree import PACKAGE, ROOT
+
+MAP = re.compile(r"<!-- map -->\s*```text\n(.*?)```", re.DOTALL)
+ENTRY = re.compile(r"^(?P<indent> *)(?P<name>[\w.]+/?)(?:\s{2,}\S.*)?$")
+ROW = re.compile(r"^\| `(?P<name>[\w-]+)` \|.*\| (?P<why>[^|]+) \|$", re.MULTILINE)
+
+
+def mapped(text: str) -> set[Path]:
+    """The paths that the map of docs/architecture.md draws by indentation, two spaces for each level."""
+    block = MAP.search(text)
+    assert block is not None, "docs/architecture.md has no map"
+    lines = block[1].splitlines()
+    assert lines[0] == "src/holdfast/"
+    found: set[Path] = set()
+    above: list[str] = []
+    for line in lines[1:]:
+        entry = ENTRY.match(line)
+        assert entry is not None, f"not an entry of the map: {line!r}"
+        depth = len(entry["indent"]) // 2 - 1
+        above = [*above[:depth], entry["name"].rstrip("/")]
+        found.add(PACKAGE.joinpath(*above))
+    return found
+
+
+def packages() -> set[Path]:
+    """Every package, and every module that lies in holdfast/ itself; the files of a package are its own affair."""
+    folders = {path.parent for path in PACKAGE.rglob("__init__.py")} - {PACKAGE}
+    return folders | set(PACKAGE.glob("*.py"))
+
+
+def required(pyproject: dict[str, dict[str, object]]) -> set[str]:
+    project = pyproject["project"]
+    base, extras = project["dependencies"], project["optional-dependencies"]
+    assert isinstance(base, list)
+    assert isinstance(extras, dict)
+    lines = [*base, *(line for extra in extras.values() for line in extra)]
+    return {re.split(r"[<>=!~;\[ ]", line, maxsplit=1)[0] for line in lines}
+
+
+def test_map_names_every_package() -> None:
+    """One map: whoever adds a package draws it in."""
+    assert packages() - mapped((ROOT / "docs" / "architecture.md").read_text()) == set()
+
+
+def test_map_names_nothing_else() -> None:
+    """The map shows what is there today; what is not yet there stands in the roadmap."""
+    assert {path for path in mapped((ROOT / "docs" / "architecture.md").read_text()) if not path.exists()} == set()
+
+
+def test_map_is_read_by_indentation() -> None:
+    """The reader of the map can tell a folder's file from its neighbour."""
+    text = "<!-- map -->\n```text\nsrc/holdfast/\n  a/   one\n    b.py   two\n  c.py   three\n```\n"
+    assert mapped(text) == {PACKAGE / "a", PACKAGE / "a" / "b.py", PACKAGE / "c.py"}
+
+
+def test_every_dependency_has_its_reason() -> None:
+    """docs/dependencies.md has one line for each requirement of pyproject.toml and none for anything else."""
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    reasons = {row["name"]: row["why"].strip() for row in ROW.finditer((ROOT / "docs" / "dependencies.md").read_text())}
+    assert set(reasons) == required(pyproject)
+    assert [name for name, why in reasons.items() if len(why) < 20] == []
+
+
+def test_changelog_has_a_place_for_what_is_new() -> None:
+    """User-visible changes are written down when they are made, in the user's words."""
+    text = (ROOT / "CHANGELOG.md").read_text()
+    assert re.search(r"^## \[?Unreleased\]?$", text, re.MULTILINE)
+    assert text.index("Unreleased") < text.find(f"## [{holdfast_version()}]") or f"## [{holdfast_version()}]" not in text
+
+
+def test_public_names_are_documented() -> None:
+    """Whatever ``from holdfast import *`` brings says what it is, itself or in docs/reference.md."""
+    reference = (ROOT / "docs" / "reference.md").read_text()
+    names = getattr(holdfast, "__all__", ())
+    assert [name for name in names if not getattr(holdfast, name).__doc__ and f"`{name}`" not in reference] == []
+
+
+def holdfast_version() -> str:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert isinstance(version, str)
+    return version

@@ -1,0 +1,79 @@
+"""What every file of the repository obeys: its length, and that it speaks of Holdfast alone."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+
+import pytest
+
+from tests.tidy.tree import ROOT, name, source, texts
+
+LINES_MAX = 450  # at 400 a reader looks for the second question a file answers; a little room, then it is split
+
+# Brackets around one letter keep these lines from finding themselves.
+PLACES = re.compile(r"(?<![\w.$}])/(?:[w]ork|[r]oot|[h]ome|[o]pt|[U]sers|[t]mp|[v]ar/tmp|[m]nt)/\w")
+OTHER_SUBJECTS = re.compile(
+    r"\b(?:[l]anguage model|[L]LM|[A]I[- ](?:generated|written|assisted)|[c]hatbot|[a]gent session|[i]ssues show"
+    r"|[Ii]ssue #?\d|[Ii]ssue: \w+|PRODUCT\.[m]d|STYLE\.[m]d|[f]oundation\.md)\b"
+)
+INDEXES = re.compile(r"^\s*--(?:index-url|extra-index-url|find-links|trusted-host)|\bhttps?://[^\s/]*(?<!pypi\.org)/simple\b", re.MULTILINE)
+WITHOUT_ASSERTS = re.compile(r"python[\d.]*[\"', ]+-O|PYTHON[O]PTIMIZE")
+
+
+def lines_with(pattern: re.Pattern[str], text: str) -> list[str]:
+    return [f"{number}: {line.strip()}" for number, line in enumerate(text.splitlines(), 1) if pattern.search(line)]
+
+
+def offenders(pattern: re.Pattern[str]) -> list[str]:
+    return list(chain.from_iterable([f"{name(path)}:{line}" for line in lines_with(pattern, text)] for path, text in texts().items()))
+
+
+def test_source_files_are_short() -> None:
+    """Style: a file answers one question."""
+    long = {name(path): lines for path, text in source() if (lines := len(text.splitlines())) > LINES_MAX}
+    assert long == {}
+
+
+def test_no_machine_paths() -> None:
+    """A path of somebody's machine is right on that machine alone."""
+    assert offenders(PLACES) == []
+
+
+def test_speaks_of_holdfast_alone() -> None:
+    """How and where it is written is no part of the product."""
+    assert offenders(OTHER_SUBJECTS) == []
+
+
+def test_no_package_index_is_named() -> None:
+    """Where packages come from is a setting of the machine that installs them."""
+    assert offenders(INDEXES) == []
+
+
+def test_asserts_stay_on() -> None:
+    """Asserts guard what only a bug can break; nothing here may run without them."""
+    assert [found for found in offenders(WITHOUT_ASSERTS) if not found.startswith(("tests/tidy/", "docs/", "CONTRIBUTING.md"))] == []
+
+
+def test_lock_pins_with_hashes() -> None:
+    """Whoever installs from the lock file gets the same bytes as everybody else."""
+    lock = (ROOT / "requirements-dev.txt").read_text().replace("\\\n", " ")
+    requirements = [line for line in lock.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    assert len(requirements) > 50
+    assert [line for line in requirements if "==" not in line or "--hash=sha256:" not in line] == []
+
+
+@pytest.mark.parametrize(
+    "pattern, line",
+    [
+        (PLACES, 'open("/{}/someone/keys")'.format("home")),
+        (OTHER_SUBJECTS, "see {} 7".format("issue")),
+        (INDEXES, "--index-url https://mirror.example/pypi"),
+        (INDEXES, "https://mirror.example/{}".format("simple")),
+        (WITHOUT_ASSERTS, "python3 -{} -m holdfast".format("O")),
+    ],
+    ids=["place", "subject", "option", "host", "asserts"],
+)
+def test_patterns_find_what_they_are_for(pattern: re.Pattern[str], line: str) -> None:
+    """A pattern that finds nothing looks like a tidy repository."""
+    assert lines_with(pattern, line)
