@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from random import Random
+from resource import RUSAGE_SELF, getrusage
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from holdfast.drops import Rejected
 from holdfast.events import Event
@@ -18,7 +19,7 @@ from holdfast.net.clock import now, wall
 from holdfast.net.host import NetHost
 from holdfast.net.storage import Volatile
 from holdfast.node import Node
-from holdfast.wire import Codec, Keyring, Plain, Sealed, Sealer
+from holdfast.wire import Codec, Key, Keyring, Plain, Sealed, Sealer
 
 GROUP = "benchmark"
 LOOPBACK = Address("127.0.0.1", 0)
@@ -40,22 +41,42 @@ class Answer(Message, frozen=True, tag=243):
     note: bytes
 
 
+class Cost(NamedTuple):
+    """What some messages took of this process."""
+
+    seconds: float  # CPU
+    faults: int  # pages that were not there: the trace of memory that comes and goes with every read
+
+    @classmethod
+    def so_far(cls) -> Cost:
+        return cls(process_time(), getrusage(RUSAGE_SELF).ru_minflt)
+
+    def since(self, earlier: Cost) -> Cost:
+        return Cost(self.seconds - earlier.seconds, self.faults - earlier.faults)
+
+
+class NodeHost(Host, Protocol):
+    """A host that shows its node."""
+
+    node: Node
+
+
 class Echo:
-    """Answers, and reads the CPU clock at two marks: when the first messages are through, and at the last one."""
+    """Answers, and looks at the clock twice: when the first messages are through, and at the last one."""
 
     handles = (Question,)
     fingerprint = b""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: NodeHost) -> None:
         self.host = host
         self._left = 0
-        self._first = 0
-        self._began_at = 0.0
-        self._done: Callable[[float], None] = lambda _: None
+        self._counted = 0
+        self._began = Cost(0.0, 0)
+        self._done: Callable[[Cost], None] = lambda _: None
 
-    def expect(self, warm: int, counted: int, done: Callable[[float], None]) -> None:
-        """Call ``done`` with the CPU seconds that ``counted`` messages took, after ``warm`` others."""
-        self._left, self._first, self._done = warm + counted, counted, done
+    def expect(self, warm: int, counted: int, done: Callable[[Cost], None]) -> None:
+        """Call ``done`` with what ``counted`` messages took, after ``warm`` others."""
+        self._left, self._counted, self._done = warm + counted, counted, done
 
     def start(self) -> None:
         """Nothing to begin."""
@@ -64,10 +85,10 @@ class Echo:
         assert isinstance(message, Question)
         self.host.send(source, Answer(message.number, message.sent_at, message.note))
         self._left -= 1
-        if self._left == self._first:
-            self._began_at = process_time()
+        if self._left == self._counted:
+            self._began = Cost.so_far()
         elif self._left == 0:
-            self._done(process_time() - self._began_at)
+            self._done(Cost.so_far().since(self._began))
 
     def on_away(self, seconds: float) -> None:
         """Nothing depends on time here."""
@@ -113,10 +134,6 @@ class StockHost(asyncio.DatagramProtocol):
         await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, local_addr=LOOPBACK)
         self.node.start()
 
-    def close(self) -> None:
-        assert self._transport is not None
-        self._transport.close()
-
     def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
         self._transport = transport
         self.address = Address(*transport.get_extra_info("sockname"))
@@ -136,29 +153,22 @@ class StockHost(asyncio.DatagramProtocol):
         self._transport.sendto(self._sealer.seal(self._codec.encode(self.me, boot, fingerprint, message)), address)
 
 
-class Bench:
-    """One echo node, open, and where it listens."""
-
-    def __init__(self, echo: Echo, address: Address, *, boot: int, sealed: bool, close: Callable[[], Any]) -> None:
-        self.echo, self.address, self.boot, self.sealed, self.close = echo, address, boot, sealed, close
-
-
-async def open_ours(me: NodeId, sealer: Sealer) -> Bench:
+async def open_ours(me: NodeId, sealer: Sealer) -> Echo:
     host = await NetHost.open(me, LOOPBACK, sealer)
     echo = Echo(host)
     host.node.add(echo)
     host.start()
-    return Bench(echo, host.bound, boot=me.boot, sealed=isinstance(sealer, Sealed), close=host.close)
+    return echo
 
 
-async def open_stock(me: NodeId, sealer: Sealer) -> Bench:
+async def open_stock(me: NodeId, sealer: Sealer) -> Echo:
     host = StockHost(me, sealer)
     echo = Echo(host)
     host.node.add(echo)
     await host.open()
-    return Bench(echo, host.address, boot=me.boot, sealed=isinstance(sealer, Sealed), close=host.close)
+    return echo
 
 
-def sealer_for(keyring: Keyring | None) -> Sealer:
-    """Sealed with a key, plain without."""
-    return Plain(GROUP) if keyring is None else Sealed(GROUP, keyring)
+def sealer_for(key: str) -> Sealer:
+    """Sealed with a key (hexadecimal), plain without."""
+    return Sealed(GROUP, Keyring(Key(bytes.fromhex(key)))) if key else Plain(GROUP)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,24 @@ def test_sweep_on_processes(holdfast: Run) -> None:
     """``--jobs``: the same failures."""
     ended = holdfast("lab", "sweep", OWN, "--seeds", "20", "--jobs", "2", "--json")
     assert [failure["seed"] for failure in ended.json["sweeps"][0]["failed"]] == [2, 7, 12, 17]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    """A real Dask cluster on loopback: a scheduler and two workers, without a dashboard."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp") as local:
+        yield f"dask:{local.scheduler_address}"
+
+
+def test_on_a_cluster(holdfast: Run, cluster: str) -> None:
+    """``--on dask:ADDRESS``: experiments and sweeps find on a cluster what they find here."""
+    here, there = holdfast("lab", "run", EXPERIMENT_FILE, "--json"), holdfast("lab", "run", EXPERIMENT_FILE, "--json", "--on", cluster)
+    assert here.json == there.json
+    ended = holdfast("lab", "sweep", OWN, "--seeds", "20", "--on", cluster, "--shrink", "--json")
+    failed = ended.json["sweeps"][0]["failed"]
+    assert [failure["seed"] for failure in failed] == [2, 7, 12, 17]
+    assert all(Path(failure["plan"]).exists() for failure in failed)
 
 
 def test_sweep_interrupted(holdfast: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,15 +6,22 @@ check that cannot fail proves nothing: each rule is also taken out once, and the
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from holdfast.host import Host, Storage
 from holdfast.kit.keeper import Keeper
-from holdfast.kit.promise import Answer, HolderId, Promises
+from holdfast.kit.promise import Promises
 from holdfast.lab.explore import explore
 from holdfast.lab.promise_model import LENGTH, Bounds, GroupModel, Seat, SeatModel
+from tests.support.kit_ablations import (
+    AnswersFirst,
+    AnyResignation,
+    ForgetsLongest,
+    ForgetsUntil,
+    IgnoresBusy,
+    TellsTheSlow,
+    TwoPerNumber,
+)
 
 STATES_MAX = 1_000_000
 
@@ -39,62 +46,6 @@ def test_three_seats() -> None:
     assert found.violation == ""
     assert found.complete
     assert found.states == 246_905
-
-
-class TwoPerNumber(Promises):
-    """Without "refused if it equals it and the holder differs"."""
-
-    def _refusal(self, key: str, holder: HolderId, number: int, length: float) -> Answer | None:
-        refusal = super()._refusal(key, holder, number, length)
-        record = self.get(key)
-        over = record is not None and self._host.now >= record.until
-        return None if refusal is not None and over and refusal.number == number and self._keeper.wait == 0 else refusal
-
-
-class AnswersFirst(Promises):
-    """Answers, then saves."""
-
-    def _when_durable(self, key: str, holder: HolderId, number: int, length: float, then: Callable[[], None]) -> None:
-        super()._when_durable(key, holder, number, length, lambda: None)
-        then()
-
-
-class IgnoresBusy(Promises):
-    """Without "refused while another holder's ``until`` runs"."""
-
-    def _refusal(self, key: str, holder: HolderId, number: int, length: float) -> Answer | None:
-        refusal = super()._refusal(key, holder, number, length)
-        return None if refusal is not None and refusal.wait > 0 and number > refusal.number and self._keeper.wait == 0 else refusal
-
-
-class AnyResignation(Promises):
-    """A late resignation ends a promise that its holder has won since under a higher number."""
-
-    def release(self, key: str, holder: HolderId, number: int) -> None:
-        super().release(key, holder, number + 99)
-
-
-class TellsTheSlow(Promises):
-    """A grant whose save took too long is given although another holder was recorded meanwhile, and marks that one as saved."""
-
-    def _conclude(self, key: str, holder: HolderId, number: int, then: Callable[[Answer], None]) -> None:
-        record = self._table[key]
-        record.saved = True
-        then(Answer(granted=True, number=number, wait=0.0, era=0))
-
-
-class ForgetsUntil(Keeper):
-    """Opens at once after a restart."""
-
-    def open(self, *, fresh: bool) -> None:
-        self._opens_at = self._host.now
-
-
-class ForgetsLongest(Keeper):
-    """Grants before the longest length is on disk."""
-
-    def covers(self, length: float) -> bool:
-        return True
 
 
 def mutated(promises: type[Promises] = Promises, keeper: type[Keeper] = Keeper) -> type[Seat]:

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import ConfigError
-from holdfast.host import Host, Machine, Member, NodeId
+from holdfast.host import Host, Machine, Member, Message, NodeId
 from holdfast.kit import rows as module
 from holdfast.kit.broadcast import Broadcast, Rumour
-from holdfast.kit.exchange import AE_PERIOD, Exchange, RowsBuckets, RowsDigest, RowsKeys, RowsPage, RowsWant
+from holdfast.kit.exchange import AE_PERIOD, MOMENTS, TRIES, Exchange, RowsBuckets, RowsDigest, RowsKeys, RowsPage, RowsWant
 from holdfast.kit.roster import Roster
 from holdfast.kit.rows import BUCKETS, KEY_BYTES_MAX, TOMBSTONE_TTL, VALUE_BYTES_MAX, Row, Rows, pages
 from holdfast.kit.versioned import Versioned, gone, newest, read, valid
@@ -51,9 +51,10 @@ class Tables(Mesh):
         return [dict(table.items()) for table in self.tables.values()]
 
     def compare(self) -> None:
-        """One period of anti-entropy on a perfect network."""
-        self.pass_time(AE_PERIOD)
-        self.deliver()
+        """One period of anti-entropy on a perfect network, in steps as small as its own."""
+        for _ in range(MOMENTS):
+            self.pass_time(AE_PERIOD / MOMENTS)
+            self.deliver()
 
 
 def value(version: int, author: str = "x", body: bytes | None = b"body") -> bytes:
@@ -92,8 +93,8 @@ def test_equal_tables_exchange_one_hash() -> None:
     group.deliver()
     group.sent.clear()
     group.compare()
-    assert {type(message) for _, _, message in group.sent} == {RowsDigest}
-    assert len(group.sent) == 2
+    assert sorted(type(message).__name__ for _, _, message in group.sent) == ["RowsBuckets"] * 2 + ["RowsDigest"] * 2
+    assert max(len(msgspec.msgpack.encode(message)) for _, _, message in group.sent) < 20
 
 
 def test_one_difference_in_a_large_table_costs_little() -> None:
@@ -113,7 +114,7 @@ def test_one_difference_in_a_large_table_costs_little() -> None:
 
 def test_a_digest_fits_a_datagram() -> None:
     """Foundation 3 (send): what is sent every period fits a datagram of 1200 sealed bytes."""
-    assert len(msgspec.msgpack.encode(RowsBuckets("x" * 64, (2**64 - 1,) * BUCKETS))) < 1000
+    assert len(msgspec.msgpack.encode(RowsBuckets("x" * 64, 2**53, (2**64 - 1,) * BUCKETS))) < 1000
 
 
 def test_a_newcomer_gets_everything_in_one_exchange() -> None:
@@ -133,9 +134,8 @@ def test_both_sides_learn_in_one_exchange() -> None:
     a, b = group.tables["a"], group.tables["b"]
     a.learn([Row("only-a", value(1), 0.0), Row("older-b", value(5), 0.0), Row("older-a", value(1), 0.0)])
     b.learn([Row("only-b", value(1), 0.0), Row("older-b", value(2), 0.0), Row("older-a", value(3), 0.0)])
-    group.pass_time(AE_PERIOD)
     group.exchange("b").stop()  # only a asks
-    group.deliver()
+    group.compare()
     assert dict(a.items()) == dict(b.items())
     assert a.get("older-a") == value(3)
     assert b.get("older-b") == value(5)
@@ -283,8 +283,8 @@ def test_messages_of_a_peer_that_make_no_sense() -> None:
     """STYLE: counted drops."""
     group = Tables("ab")
     exchange, b = group.exchange("a"), NodeId("b", 1)
-    exchange.on_message(b, RowsDigest("unknown", 1))
-    exchange.on_message(b, RowsBuckets(TOPIC, (1, 2)))
+    exchange.on_message(b, RowsDigest("unknown", 1, 1))
+    exchange.on_message(b, RowsBuckets(TOPIC, 1, (1, 2)))
     exchange.on_message(b, RowsKeys(TOPIC, BUCKETS, ()))
     exchange.on_message(b, RowsKeys(TOPIC, -1, ()))
     exchange.on_message(b, RowsWant(TOPIC, ("k",) * (module.KEYS_MAX + 1)))
@@ -316,6 +316,45 @@ def test_a_merge_that_is_no_join_does_not_talk_for_ever() -> None:
         exchange = group.machines[name][2]
         assert isinstance(exchange, Exchange)
         exchange.rows(TOPIC, lambda a, b: (a + b)[:40]).set("k", name.encode())
-    for _ in range(3):
-        group.pass_time(AE_PERIOD)
+    for _ in range(3 * MOMENTS):
+        group.pass_time(AE_PERIOD / MOMENTS)
         group.deliver()
+
+
+def test_a_lost_datagram_costs_a_moment_not_a_period() -> None:
+    """Exchange's docstring: the digest is a Call, and rounds go on while the peer holds something else."""
+    group = Tables("ab")
+    group.tables["a"].learn([Row("k", value(1), 0.0)])
+    group.exchange("b").stop()
+    unlost: list[type[Message]] = [RowsDigest, RowsBuckets, RowsKeys, RowsPage]
+
+    def each_once(message: Message) -> bool:
+        if type(message) not in unlost:
+            return False
+        unlost.remove(type(message))
+        return True
+
+    group.lose = each_once
+    while not group.tables["b"].get("k"):
+        group.pass_time(AE_PERIOD / MOMENTS)
+        group.deliver()
+    assert unlost == []
+    # The first begins within a period; then at most one more of a moment each for the digest, its answer, the keys and the page.
+    assert group.hosts["a"].now - 1000.0 <= AE_PERIOD + 5 * AE_PERIOD / MOMENTS
+
+
+def test_a_peer_that_does_not_answer_is_left_alone() -> None:
+    """Three tries per period, then nothing until the next: a dead member of a stale list costs little."""
+    group = Tables("ab")
+    group.down = {"b"}
+    group.exchange("b").stop()
+    for _ in range(4 * MOMENTS):
+        group.pass_time(AE_PERIOD / MOMENTS)
+        group.deliver()
+    assert 3 * TRIES <= len(group.sent) <= 4 * TRIES
+    assert group.exchange("a").counts["unanswered"] >= 3
+    group.exchange("a").stop()
+    group.sent.clear()
+    group.pass_time(10 * AE_PERIOD)
+    group.deliver()
+    assert group.sent == []

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from holdfast.lab import registry
+from tests.lab.paths import ROOT, environment
 from tests.lab.trace_hash import trace_hash
 
-ROOT = Path(__file__).parents[2]
 SEEDS = (9, 12)  # seed 10 takes the road through the wire
 
 
@@ -22,7 +20,7 @@ def test_the_same_bytes_in_every_process(scenario: str) -> None:
     here = trace_hash(scenario, *SEEDS)
     command = [sys.executable, "-m", "tests.lab.trace_hash", scenario, *map(str, SEEDS)]
     others = [
-        subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed}, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(command, cwd=ROOT, env=environment(PYTHONHASHSEED=seed), stdout=subprocess.PIPE, text=True)
         for seed in ("0", "1", "42")
     ]
     assert {other.communicate(timeout=60)[0].strip() for other in others} == {here}

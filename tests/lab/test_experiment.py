@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.errors import ConfigError
 from holdfast.lab import registry
@@ -79,6 +80,13 @@ def test_paper_beside_ours() -> None:
     assert names == ["means", "all.mean"]
     assert rows[1][1] == "0.5"
     assert float(rows[1][2]) == pytest.approx(0.5, abs=0.2)
+
+
+def test_tables_within_tables_stay_in_the_file() -> None:
+    """A list of rows is no cell of a table: the page says where it is."""
+    report = perform(OWN, Draws(cells=1), 3)
+    rows = compared(replace(report, measured={"cells": [{"p": 0.1}, {"p": 0.2}], "n": 3}))
+    assert rows[:2] == [("cells", "", "2 rows, in the JSON file"), ("n", "", "3")]
 
 
 def test_a_page_per_folder(tmp_path: Path) -> None:

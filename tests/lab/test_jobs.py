@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,8 @@ import pytest
 from holdfast.errors import ConfigError
 from holdfast.lab.extras import ExtraMissing, need
 from holdfast.lab.jobs import HERE, Where, spread
+from tests.lab.paths import ROOT, environment
 
-ROOT = Path(__file__).parents[2]
 DEADLINE = 30.0
 
 
@@ -34,7 +35,7 @@ def failing(number: int) -> int:
 
 def endless(path: str) -> None:
     Path(path).write_text(str(os.getpid()))
-    time.sleep(600)
+    time.sleep(2 * DEADLINE)
 
 
 def wait_for(condition: object) -> None:
@@ -145,8 +146,7 @@ def begin_endless(folder: Path) -> tuple[subprocess.Popen[str], list[int]]:
     )
     script = folder / "parent.py"
     script.write_text(code)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    parent = subprocess.Popen([sys.executable, str(script)], env=environment, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    parent = subprocess.Popen([sys.executable, str(script)], env=environment(), cwd=ROOT, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: all(file.exists() and file.read_text() for file in files))
     return parent, [int(file.read_text()) for file in files]
 
@@ -155,7 +155,13 @@ def begin_endless(folder: Path) -> tuple[subprocess.Popen[str], list[int]]:
 def test_workers_end_with_their_parent(tmp_path: Path, number: signal.Signals) -> None:
     """Ctrl-C cancels cleanly, and no worker outlives a parent that was killed."""
     parent, workers = begin_endless(tmp_path)
-    parent.send_signal(number)
-    _, errors = parent.communicate(timeout=DEADLINE)
-    wait_for(lambda: all(gone(pid) for pid in workers))
+    try:
+        parent.send_signal(number)
+        _, errors = parent.communicate(timeout=DEADLINE)
+        wait_for(lambda: all(gone(pid) for pid in workers))
+    finally:
+        parent.kill()
+        for pid in workers:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     assert errors.count("Traceback") == (1 if number == signal.SIGINT else 0)  # The parent's own KeyboardInterrupt.

@@ -14,6 +14,7 @@ from holdfast.kit.quorum import Quorum, count
 from holdfast.kit.rows import Kept, Merge, Rows
 from holdfast.kit.seats import SeatHello, Seats
 from holdfast.kit.slots import Slot
+from holdfast.kit.versioned import Versioned, newest, read
 from holdfast.lab.ballots import BallotAsk, Ballots, BallotVote
 from holdfast.lab.claims import Claimant
 from holdfast.lab.scenario import Setup
@@ -92,6 +93,12 @@ class WrongDigest(Exchange):
 
         table._put = wrong  # type: ignore[method-assign]
         return table
+
+
+def inventing(a: bytes, b: bytes) -> bytes:
+    """Not a join: two values make a third, above both."""
+    it = read(newest(a, b))
+    return Versioned(it.version + (a != b), it.author, it.body).encode()
 
 
 class RowsAblation(RowsScenario):

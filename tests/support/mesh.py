@@ -20,6 +20,7 @@ class Mesh:
         self.hosts = {name: FakeHost(name, seed=number) for number, name in enumerate(names)}
         self.machines = {name: list(build(host, self.members)) for name, host in self.hosts.items()}
         self.down: set[str] = set()  # names where nobody listens
+        self.lose: Callable[[Message], bool] = lambda message: False
         self.sent: list[tuple[str, str, Message]] = []  # everything that ever left: from, to, message
 
     def start(self) -> None:
@@ -61,7 +62,7 @@ class Mesh:
             batch += [(name, to.name if isinstance(to, NodeId) else to.host, message) for to, message in host.sent]
             host.sent = []
         self.sent += batch
-        return batch
+        return [item for item in batch if not self.lose(item[2])]
 
     def _receive(self, source: str, target: str, message: Message) -> None:
         for machine in () if target in self.down else self.machines[target]:

@@ -2,13 +2,14 @@
 
 A change leaves as a rumour. Every ``ae_period`` each table is compared with one random member of its topic:
 
-    a -> b  RowsDigest   one hash of everything; the same: nothing more is said
-    b -> a  RowsBuckets  64 hashes
+    a -> b  RowsDigest   one hash of everything
+    b -> a  RowsBuckets  "the same", or 64 hashes
     a -> b  RowsKeys     for each bucket that differs: its keys, each with the hash of its value
     b -> a  RowsPage     the rows that a lacks or has otherwise, and RowsWant: the keys that b lacks
     a -> b  RowsPage     those, and whatever a knows better than b's page
 
-Any of them may be lost: the next period begins anew.
+The first two are a Call. As long as they differed, a asks the same peer again a moment later, so that a lost datagram costs
+an eighth of a period and not a whole one; what is still different then is left to the next period.
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ import msgspec
 from holdfast.host import Host, Message, NodeId, Timer
 from holdfast.kit.broadcast import Broadcast, RumourId
 from holdfast.kit.outbox import Outbox
+from holdfast.kit.phase import Call, Questions
 from holdfast.kit.rows import BUCKETS, KEYS_MAX, PAGE_BYTES, TOMBSTONE_TTL, Merge, Row, Rows, Test, always, never, pages
 
 AE_PERIOD = 2.0  # tickets 4
-TABLES_MAX = 32  # per node: each costs a digest per period
+TABLES_MAX = 32  # per node: each costs a digest and its answer per period
+ROUNDS_MAX = 4  # comparisons with one peer in one period
+TRIES = 3  # of one digest
+MOMENTS = 8  # per period: between two tries, and between two rounds
 
 
 class OfTable(Message, frozen=True):
@@ -36,12 +41,14 @@ class OfTable(Message, frozen=True):
 class RowsDigest(OfTable, frozen=True, tag=5):
     """Do we hold the same?"""
 
+    serial: int
     root: int
 
 
 class RowsBuckets(OfTable, frozen=True, tag=6):
-    """No: here is mine in 64 parts."""
+    """Yes (no hashes), or no: here is mine in 64 parts."""
 
+    serial: int
     hashes: tuple[int, ...]
 
 
@@ -76,8 +83,10 @@ class Exchange:
         self._host, self._broadcast, self._ae_period = host, broadcast, ae_period
         self._tables: dict[str, Rows] = {}
         self._outbox = Outbox(host)
+        self._questions = Questions()
+        self._calls: dict[str, Call] = {}  # at most one comparison per table
         self._timer: Timer | None = None
-        self.counts: Counter[str] = Counter()  # compared, differed, not_joined, malformed
+        self.counts: Counter[str] = Counter()  # compared, differed, unanswered, not_joined, malformed
         self._on: dict[type[Message], Callable[..., None]] = {
             RowsDigest: self._on_digest,
             RowsBuckets: self._on_buckets,
@@ -104,6 +113,8 @@ class Exchange:
 
     def stop(self) -> None:
         self._outbox.clear()
+        for call in self._calls.values():
+            call.cancel()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -135,18 +146,45 @@ class Exchange:
             return
         table.learn(rows)
 
+    def _compare(self, table: Rows, peer: NodeId, rounds_left: int) -> None:
+        """Rounds go on while ``peer`` holds something else; whoever begins with another peer ends them."""
+        if table.topic in self._calls:
+            self._calls[table.topic].cancel()
+        self._calls[table.topic] = call = Call(
+            self._host,
+            self._questions,
+            peer,
+            lambda serial: RowsDigest(table.topic, serial, table.root),
+            every=self._ae_period / MOMENTS,
+            tries=TRIES,
+            done=lambda answer: self._on_compared(table, peer, rounds_left, answer),
+        )
+        self.counts["compared"] += 1
+        call.start()
+
+    def _on_compared(self, table: Rows, peer: NodeId, rounds_left: int, answer: Message | None) -> None:
+        if answer is None:
+            self.counts["unanswered"] += 1
+            return
+        assert isinstance(answer, RowsBuckets)
+        if not answer.hashes:
+            return
+        for bucket, (ours, theirs) in enumerate(zip(table.hashes, answer.hashes, strict=True)):
+            if ours != theirs:
+                self._outbox.put(peer, RowsKeys(table.topic, bucket, table.digest(bucket)))
+        if rounds_left > 0:
+            self._host.after(self._ae_period / MOMENTS, lambda: self._compare(table, peer, rounds_left - 1))
+
     def _on_digest(self, source: NodeId, table: Rows, message: RowsDigest) -> None:
-        if message.root != table.root:
-            self.counts["differed"] += 1
-            self._outbox.put(source, RowsBuckets(table.topic, table.hashes))
+        same = message.root == table.root
+        self.counts["differed"] += not same
+        self._outbox.put(source, RowsBuckets(table.topic, message.serial, () if same else table.hashes))
 
     def _on_buckets(self, source: NodeId, table: Rows, message: RowsBuckets) -> None:
-        if len(message.hashes) != BUCKETS:
+        if message.hashes and len(message.hashes) != BUCKETS:
             self.counts["malformed"] += 1
             return
-        for bucket, (ours, theirs) in enumerate(zip(table.hashes, message.hashes, strict=True)):
-            if ours != theirs:
-                self._outbox.put(source, RowsKeys(table.topic, bucket, table.digest(bucket)))
+        self._questions.answer(message.serial, source, message)
 
     def _on_keys(self, source: NodeId, table: Rows, message: RowsKeys) -> None:
         if not 0 <= message.bucket < BUCKETS or len(message.digest) > KEYS_MAX:
@@ -173,9 +211,9 @@ class Exchange:
             table.forget()
             peers = self._broadcast.peers(table.topic)
             if peers:
-                self.counts["compared"] += 1
                 peer = peers[self._host.random.randrange(len(peers))]
-                self._outbox.put_member(peer, RowsDigest(table.topic, table.root))
+                self._host.meet(peer.id, peer.address)
+                self._compare(table, peer.id, ROUNDS_MAX - 1)
         self._timer = self._host.after(self._ae_period, self._on_period)
 
 

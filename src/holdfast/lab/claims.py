@@ -20,6 +20,7 @@ from holdfast.kit.seats import Seats
 KEY = "the thing"
 RENEWALS = 3.0  # per length
 RESENDS = 8.0  # per length
+EARLY_SHARE = 0.5  # of the claims that are made at the first instant that makes sense
 
 
 class Claim(Message, frozen=True, tag=240):
@@ -74,6 +75,7 @@ class Claimant:
         self.holding = False
         self.deadline = Deadline(host)
         self._host, self._length, self._rho, self._wall_numbers = host, length, rho, wall_numbers
+        self._neglecting = False
         self._questions = Questions()
         self._highest = 0  # number heard of
         self._members = seats.addresses
@@ -117,6 +119,11 @@ class Claimant:
                 self.promises.release(KEY, HolderId(self._host.me, 0), ended.number)
 
     @entry
+    def neglect(self) -> None:
+        """Hold on to the last instant without renewing: whoever comes next must not come too early."""
+        self._neglecting = self.holding
+
+    @entry
     def on_message(self, source: NodeId, message: Message) -> None:
         if isinstance(message, Claim):
             if self.seats.own is not None:
@@ -145,6 +152,9 @@ class Claimant:
     @entry
     def _on_turn(self) -> None:
         """A new claim under a new number, or the renewal of the present one."""
+        if self._neglecting:
+            self._host.after(self.deadline.remaining, self._on_turn)
+            return
         if not self.holding:
             self.number = max(self.number + 1, self._highest + 1, self._least_number())
         phase = Phase(
@@ -171,9 +181,19 @@ class Claimant:
         if end.won and number > self._spent:  # A renewal that comes in after the end does not revive what has ended.
             self._hold(self.lease_end(end))
         elif not self.holding:
-            # Two who ask at the same time split the seats for a whole length; the next time they should not.
-            pause = self._host.random.uniform(0.2, 1.5) * self._length
+            pause = self._pause(end)
         self._host.after(pause, self._on_turn)
+
+    def _pause(self, end: PhaseEnd[int]) -> float:
+        """As early as a majority can say yes (detection: "heartbeat again when the first such promise ends"), or some time later.
+
+        Two who ask at the same time split the seats for a whole length, so neither should always be early.
+        """
+        waits = sorted(answer.wait for answer in end.no.values() if isinstance(answer, ClaimAnswer))
+        needed = len(waits) - len(self._members) // 2
+        if needed >= 0 and waits and self._host.random.random() < EARLY_SHARE:
+            return waits[min(needed, len(waits) - 1)] + 0.001
+        return self._host.random.uniform(0.2, 1.5) * self._length
 
     def lease_end(self, end: PhaseEnd[int]) -> float:
         """F8: counted from before the request left."""
@@ -186,7 +206,7 @@ class Claimant:
             self._host.emit(ClaimWon(self.number))
 
     def _end(self, why: str) -> None:
-        self.holding = False
+        self.holding = self._neglecting = False
         self._spent = self.number
         self.deadline.end()
         self._host.emit(ClaimLost(self.number, why))

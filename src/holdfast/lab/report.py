@@ -81,6 +81,8 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
 def _shown(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.{NUMBER_DIGITS}g}"
+    if isinstance(value, (list, tuple)) and any(isinstance(each, Mapping) for each in value):
+        return f"{len(value)} rows, in the JSON file"
     if isinstance(value, (list, tuple)):
         return ", ".join(map(_shown, value))
     return str(value)

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from holdfast.events import Event
-from holdfast.host import Host, Machine, NodeId
+from holdfast.host import FANOUT_MAX, Host, Machine, NodeId
 from holdfast.lab.agenda import Agenda
 from holdfast.lab.checker import Checker, Violation, found_bug
 from holdfast.lab.disk import LabDisk
@@ -145,7 +145,8 @@ class World:
             for checker in self.checkers:
                 checker.after(self, host)
             if host is not None:
-                host.end_turn()
+                host.check_turn()
+                host.turn.clear()
         except Violation as violation:
             self._placed(violation, host)
             raise
@@ -182,9 +183,7 @@ class World:
                         idle += 1
                         continue
                     host = item.host
-                    if host is None:
-                        callback()
-                    elif host.running:
+                    if host is None or host.running:
                         callback()
                     else:
                         host.hold_timer(item)
@@ -226,7 +225,9 @@ class World:
                         else:
                             host.hold_timer(item)
                     if host is not None and host.turn:
-                        host.end_turn()
+                        if len(host.turn) > FANOUT_MAX:
+                            host.check_turn()
+                        host.turn.clear()
                     for after in afters:
                         after(self, host)
                 served = agenda.served(until)

@@ -39,7 +39,7 @@ from holdfast.net.storage import TurnStorage, Volatile
 from holdfast.net.tcp import Streams
 from holdfast.net.timers import HostTimer, Timers
 from holdfast.net.udp import Datagrams
-from holdfast.node import Node, Transmit
+from holdfast.node import Node
 from holdfast.wire.codec import Codec, Envelope
 from holdfast.wire.seal import Sealer
 
@@ -53,12 +53,12 @@ def _nobody(event: Event) -> None:
     """Where events go that nobody asked for."""
 
 
-def _too_early(address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
+def _too_early(sender: NodeId, to_boot: int, fingerprint: bytes, message: Message) -> bytes:
     raise AssertionError("a machine sends before its host was started")
 
 
-def _too_late(address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
-    """The sockets are closed."""
+def _too_late(data: bytes, to: Address) -> None:
+    """Where datagrams go when the sockets are closed."""
 
 
 class NetHost:
@@ -73,14 +73,17 @@ class NetHost:
         self.late = 0.0
         self.on_event: Callable[[Event], None] = _nobody
         self.storage: Storage = TurnStorage(Volatile(), self.post)
-        self.node = Node(self, _too_early)
+        self.node = Node(self, self._transmit)
         self.send = self.node.send
         self.meet = self.node.meet
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # None: closed in good order
         self.datagrams = Datagrams(bound.udp, self.drops)
         self.streams = Streams(bound.address, sealer, self.drops, self._on_stream, self._fail)
         self._sealer = sealer
+        self._payload_max = DATAGRAM_BYTES_MAX - sealer.overhead
+        self._seal, self._send_datagram = sealer.seal, self.datagrams.send
         self._codec: Codec | None = None  # known when the machines are
+        self._encode = _too_early
         self._loop = asyncio.get_running_loop()
         self._clock = now
         self._timers = Timers()
@@ -160,7 +163,7 @@ class NetHost:
         assert self._codec is None
         assert not self._closed
         codec = self._codec = Codec(self.node.types)
-        self.node.transmit, self.datagrams.deliver = self._way_down(codec), self._way_up(codec)
+        self._encode, self.datagrams.deliver = codec.encode, self._way_up(codec)
         self._served_at = self.now
         self._loop.add_reader(self.datagrams.fileno(), self._turn)
         self._guarded(self.node.start)
@@ -178,22 +181,15 @@ class NetHost:
         if not self.failed.done():
             self.failed.set_result(None)
 
-    def _way_down(self, codec: Codec) -> Transmit:
-        """What every message passes on its way out. A closure, because it runs for each of them and names cost time."""
-        me, encode, seal, send = self.me, codec.encode, self._sealer.seal, self.datagrams.send
-        payload_max = DATAGRAM_BYTES_MAX - self._sealer.overhead
-
-        def transmit(address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
-            payload = encode(me, boot, fingerprint, message)
-            if len(payload) <= payload_max:
-                send(seal(payload), address)
-            else:
-                self._transmit_large(payload, address)
-
-        return transmit
+    def _transmit(self, address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
+        payload = self._encode(self.me, boot, fingerprint, message)
+        if len(payload) <= self._payload_max:
+            self._send_datagram(self._seal(payload), address)
+        else:
+            self._transmit_large(payload, address)
 
     def _way_up(self, codec: Codec) -> Callable[[bytes, Address], None]:
-        """What every datagram passes on its way in; a closure too."""
+        """What every datagram passes on its way in. A closure, because it runs for each of them and names cost time."""
         unseal, decode, receive, drops = self._sealer.open, codec.decode, self.node.receive, self.drops
 
         def deliver(data: bytes, source: Address) -> None:
@@ -207,6 +203,8 @@ class NetHost:
         return deliver
 
     def _transmit_large(self, payload: bytes, address: Address) -> None:
+        if self._closed:
+            return
         if len(payload) + self._sealer.overhead <= MESSAGE_BYTES_MAX:
             self.streams.send(payload, address)
         else:
@@ -316,7 +314,7 @@ class NetHost:
 
     def _stop_turns(self) -> None:
         self._closed = True
-        self.node.transmit = _too_late
+        self._send_datagram = _too_late
         self._loop.remove_reader(self.datagrams.fileno())
         for handle in (self._wake, self._soon):
             if handle is not None:

@@ -264,17 +264,45 @@ def test_one_timer_judges_all() -> None:
         assert host.timers == 2
 
 
-def test_earlier_deadline_moves_the_judge() -> None:
-    """An estimate that was late (provisional after a pause) must not hold up the judgement once it is known better."""
+class Impatient:
+    """A detector that gives each subject less time than the one before."""
+
+    patience = 10.0
+
+    def __init__(self) -> None:
+        Impatient.patience -= 4.0
+        self.patience, self.at = Impatient.patience, 0.0
+
+    def arrived(self, seq: int, at: float, *, timed: bool = True) -> bool:
+        self.at = at
+        return True
+
+    def deadline(self) -> float:
+        return self.at + self.patience
+
+
+def test_earlier_deadline_moves_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Detectors are exchangeable: the judge comes for the earliest deadline, whoever was heard first."""
+    monkeypatch.setattr(Impatient, "patience", 10.0)
+    host = FakeHost("a")
+    detector = HeartbeatDetector(host, PEERS, interval=INTERVAL, late_timeout=SLACK, make=Impatient)
+    detector.start()
+    detector.on_message(B, Heartbeat(1000, 0.0))
+    detector.on_message(C, Heartbeat(1000, 0.0))
+    host.pass_time(2.001)
+    assert list(detector.silenced) == [C]
+    host.pass_time(4.0)
+    assert list(detector.silenced) == [B, C]
+
+
+def test_lateness_of_the_sender_is_not_a_delay() -> None:
+    """Section 5: a heartbeat that left 0.9 s after its grid point would make the next deadline late by its share of that."""
     host = FakeHost("a")
     detector = detector_on(host)
-    detector.on_away(3.0)
-    host.clock += 0.9
-    detector.on_message(B, Heartbeat(1000, 0.0))
-    host.pass_time(0.12)
-    detector.on_message(B, Heartbeat(1001, 0.0))
-    host.pass_time(1003.02 + SLACK - host.clock + 0.001)
-    assert len(host.events(Silenced)) == 1
+    host.pass_time(0.92)
+    detector.on_message(B, Heartbeat(1000, 0.9))
+    host.pass_time(1002.02 + SLACK - host.clock + 0.001)
+    assert detector.silenced == (B,)
 
 
 def test_stop_leaves_no_timer() -> None:

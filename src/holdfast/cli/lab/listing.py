@@ -17,11 +17,15 @@ def listing(*, as_json: Json = False) -> None:
         print_json({"scenarios": [_scenario(each) for each in scenarios], "experiments": [_experiment(each) for each in experiments]})
         return
     print("scenarios (lab sweep, lab replay, lab plan):")
-    for scenario in scenarios:
-        print(f"  {scenario.name:<28} {scenario.title}{'  [planted bug]' if scenario.planted else ''}")
+    _print_table([(each.name, each.title + ("  [planted bug]" if each.planted else "")) for each in scenarios])
     print("experiments (lab run):")
-    for experiment in experiments:
-        print(f"  {experiment.id:<14} {experiment.name:<28} {experiment.title}")
+    _print_table([(each.id, each.name, each.title) for each in experiments])
+
+
+def _print_table(rows: list[tuple[str, ...]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _scenario(scenario: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Spec: foundation 4 (Promise, Seats), F8, F9, F13, F15, F16.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from random import Random
 
@@ -25,10 +25,10 @@ from holdfast.lab.scenario import Scenario, Setup
 from holdfast.lab.world import World
 
 SECONDS = 25.0  # of faults
-RHO = 0.02
+RHO = 0.05
 MENU = Menu(drift=RHO, crashes=0.6, crash_forever=0.15, crashes_in_save=0.5, pauses=0.7)
 STRAY_SECONDS = 3.2  # the longest a message of bad weather is on the road
-RESIGN_INTERVAL = 4.0  # mean, for the whole group
+END_INTERVAL = 2.5  # mean time between two resignations, or neglects, of whoever holds
 LOST_JOURNALS = 0.3  # share of the runs in which one seat loses its disk
 LOST_AFTER = 5.0  # seconds: by then it has been shown to the others, if all are up
 
@@ -66,8 +66,8 @@ class PromiseScenario(Scenario):
         random = Random(f"{world.seed}/claims")
         at = 0.0
         while at < setup.seconds:
-            at += random.expovariate(1 / RESIGN_INTERVAL)
-            world.at(at, partial(resign, world))
+            at += random.expovariate(1 / END_INTERVAL)
+            world.at(at, partial(end_hold, world, random.choice((Claimant.resign, Claimant.neglect))))
         seats = int(setup.parameters["seats"])
         if seats > 1 and random.random() < LOST_JOURNALS:
             world.at(random.uniform(LOST_AFTER, setup.seconds), partial(lose_journal, world, f"s{random.randrange(seats)}"))
@@ -99,11 +99,11 @@ def settle(claimants: int, length: float) -> float:
     return STRAY_SECONDS + ASK_TIMEOUT + 2 * wait_length(length, RHO, MARGIN) + 20 * 1.5 * length + claimants * 0.1
 
 
-def resign(world: World) -> None:
-    """Whoever holds gives it up."""
+def end_hold(world: World, how: Callable[[Claimant], None]) -> None:
+    """Whoever holds gives it up, or lets it run out."""
     for host in world.alive:
         if host.running and host.node.use(Claimant).valid:
-            world.step(host, host.node.use(Claimant).resign)
+            world.step(host, partial(how, host.node.use(Claimant)))
 
 
 def lose_journal(world: World, name: str) -> None:

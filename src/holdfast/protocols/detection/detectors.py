@@ -53,8 +53,8 @@ class Temporal:
         offset = at - seq * self.interval
         if timed:
             self._learn(offset)
-        elif not self._offsets:
-            self._provisional = offset  # Read late, so never early: the deadline that rests on it is no accusation.
+        else:
+            self._provisional = offset  # Read late, so never early: no deadline that rests on it accuses too soon.
         return True
 
     def deadline(self) -> float:

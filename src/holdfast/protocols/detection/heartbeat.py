@@ -133,7 +133,7 @@ class HeartbeatDetector:
 
     def _arm(self, due: float) -> None:
         """Judge then, or earlier if somebody else is due earlier; a judge that finds nothing looks on."""
-        due = max(due, self._judge_from, self.host.now)
+        due = max(due, self._judge_from)
         if self._judge is None or due < self._judge.due_at:
             if self._judge is not None:
                 self._judge.cancel()
@@ -143,7 +143,7 @@ class HeartbeatDetector:
         self._judge_from = self.host.now + GRACE_INTERVALS * self.interval
 
     def _on_beat(self) -> None:
-        self._backlog = False
+        self._backlog = False  # Timers come after the datagrams that waited (F10).
         now = self.host.now
         # Always the next index: (i t_itv) / t_itv may round to just below i, and we would say i - 1 for ever.
         self._seq = max(self._seq + 1, floor(now / self.interval))
@@ -158,7 +158,6 @@ class HeartbeatDetector:
 
     def _on_deadline(self) -> None:
         self._judge = None
-        self._backlog = False
         if self.host.late > self.late_timeout:
             self._begin_grace()  # F11: we were stopped, and what our peers said meanwhile may still be on its way to us.
         now = self.host.now

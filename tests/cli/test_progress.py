@@ -1,0 +1,90 @@
+"""Long work shows progress: a bar on a terminal, plain lines elsewhere, never on stdout."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pty
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.progress import progress
+from tests.lab.paths import environment
+
+module = importlib.import_module("holdfast.cli.progress")
+OWN = Path(__file__).parents[1] / "lab" / "own_scenario.py"
+
+
+def test_plain_lines_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a terminal: a line every few seconds, on stderr."""
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    with progress("work", 100) as advance:
+        for _ in range(10):
+            clock[0] += 1.0
+            advance(10)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "work: 50 of 100\nwork: 100 of 100\n"
+
+
+def test_short_work_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is over in a moment needs no line."""
+    with progress("work", 3) as advance:
+        advance(3)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_without_rich_gets_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ``lab`` extra is optional here too."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    monkeypatch.setattr(module, "LINE_INTERVAL", 0.0)
+    with progress("work", 3) as advance:
+        advance(1)
+    assert capsys.readouterr().err == "work: 1 of 3\n"
+
+
+def on_a_terminal(*words: str) -> tuple[int, str, str]:
+    """A command whose stderr (and stdout, for the demo) is a real terminal: exit code, stdout, what the terminal saw."""
+    master, slave = pty.openpty()
+    colourful = environment(TERM="xterm-256color", COLUMNS="120")
+    colourful.pop("NO_COLOR", None)
+    out = slave if words[1] == "demo" else subprocess.PIPE
+    child = subprocess.Popen([sys.executable, "-m", "holdfast", *words], stdout=out, stderr=slave, env=colourful)
+    os.close(slave)
+    seen = b""
+    while True:
+        try:
+            data = os.read(master, 65536)
+        except OSError:  # Linux says so when the last writer is gone.
+            break
+        if not data:
+            break
+        seen += data
+    os.close(master)
+    stdout = child.communicate(timeout=60)[0] or b""
+    return child.returncode, stdout.decode(), seen.decode("utf-8", "replace")
+
+
+def test_a_bar_on_a_terminal(tmp_path: Path) -> None:
+    """On a terminal a bar that moves; stdout stays clean for whoever reads it."""
+    code, out, seen = on_a_terminal("lab", "sweep", str(OWN), "--seeds", "40", "--out", str(tmp_path / "r.jsonl"), "--json")
+    assert code == 1
+    assert out.startswith("{")
+    assert "own_scenario.py" in seen
+    assert "%" in seen
+    assert "\x1b[" in seen
+
+
+def test_the_demo_plays_on_a_terminal(tmp_path: Path) -> None:
+    """On a terminal the timeline runs: frames in colour, then the summary."""
+    code, _, seen = on_a_terminal("lab", "demo", "--speed", "60", "--out", str(tmp_path))
+    assert code == 0
+    assert seen.count("virtual seconds") > 3
+    assert "\x1b[" in seen
+    assert "Everything happened as promised." in seen
