@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
-from benchmarks.harness import Contestant, Report, at_most, median_ratio, ratio, show_progress, take_turns
+from benchmarks.harness import Contestant, Report, at_most, median_ratio, ratio, take_turns
 
 GOALS = {"of_stock_asyncio": at_most(0.33), "sealed_over_plain": at_most(1.6)}
 RATIOS = {
@@ -39,6 +39,9 @@ class Size(NamedTuple):
     messages: int = 4000
     alone: int = 1000  # messages where only one is on its way
     warm: int = 200  # messages before the clock starts
+
+
+SIZE = Size()
 
 
 class Child:
@@ -110,10 +113,10 @@ class Contest:
         return once
 
 
-def run(rounds: int = ROUNDS, size: Size = Size()) -> Report:
+def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
     with ExitStack() as stack:
         contest = Contest(stack, size)
-        seconds = take_turns(contest.contestants(), rounds, show_progress)
+        seconds = take_turns(contest.contestants(), rounds)
     ratios = {name: ratio(seconds, *pair) for name, pair in RATIOS.items()}
     problems = [f"{contest.dropped} messages dropped where every one was good"] if contest.dropped else []
     return Report("datagrams", GOALS, ratios, _raw(contest, rounds, seconds), problems)

@@ -72,22 +72,23 @@ class Report:
 
     def as_text(self) -> str:
         lines = [f"{self.benchmark}: {self.verdict}"]
-        for name, ratio in self.ratios.items():
+        for name, found in self.ratios.items():
             goal = self.goals.get(name)
-            judged = "" if goal is None else f"   goal {str(goal):8}  {PASS if goal.met_by(ratio) else MISS}"
-            lines.append(f"  {name:28} {ratio:8.3f}{judged}".rstrip())
-        lines += [f"  {name:28} {_shown(value)}" for name, value in self.raw.items()]
+            judged = "" if goal is None else f"   goal {goal!s:8}  {PASS if goal.met_by(found) else MISS}"
+            lines.append(f"  {name:28} {found:10.3f}{judged}".rstrip())
         lines += [f"  PROBLEM: {problem}" for problem in self.problems]
+        for name, value in self.raw.items():
+            lines += _shown(name, value)
         return "\n".join([*lines, f"  {', '.join(f'{name} {number}' for name, number in versions().items())}"])
 
 
-def take_turns(contestants: Mapping[str, Contestant], rounds: int, progress: Callable[[str], None] = lambda _: None) -> dict[str, list[float]]:
+def take_turns(contestants: Mapping[str, Contestant], rounds: int) -> dict[str, list[float]]:
     """CPU seconds of each contestant, one per round. The first round of each is thrown away: it fills caches."""
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     gc.collect()
     for number in range(rounds + 1):
         for name, contestant in contestants.items():
-            progress(f"round {number} of {rounds}: {name}")
+            show_progress(f"round {number} of {rounds}: {name}")
             took = contestant()
             if number:
                 seconds[name].append(took)
@@ -114,9 +115,11 @@ def show_progress(line: str) -> None:
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:8.3f}"
+def _shown(name: str, value: Any) -> list[str]:
+    """Lines for people. The single rounds are left to --json."""
+    if isinstance(value, dict):
+        rows = {f"{name} {key}": each for key, each in value.items() if not isinstance(each, list)}
+        return [line for row, each in rows.items() for line in _shown(row, each)]
     if isinstance(value, list):
-        return " ".join(_shown(each).strip() for each in value)
-    return str(value)
+        value = " ".join(f"{each:g}" for each in value)
+    return [f"  {name:55} {value}"]

@@ -59,10 +59,10 @@ class CallbackLease:
     def start(self, phase: float) -> None:
         self.monitor.env.timeout(phase).callbacks.append(self._on_session_end)
 
-    def _on_request(self, event: simpy.Event) -> None:
+    def _on_request(self, event: Any) -> None:
         self.subject.transmit(ACK, self._on_ack, event.value)
 
-    def _on_ack(self, event: simpy.Event) -> None:
+    def _on_ack(self, event: Any) -> None:
         if event.value == self.session and not self.established:
             self.established = True
             self.acked += 1
@@ -110,7 +110,7 @@ class ProcessNode:
         self.sent[kind] += 1
         if self.loss() < LOSS:
             return
-        arrival = self.env.timeout(DELAY_MIN + DELAY_SPAN * self.delay())
+        arrival: Any = self.env.timeout(DELAY_MIN + DELAY_SPAN * self.delay())
         arrival.callbacks.append(lambda _: target.inbox.put((kind, lease, session)))
 
     def serve(self) -> Generator[simpy.Event, Any, None]:

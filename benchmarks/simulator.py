@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from time import process_time
 from typing import Protocol
 
-from benchmarks.harness import Report, at_least, at_most, median_ratio, ratio, show_progress, take_turns
+from benchmarks.harness import Report, at_least, at_most, median_ratio, ratio, take_turns
 from benchmarks.lease import Size, Tally, build_world, events, tallies_of
 from benchmarks.lease_checkers import lease_checkers
 from benchmarks.lease_simpy import Callbacks, Processes
@@ -22,6 +22,7 @@ from holdfast.lab.checker import Checker
 
 GOALS = {"over_simpy_callbacks": at_least(1.6), "over_simpy_processes": at_least(5.0), "checkers_slowdown": at_most(2.0)}
 ROUNDS = 24
+SIZE = Size()
 
 
 class Simulation(Protocol):
@@ -59,14 +60,14 @@ class Runner:
         return process_time() - began
 
 
-def run(rounds: int = ROUNDS, size: Size = Size()) -> Report:
+def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
     runners = {
         "lab": Runner(Lab(size), size.seconds),
         "simpy_callbacks": Runner(Callbacks(size), size.seconds),
         "lab_checked": Runner(Lab(size, lease_checkers()), size.seconds),
         "simpy_processes": Runner(Processes(size), size.seconds),
     }
-    seconds = take_turns(runners, rounds, show_progress)
+    seconds = take_turns(runners, rounds)
     results = {name: runner.simulation.tallies() for name, runner in runners.items()}
     ratios = {
         "over_simpy_callbacks": ratio(seconds, "simpy_callbacks", "lab"),

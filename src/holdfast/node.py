@@ -199,6 +199,8 @@ class Node:
             return None, 0
         life = self._lives.get(to)
         if message.greeting:
+            if life is not None:
+                self._greetings.pop(to, None)  # What was said before has arrived or is lost; a later life shall not hear it.
             self._keep_greeting(to, message)
         elif life is None:
             return None, 0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.lab import registry
-from holdfast.lab.scenario import set_up
+from holdfast.lab.scenario import run, set_up
 from tests.cli.command import Run
 from tests.lab.own_experiment import EXPERIMENT
 
@@ -229,12 +229,14 @@ def test_replay_shrinks(holdfast: Run, tmp_path: Path) -> None:
 
 def test_plan_prints_what_replay_reads(holdfast: Run, tmp_path: Path) -> None:
     """``lab plan``: the drawn plan as JSON; played again it is the same run."""
-    ended = holdfast("lab", "plan", PLANTED, "--seed", 3)
+    planted = registry.find_scenario(PLANTED)
+    seed = next(seed for seed in range(100) if not run(planted, seed).ok)
+    ended = holdfast("lab", "plan", PLANTED, "--seed", seed)
     assert ended.code == 0
-    assert len(ended.json["faults"]) == len(set_up(registry.find_scenario(PLANTED), 3).plan.faults)
+    assert len(ended.json["faults"]) == len(set_up(planted, seed).plan.faults)
     (tmp_path / "plan.json").write_text(ended.out)
-    drawn = holdfast("lab", "replay", PLANTED, "--seed", 3, "--json").json
-    written = holdfast("lab", "replay", PLANTED, "--seed", 3, "--plan", "plan.json", "--json").json
+    drawn = holdfast("lab", "replay", PLANTED, "--seed", seed, "--json").json
+    written = holdfast("lab", "replay", PLANTED, "--seed", seed, "--plan", "plan.json", "--json").json
     assert (drawn["violation"], drawn["trace"]) == (written["violation"], written["trace"])
     assert drawn["verdict"] == "violation"
 

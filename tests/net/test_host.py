@@ -194,7 +194,7 @@ def test_a_handler_that_raises_stops_the_host() -> None:
         taken.tcp.close()
         await asyncio.sleep(0.05)
         assert [what for what, _ in of_b.diary] == ["start"], "not even stop: nobody knows what state it is in"
-        assert of_a.heard == []
+        assert (of_a.heard, b.drops) == ([], {})
         await b.close()
         await a.close()
 

@@ -8,7 +8,7 @@ of equal time keep the order in which they were pushed, because sorting is stabl
 from __future__ import annotations
 
 from bisect import bisect_right, insort_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from math import inf
 from operator import itemgetter
@@ -51,8 +51,11 @@ class Agenda:
         """How many entries of today are due by then."""
         return bisect_right(self.today, until, key=_due)
 
-    def __len__(self) -> int:
-        return len(self.today) + sum(map(len, self._days.values()))
+    def entries(self) -> Iterator[Entry]:
+        """Everything that is still to come, in the order in which it will be served."""
+        yield from self.today
+        for day in sorted(self._days):
+            yield from sorted(self._days[day], key=_due)
 
     def _turn_page(self) -> bool:
         if not self._order:

@@ -110,13 +110,8 @@ class Claimant:
         """Stop first, then say so: the seats' promise may end early only because the holder has ended (F15)."""
         if not self.holding:
             return
-        ended = ClaimEnded(self.number)
         self._end("resigned")
-        for slot, address in self._members.items():
-            if address is not None:
-                self._host.send(address, ended)
-            elif slot == self.seats.own:
-                self.promises.release(KEY, HolderId(self._host.me, 0), ended.number)
+        self._give_back(self._spent)
 
     @entry
     def neglect(self) -> None:
@@ -181,8 +176,19 @@ class Claimant:
         if end.won and number > self._spent:  # A renewal that comes in after the end does not revive what has ended.
             self._hold(self.lease_end(end))
         elif not self.holding:
+            # Somebody who keeps one seat's promise without a majority keeps everybody from having one.
+            self._spent = number
+            self._give_back(number)
             pause = self._pause(end)
         self._host.after(pause, self._on_turn)
+
+    def _give_back(self, number: int) -> None:
+        """After the end: the seats may promise the thing to the next one without waiting for the clock."""
+        for address in self._members.values():
+            if address is None:
+                self.promises.release(KEY, HolderId(self._host.me, 0), number)
+            else:
+                self._host.send(address, ClaimEnded(number))
 
     def _pause(self, end: PhaseEnd[int]) -> float:
         """As early as a majority can say yes (detection: "heartbeat again when the first such promise ends"), or some time later.

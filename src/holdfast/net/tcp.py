@@ -205,7 +205,7 @@ class Outgoing:
         reader: asyncio.StreamReader | None = None
         try:
             while await self._more():
-                if reader is None:  # A peer that went away while we were idle may be back.
+                if reader is None or reader.at_eof():  # A peer that went away while we were idle may be back.
                     _abort(writer)
                     reader, writer = await self._connect()
                 assert writer is not None

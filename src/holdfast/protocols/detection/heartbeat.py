@@ -16,6 +16,7 @@ from holdfast.protocols.detection.detectors import PairDetector
 from holdfast.protocols.detection.messages import Heartbeat, Hello
 
 SEQ_MAX = 1 << 53  # an index stays exact as a float; at one per millisecond that is 285,000 years
+AFTER_DIGITS = 6  # microseconds: no timer is more punctual
 # Intervals during which the paused judge nobody: the next heartbeat is at most one interval away, and at most t_itv/8 on the road.
 GRACE_INTERVALS = 1.5
 
@@ -147,7 +148,7 @@ class HeartbeatDetector:
         now = self.host.now
         # Always the next index: (i t_itv) / t_itv may round to just below i, and we would say i - 1 for ever.
         self._seq = max(self._seq + 1, floor(now / self.interval))
-        after = min(max(0.0, now - self._seq * self.interval), self.interval)
+        after = min(max(0.0, round(now - self._seq * self.interval, AFTER_DIGITS)), self.interval)
         for name, address in self._addresses.items():
             life = self._lives.get(name)
             if life is None:

@@ -1,0 +1,301 @@
+"""Node: what a message passes on its way up and down.  Spec: foundation F3, F4, F10, F17."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+import pytest
+
+from holdfast.drops import Drop
+from holdfast.events import ConfigMismatch, Paused
+from holdfast.host import FANOUT_MAX, Address, Message, NodeId, fingerprint
+from holdfast.node import GREETED_MAX, GREETINGS_MAX, PEERS_MAX, Node, OtherFingerprint, WrongLife
+from tests.support.fake_host import FakeHost
+
+ME = NodeId("a", 5)
+PEER = NodeId("b", 3)
+THERE = Address("b", 1)
+
+
+class Hello(Message, frozen=True, tag=250):
+    """A greeting."""
+
+    greeting: ClassVar[bool] = True
+    text: str = ""
+
+
+class Word(Message, frozen=True, tag=251):
+    """Not a greeting."""
+
+    number: int = 0
+
+
+class Listener:
+    """Keeps what it is told."""
+
+    def __init__(self, numbers: bytes = b"", handles: Sequence[type[Message]] = (Hello, Word)) -> None:
+        self.fingerprint = numbers
+        self.handles = handles
+        self.heard: list[tuple[NodeId, Message]] = []
+        self.calls: list[str] = []
+
+    def start(self) -> None:
+        self.calls.append("start")
+
+    def on_message(self, source: NodeId, message: Message) -> None:
+        self.heard.append((source, message))
+
+    def on_away(self, seconds: float) -> None:
+        self.calls.append(f"away {seconds:g}")
+
+    def stop(self) -> None:
+        self.calls.append("stop")
+
+
+class Packet(NamedTuple):
+    """One call of ``transmit``."""
+
+    address: Address
+    boot: int
+    fingerprint: bytes
+    message: Message
+
+
+class Bench:
+    """A running node with one listener, and everything it transmits."""
+
+    def __init__(self, numbers: bytes = b"", me: NodeId = ME) -> None:
+        self.host = FakeHost(me.name, me.boot)
+        self.packets: list[Packet] = []
+        self.node = Node(self.host, lambda *packet: self.packets.append(Packet(*packet)))
+        self.listener = Listener(numbers)
+        self.node.add(self.listener)
+        self.node.start()
+
+    def take(self) -> list[Packet]:
+        packets, self.packets = self.packets, []
+        return packets
+
+
+def test_a_message_for_this_life_reaches_the_owner_of_its_type() -> None:
+    """Foundation 3: routes by type; the sender's address is learned."""
+    bench = Bench()
+    bench.node.receive(THERE, PEER, ME.boot, b"", Word(1))
+    assert bench.listener.heard == [(PEER, Word(1))]
+    bench.node.send(PEER, Word(2))
+    assert bench.take() == [Packet(THERE, PEER.boot, b"", Word(2))]
+
+
+@pytest.mark.parametrize("boot", [ME.boot - 1, ME.boot + 1])
+def test_a_message_for_another_life_is_dropped_and_answered(boot: int) -> None:
+    """F3: dropped, counted, and the sender is told which life is here."""
+    bench = Bench()
+    bench.node.receive(THERE, PEER, boot, b"", Word(1))
+    assert bench.listener.heard == []
+    assert bench.node.drops == {Drop.WRONG_LIFE: 1}
+    assert bench.take() == [Packet(THERE, PEER.boot, b"", WrongLife(boot))]
+
+
+def test_wrong_life_is_never_answered_with_wrong_life() -> None:
+    """F3: two restarted nodes would tell each other for ever."""
+    bench = Bench()
+    bench.node.receive(THERE, PEER, ME.boot - 1, b"", WrongLife(9))
+    assert bench.take() == []
+
+
+def test_a_greeting_to_whoever_is_there_is_not_acted_upon() -> None:
+    """F3: a recorded greeting must not change anything; its sender is told our life and repeats it."""
+    bench = Bench()
+    bench.node.receive(THERE, PEER, 0, b"", Hello("x"))
+    assert bench.listener.heard == []
+    assert bench.node.drops == {Drop.UNBOUND: 1}
+    assert bench.take() == [Packet(THERE, PEER.boot, b"", WrongLife(0))]
+
+
+def test_only_greetings_may_go_to_whoever_is_there() -> None:
+    """F3: to boot 0 is allowed only for types declared as greetings, at both ends."""
+    bench = Bench()
+    bench.node.receive(THERE, PEER, 0, b"", Word(1))
+    bench.node.send(THERE, Word(1))
+    assert bench.take() == []
+    assert bench.node.drops == {Drop.NOT_A_GREETING: 1, Drop.NO_ADDRESS: 1}
+
+
+def test_a_greeting_is_repeated_once_its_life_is_known() -> None:
+    """F3: WrongLife names the life at that address; what waited is sent to it, once."""
+    bench = Bench()
+    bench.node.send(THERE, Hello("x"))
+    assert bench.take() == [Packet(THERE, 0, b"", Hello("x"))]
+    bench.node.receive(THERE, PEER, ME.boot, b"", WrongLife(0))
+    assert bench.take() == [Packet(THERE, PEER.boot, b"", Hello("x"))]
+    bench.node.receive(THERE, PEER, ME.boot, b"", WrongLife(0))
+    assert bench.take() == []
+    bench.node.send(THERE, Word(1))
+    assert bench.take() == [Packet(THERE, PEER.boot, b"", Word(1))]
+
+
+def test_a_later_life_hears_only_the_latest_greeting() -> None:
+    """F3: what was said to a former life and arrived there is not said again to its successor."""
+    bench = Bench()
+    bench.node.send(THERE, Hello("first"))
+    bench.node.receive(THERE, PEER, ME.boot, b"", WrongLife(0))
+    for text in ("second", "third"):
+        bench.node.send(THERE, Hello(text))
+    bench.take()
+    bench.node.receive(THERE, NodeId("b", 4), ME.boot, b"", WrongLife(PEER.boot))
+    assert bench.take() == [Packet(THERE, 4, b"", Hello("third"))]
+
+
+def test_a_late_word_of_a_former_life_is_ignored() -> None:
+    """F1: of two lives of one name the higher boot is the newer."""
+    bench = Bench()
+    bench.node.receive(THERE, NodeId("b", 4), ME.boot, b"", WrongLife(0))
+    bench.node.receive(THERE, PEER, ME.boot, b"", WrongLife(0))
+    bench.node.send(THERE, Word(1))
+    assert [packet.boot for packet in bench.take()] == [4]
+
+
+def test_another_fingerprint_is_dropped_and_both_ends_name_the_field() -> None:
+    """F4: dropped, counted, and ConfigMismatch says which number differs and how."""
+    ours, theirs = Bench(fingerprint(T_l=1.0, k=3)), Bench(fingerprint(T_l=5.0, k=3), PEER)
+    theirs.node.meet(ME, ours.host.address)
+    theirs.node.send(ME, Word(1))
+    _exchange(ours, theirs)
+    assert ours.listener.heard == []
+    assert ours.node.drops == {Drop.WRONG_FINGERPRINT: 1}
+    assert ours.host.emitted == [ConfigMismatch(PEER, "T_l", "1.0", "5.0")]
+    assert theirs.host.emitted == [ConfigMismatch(ME, "T_l", "5.0", "1.0")]
+
+
+def test_a_mismatch_is_reported_once_per_peer() -> None:
+    """F4: a peer that goes on sending costs a counter, not an answer each."""
+    bench = Bench(fingerprint(T_l=1.0))
+    for _ in range(10):
+        bench.node.receive(THERE, PEER, ME.boot, b"otherone", Word(1))
+    assert bench.node.drops == {Drop.WRONG_FINGERPRINT: 10}
+    assert [packet.message for packet in bench.take()] == [OtherFingerprint(251, fingerprint(T_l=1.0), answer=False)]
+
+
+@pytest.mark.parametrize("text", [b"", b"\xff\xfe", b"T_l", b"T_l=;=;;k=1=2", b"x=1"])
+def test_any_text_of_a_peer_is_survived(text: bytes) -> None:
+    """A peer can send anything: here as its fingerprint."""
+    bench = Bench(fingerprint(T_l=1.0))
+    bench.node.receive(THERE, PEER, ME.boot, b"", OtherFingerprint(251, text, answer=True))
+    assert [type(event) for event in bench.host.emitted] == [ConfigMismatch]
+
+
+def test_a_type_without_owner_is_counted() -> None:
+    """Foundation 3: the node counts what it drops."""
+    host = FakeHost("a", 5)
+    node = Node(host, lambda *_: None)
+    node.start()
+    node.receive(THERE, PEER, 5, b"", Word(1))
+    assert node.drops == {Drop.NO_OWNER: 1}
+
+
+def test_no_callback_reaches_more_than_64_peers() -> None:
+    """F17: the 65th peer is refused and counted; several messages to one peer are fine; the next callback starts anew."""
+    bench = Bench()
+    peers = [NodeId(f"p{i}", 1) for i in range(FANOUT_MAX + 1)]
+    for peer in peers:
+        bench.node.meet(peer, Address(peer.name, 1))
+    for peer in peers:
+        bench.node.send(peer, Word(1))
+        bench.node.send(peers[0], Word(2))
+    assert len({packet.address for packet in bench.take()}) == FANOUT_MAX
+    assert bench.node.drops[Drop.FANOUT] == 2
+    bench.node.begin_turn()
+    bench.node.send(peers[-1], Word(3))
+    assert len(bench.take()) == 1
+
+
+def test_a_message_to_nowhere_is_counted() -> None:
+    """Host.send never raises: a life that nobody told us of has no address."""
+    bench = Bench()
+    bench.node.send(PEER, Word(1))
+    assert bench.node.drops == {Drop.NO_ADDRESS: 1}
+
+
+def test_a_stopped_node_hears_nothing() -> None:
+    """What arrives after ``stop`` reaches no machine, also by a pass that was given out before."""
+    bench = Bench()
+    bench.node.receive(THERE, PEER, ME.boot, b"", Word(1))
+    handlers = bench.node.admits(THERE, PEER, {})
+    assert handlers[Word] == bench.listener.on_message
+    bench.node.stop()
+    bench.node.receive(THERE, PEER, ME.boot, b"", Word(2))
+    assert bench.listener.heard == [(PEER, Word(1))]
+    assert handlers == {}
+    assert bench.node.admits(THERE, PEER, {}) == {}
+
+
+def test_a_pass_is_given_only_for_what_receive_would_hand_on() -> None:
+    """``admits`` is ``receive`` asked in advance: known sender, known address, same numbers."""
+    bench = Bench(fingerprint(T_l=1.0))
+    digests = bench.node.digests
+    assert bench.node.admits(THERE, PEER, digests) == {}
+    bench.node.receive(THERE, PEER, ME.boot, digests[Word], Word(1))
+    assert set(bench.node.admits(THERE, PEER, digests)) == {Hello, Word, WrongLife, OtherFingerprint}
+    assert set(bench.node.admits(THERE, PEER, {})) == {WrongLife, OtherFingerprint}
+    assert bench.node.admits(Address("b", 2), PEER, digests) == {}
+
+
+def test_after_a_pause_every_machine_is_told() -> None:
+    """F10 (1): on_away to every machine, and the user hears of it."""
+    bench = Bench()
+    bench.node.on_away(2.5)
+    assert bench.listener.calls == ["start", "away 2.5"]
+    assert bench.host.emitted == [Paused(2.5)]
+
+
+def test_each_type_has_one_owner_and_each_interface_one_machine() -> None:
+    """Foundation 3: two owners of a type, or an interface nobody or several offer, are bugs."""
+    node = Node(FakeHost("a", 5), lambda *_: None)
+    first = Listener()
+    node.add(first)
+    assert node.use(Listener) is first
+    with pytest.raises(AssertionError, match="already has an owner"):
+        node.add(Listener())
+    node.add(Listener(handles=()))
+    with pytest.raises(AssertionError, match="2 machines offer Listener"):
+        node.use(Listener)
+
+
+def test_every_table_has_a_limit() -> None:
+    """F17: addresses, lives, greetings and reported peers are bounded; the oldest goes first."""
+    bench = Bench(fingerprint(T_l=1.0))
+    for i in range(PEERS_MAX + 10):
+        peer, address = NodeId(f"p{i}", 1), Address(f"p{i}", 1)
+        bench.node.receive(address, peer, ME.boot, b"", WrongLife(0))
+        bench.node.receive(address, peer, ME.boot, b"otherone", Word(1))
+    assert bench.node.address_of(NodeId("p0", 1)) is None
+    assert bench.node.address_of(NodeId(f"p{PEERS_MAX + 9}", 1)) is not None
+    for i in range(GREETED_MAX + 1):
+        for text in range(GREETINGS_MAX + 1):
+            bench.node.send(Address(f"g{i}", 1), Hello(str(text)))
+    bench.take()
+    bench.node.receive(Address("g0", 1), NodeId("g0", 1), ME.boot, b"", WrongLife(0))
+    assert bench.take() == []
+    bench.node.receive(Address("g1", 1), NodeId("g1", 1), ME.boot, b"", WrongLife(0))
+    assert [packet.message for packet in bench.take()] == [Hello(str(text)) for text in range(1, GREETINGS_MAX + 1)]
+
+
+def test_nobody_else_has_our_name_in_the_address_book() -> None:
+    """F1, F5: word of another life of our own name is no reason to send to it."""
+    bench = Bench()
+    bench.node.meet(NodeId("a", 9), THERE)
+    assert bench.node.address_of(NodeId("a", 9)) is None
+
+
+def _exchange(*benches: Bench) -> None:
+    """Carry packets until nobody has anything to say."""
+    by_address = {bench.host.address: bench for bench in benches}
+    under_way = True
+    while under_way:
+        under_way = False
+        for bench in benches:
+            for packet in bench.take():
+                under_way = True
+                target = by_address[packet.address]
+                target.node.receive(bench.host.address, bench.host.me, packet.boot, packet.fingerprint, packet.message)
