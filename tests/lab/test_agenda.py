@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from math import inf
+from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,3 +62,27 @@ def test_counts_what_is_due(times: list[float], until: float) -> None:
     today = [entry[0] for entry in agenda.today]
     assert agenda.served(until) == sum(due <= until for due in today)
     assert first == min(times, default=inf)
+
+
+@pytest.mark.parametrize("rate, direction", [(20.0, "longer"), (500_000.0, "shorter")])
+def test_days_fit_the_traffic_and_keep_the_order(rate: float, direction: str) -> None:
+    """Days become longer in small groups and shorter in large ones; what is served, and in which order, stays."""
+    random, agenda = Random(f"agenda {rate}"), Agenda()
+    heap: list[tuple[float, int]] = []
+    served: list[int] = []
+    expected: list[int] = []
+    number, now = 0, 0.0
+    scale = agenda._scale
+    for _ in range(60_000):
+        for _ in range(1 if heap and len(heap) >= 500 else 2):
+            due = round(now + random.expovariate(rate / 500), 9)
+            agenda.push((due, None, number))
+            heappush(heap, (due, number))
+            number += 1
+        assert agenda.next_due() == heap[0][0]
+        now = agenda.today[0][0]
+        served.append(agenda.today[0][2])
+        agenda.forget(1)
+        expected.append(heappop(heap)[1])
+    assert served == expected
+    assert agenda._scale < scale if direction == "longer" else agenda._scale > scale

@@ -34,7 +34,7 @@ class Agenda:
         self._day = -1
         self._scale = DAYS_PER_SECOND
         self._pages = 0
-        self._seen = 0  # entries on the pages since the length of a day was last looked at
+        self._served = 0  # entries since the length of a day was last looked at
         self.push: Push = self._make_push()
 
     def next_due(self) -> float:
@@ -46,6 +46,7 @@ class Agenda:
     def forget(self, count: int) -> None:
         """The first ``count`` entries of today have been served."""
         del self.today[:count]
+        self._served += count
 
     def served(self, until: float) -> int:
         """How many entries of today are due by then."""
@@ -65,18 +66,17 @@ class Agenda:
         self._day = heappop(self._order)
         entries = self._days.pop(self._day)
         self._pages += 1
-        self._seen += len(entries)
         entries.sort(key=_due)
         self.today.extend(entries)
         return True
 
     def _consider_scale(self) -> None:
         """A small group has few events per second and wants long days, a large one short ones."""
-        if self._seen < FEW * PAGES:
+        if self._served < FEW * PAGES:
             self._rescale(self._scale / STEP)
-        elif self._seen > MANY * PAGES:
+        elif self._served > MANY * PAGES:
             self._rescale(self._scale * STEP)
-        self._pages = self._seen = 0
+        self._pages = self._served = 0
 
     def _rescale(self, scale: float) -> None:
         """Equal times were on one day and stay in their order there."""
