@@ -133,13 +133,11 @@ class Node:
         _remember(self._addresses, peer, address)
 
     def send(self, to: NodeId | Address, message: Message) -> None:
-        # A port is below 65536 and a boot is a wall-clock time in ms, so an Address is never mistaken for a NodeId here.
-        address, boot = self._addresses.get(to), to[1]  # type: ignore[arg-type]
+        # By type, not by look-up: as tuples an Address and a NodeId may be equal, and a peer chooses its own name and boot.
+        address, boot = (self._addresses.get(to), to.boot) if isinstance(to, NodeId) else self._greeted(to, message)
         if address is None:
-            address, boot = self._greeted(to, message)
-            if address is None:
-                self.drops[Drop.NO_ADDRESS] += 1
-                return
+            self.drops[Drop.NO_ADDRESS] += 1
+            return
         reached = self.reached
         reached.append(address)
         if len(reached) > FANOUT_MAX and len(set(reached)) > FANOUT_MAX:
@@ -193,10 +191,8 @@ class Node:
     def _own(self, kind: type[Message], handle: Handler) -> None:
         self._routes[kind] = Route(handle, b"", None)
 
-    def _greeted(self, to: NodeId | Address, message: Message) -> tuple[Address | None, int]:
+    def _greeted(self, to: Address, message: Message) -> tuple[Address | None, int]:
         """Where a message to an address goes, and to which life; only a greeting may go to whoever is there."""
-        if isinstance(to, NodeId):
-            return None, 0
         life = self._lives.get(to)
         if message.greeting:
             if life is not None:

@@ -80,6 +80,16 @@ def test_a_damaged_boot_number_is_refused(tmp_path: Path) -> None:
         assert (path / "boot").read_bytes() == wrong
 
 
+def test_a_damaged_journal_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    """Bad input overwrites nothing: not even the boot number of the life that could not begin."""
+    State.open(tmp_path).close()
+    (tmp_path / "journal").write_bytes(b"not a journal at all")
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir() if file.name != "lock"}
+    with pytest.raises(StorageDamaged):
+        State.open(tmp_path)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir() if file.name != "lock"} == before
+
+
 def test_a_journal_without_a_boot_number_is_refused(tmp_path: Path) -> None:
     """F1: the boot number is stored before the first journal, so its absence means that somebody removed it."""
     path = tmp_path / "state"

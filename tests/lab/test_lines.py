@@ -123,7 +123,7 @@ def test_the_next_life_does_not_hear_it(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "arrives"),
+    "change, arrives",
     [
         (lambda world: world.network.cut("k", ["a"], ["b"]), [1, 2]),
         (lambda world: world.network.set_weather("k", Link(Fixed(DELAY), loss=1.0)), [1, 2]),

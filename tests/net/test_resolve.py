@@ -37,8 +37,8 @@ def test_what_is_accepted(text: str, host: str, port: int, is_literal: bool) -> 
 @pytest.mark.parametrize(
     "text, why",
     [
-        ("", "has no host"),
-        ("10.0.0.5", "has no host"),
+        ("", "has no port"),
+        ("10.0.0.5", "has no port"),
         (":7946", "has no host"),
         ("my host:7946", "has no host"),
         ("10.0.0.5:", "has no port"),

@@ -80,6 +80,15 @@ def test_e10_does_not_judge_where_the_formula_ends() -> None:
     assert judged(omega_amplification.EXPERIMENT, OmegaAmplificationParameters(), rows).passed
 
 
+def test_two_alphas_exactly_is_less_than_two_missed_oks() -> None:
+    """E10, line 26: with a timeout of 2 alpha and delays that vary, the OK after a lost one comes too late every other time."""
+    cell = {"n": 3, "m": 2, "loss": 0.1, "demotions": 150, "seed": 3}
+    sharp, with_latency = (omega_amplification.EXPERIMENT.measure({**cell, "patience": patience}) for patience in (2.0, 2.05))
+    ratio = (sharp["demotions"] / sharp["heartbeats"]) / (with_latency["demotions"] / with_latency["heartbeats"])
+    # Each of two followers: .1 x .9 x .9 / 2 = .0405 more, on top of .1 x .1 x .9 = .009.
+    assert 4 < ratio < 7
+
+
 @pytest.mark.parametrize(
     "count, low, high", [(0, 0.0, 3.689), (2, 0.242, 7.225), (10, 4.795, 18.390), (18, 10.668, 28.448), (100, 81.364, 121.627)]
 )

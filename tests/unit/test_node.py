@@ -217,6 +217,14 @@ def test_a_message_to_nowhere_is_counted() -> None:
     assert bench.node.drops == {Drop.NO_ADDRESS: 1}
 
 
+def test_a_name_that_looks_like_an_address_diverts_nothing() -> None:
+    """A peer chooses its name and boot: as tuples they may equal somebody's address, and must not be taken for it."""
+    bench = Bench()
+    bench.node.meet(NodeId("10.0.0.1", 7946), Address("evil", 1))
+    bench.node.send(Address("10.0.0.1", 7946), Hello("x"))
+    assert [packet.address for packet in bench.take()] == [Address("10.0.0.1", 7946)]
+
+
 def test_a_stopped_node_hears_nothing() -> None:
     """What arrives after ``stop`` reaches no machine, also by a pass that was given out before."""
     bench = Bench()

@@ -37,8 +37,7 @@ class State:
         _create(path, disk)
         lock = _lock(path / "lock")
         try:
-            boot = _next_boot(path, wall, disk)
-            return cls(path, lock, boot, Journal.open(path / "journal", disk))
+            return cls(path, lock, *_begin_life(path, wall, disk))
         except BaseException:
             os.close(lock)
             raise
@@ -82,18 +81,41 @@ def _lock(path: Path) -> int:
     return fd
 
 
-def _next_boot(path: Path, wall: Callable[[], float], disk: Disk) -> int:
-    """F1: max(stored + 1, wall-clock ms), stored before use."""
-    file = path / "boot"
+def _begin_life(path: Path, wall: Callable[[], float], disk: Disk) -> tuple[int, Journal]:
+    """The first life writes its boot before there is a journal, so that a journal without a boot is damage. Later ones open
+    the journal first: if it is damaged, everything stays as it was found."""
+    stored, file = _stored_boot(path), path / "journal"
+    if not file.exists():
+        boot = _next_boot(path, stored, wall, disk)
+        return boot, Journal.open(file, disk)
+    journal = Journal.open(file, disk)
     try:
-        if not file.exists() and (path / "journal").exists():
-            raise StorageDamaged(f"{file} is missing beside a journal, so the number of the last life is lost: restore it from a copy")
-        stored = _read_boot(file) if file.exists() else 0
-        boot = max(stored + 1, int(wall() * 1000))
-        os.close(disk.create(file, _boot_text(boot)))
+        return _next_boot(path, stored, wall, disk), journal
+    except BaseException:
+        journal.close()
+        raise
+
+
+def _stored_boot(path: Path) -> int:
+    """The number of the last life, 0 if this is the first."""
+    file = path / "boot"
+    if not file.exists() and (path / "journal").exists():
+        raise StorageDamaged(f"{file} is missing beside a journal, so the number of the last life is lost: restore it from a copy")
+    try:
+        return _read_boot(file) if file.exists() else 0
     except OSError as error:
         if isinstance(error, StorageError):
             raise
+        raise StorageError(f"cannot read the boot number in {file}: {error.strerror or error}") from error
+
+
+def _next_boot(path: Path, stored: int, wall: Callable[[], float], disk: Disk) -> int:
+    """F1: max(stored + 1, wall-clock ms), stored before use."""
+    file = path / "boot"
+    boot = max(stored + 1, int(wall() * 1000))
+    try:
+        os.close(disk.create(file, _boot_text(boot)))
+    except OSError as error:
         raise StorageError(f"cannot store the boot number in {file}: {error.strerror or error}") from error
     return boot
 

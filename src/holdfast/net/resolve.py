@@ -46,6 +46,8 @@ def parse(text: str, *, listen: bool = False) -> Endpoint:
     host, port = _split(text.strip())
     if ":" in text and literal(text.strip()) is not None:
         raise AddressUnusable(f"address {text!r}: an IPv6 address is written in brackets, with a port: {ACCEPTED}")
+    if ":" not in text:
+        raise AddressUnusable(f"address {text!r} has no port: {ACCEPTED}")
     if not host or any(c.isspace() for c in host):
         raise AddressUnusable(f"address {text!r} has no host: {ACCEPTED}")
     if not port.isascii() or not port.isdigit():

@@ -1,4 +1,4 @@
-"""Datagrams: a socket that is drained in small reads.  Spec: foundation F10; the numbers are in docs/sockets.md.
+"""Datagrams: a socket that is drained in small reads.  Spec: foundation F10; docs/sockets.md says what it costs.
 
 asyncio's own datagram transport asks the kernel for 256 KiB per datagram and goes once around the loop for each. Here a read asks
 for one byte more than a datagram may have, and goes on until the socket is empty or the turn's share is read.

@@ -54,6 +54,8 @@ class OmegaAmplification(Experiment[OmegaAmplificationParameters]):
             {
                 "n": n,
                 "m": m,
+                # m missed OKs: the m-th is due m alpha after the last that came, and t_lat later it counts as lost.
+                "patience": m + LATENCY / ALPHA,
                 "loss": parameters.loss,
                 "demotions": -(-parameters.demotions // PARTS),
                 "seed": seed * 1_000_000 + n * 10_000 + m * 100 + part,
@@ -66,11 +68,9 @@ class OmegaAmplification(Experiment[OmegaAmplificationParameters]):
     def measure(self, cell: Cell) -> Measured:
         names = [f"n{i:02}" for i in range(cell["n"])]
         members = {name: Address(name, PORT) for name in names}
-        # m missed OKs: the m-th is due m alpha after the last that came, and t_lat later it counts as lost.
-        patience = cell["m"] + LATENCY / ALPHA
 
         def build(host: Host) -> list[Omega]:
-            return [Omega(host, members, alpha=ALPHA, patience=patience)]
+            return [Omega(host, members, alpha=ALPHA, patience=cell["patience"])]
 
         world = World(cell["seed"], build, names=names, link=Link(Exponential(DELAY), loss=cell["loss"]))
         reigns = Reigns(world)

@@ -18,7 +18,7 @@ from holdfast.lab.checker import Checker
 from holdfast.lab.checkers.promise import Exclusive, LostJournalsSilent, NumbersGrow, OnePerNumber
 from holdfast.lab.claims import Claimant
 from holdfast.lab.disk import LabDisk
-from holdfast.lab.faults import Menu, draw_plan
+from holdfast.lab.faults import Crash, CrashInSave, Menu, draw_plan
 from holdfast.lab.links import Link, Uniform
 from holdfast.lab.network import PORT
 from holdfast.lab.scenario import Scenario, Setup
@@ -28,7 +28,9 @@ SECONDS = 25.0  # of faults
 RHO = 0.05
 MENU = Menu(drift=RHO, crashes=0.6, crash_forever=0.15, crashes_in_save=0.5, pauses=0.7)
 STRAY_SECONDS = 3.2  # the longest a message of bad weather is on the road
-END_INTERVAL = 2.5  # mean time between two resignations, or neglects, of whoever holds
+END_INTERVAL = 1.5  # mean time between two resignations, or neglects, of whoever holds
+ROLL_INTERVAL = 8.0  # mean time between two quick restarts of all seats, one after the other: what an upgrade does
+ROLL_DOWN = 0.2  # longest that each is down
 LOST_JOURNALS = 0.3  # share of the runs in which one seat loses its disk
 LOST_AFTER = 5.0  # seconds: by then it has been shown to the others, if all are up
 
@@ -45,7 +47,10 @@ class PromiseScenario(Scenario):
         length = random.choice((0.5, 1.0, 2.0))
         plan = draw_plan(random, names, SECONDS, MENU)
         parameters: dict[str, float | str] = {"seats": float(seats), "length": length, "numbers": random.choice(("wall", "small"))}
-        return Setup(names, SECONDS, settle(len(names), length), plan, Link(Uniform(0.001, 0.02)), parameters)
+        link = Link(
+            Uniform(0.001, random.choice((0.02, length / 8, length / 8)))
+        )  # so that a question and its answers take up to half a timeout
+        return Setup(names, SECONDS, settle(len(names), length), plan, link, parameters)
 
     def build(self, host: Host, setup: Setup) -> Iterable[Machine]:
         seats = self.make_seats(host, slots(setup), float(setup.parameters["length"]))
@@ -69,6 +74,13 @@ class PromiseScenario(Scenario):
             at += random.expovariate(1 / END_INTERVAL)
             world.at(at, partial(end_hold, world, random.choice((Claimant.resign, Claimant.neglect))))
         seats = int(setup.parameters["seats"])
+        at = random.expovariate(1 / ROLL_INTERVAL)
+        while at < setup.seconds:
+            for number in range(seats):
+                how = random.choice((Crash, CrashInSave))
+                world.at(at, partial(bounce, world, how(at, f"s{number}", random.uniform(0, ROLL_DOWN))))
+                at += ROLL_DOWN
+            at += random.expovariate(1 / ROLL_INTERVAL)
         if seats > 1 and random.random() < LOST_JOURNALS:
             world.at(random.uniform(LOST_AFTER, setup.seconds), partial(lose_journal, world, f"s{random.randrange(seats)}"))
 
@@ -104,6 +116,12 @@ def end_hold(world: World, how: Callable[[Claimant], None]) -> None:
     for host in world.alive:
         if host.running and host.node.use(Claimant).valid:
             world.step(host, partial(how, host.node.use(Claimant)))
+
+
+def bounce(world: World, fault: Crash | CrashInSave) -> None:
+    """The process ends and its next life starts a moment later, well before a promise of the former one is over."""
+    if not world.nodes[fault.node].dead:
+        fault.begin(world)
 
 
 def lose_journal(world: World, name: str) -> None:
