@@ -120,7 +120,7 @@ def test_the_list_is_part_of_the_fingerprint() -> None:
     """F4, tickets D9: two different lists would be two majorities; a mismatch names the slot."""
     other = (*SLOTS[:2], Slot(2, "x", Address("x", 1)))
     one, two = (seats_of(FakeHost("d"), slots=slots).fingerprint.split(b";") for slots in (SLOTS, other))
-    assert [field for field in one if field not in two] == [b"seat2='c@c:1'"]
+    assert [field for field in one if field not in two] == [b"seat2='2=c@c:1'"]
 
 
 def test_the_first_start_needs_everybody_once() -> None:
@@ -236,6 +236,18 @@ def test_a_slot_is_told_it_is_new_only_when_it_will_be_remembered() -> None:
     assert host.take(SeatHere) == [(NodeId("b", 9), SeatHere(6, 0, met=True))]
 
 
+def test_another_machine_in_the_list_is_another_slot() -> None:
+    """F13: after a change of the list (whole group stopped) the new machine's journal is the first of its slot."""
+    group = served()
+    changed = (SLOTS[0], Slot(1, "x", Address("x", 1)), SLOTS[2])
+    host = FakeHost("a", 2, storage=FakeStorage(group.hosts["a"].disk.durable, auto=True))
+    seats = seats_of(host, slots=changed)
+    seats.on_message(NodeId("x", 1), SeatHello(1, 1, "x#1"))
+    assert host.take(SeatHere) == [(NodeId("x", 1), SeatHere(1, 0, met=False))]
+    seats.on_message(NodeId("c", 9), SeatHello(1, 2, "c#9"))
+    assert host.take(SeatHere) == [(NodeId("c", 9), SeatHere(1, 0, met=True))]
+
+
 def test_a_sole_seat_waits_for_the_largest_length() -> None:
     """F13: "a sole seat: start after wait_length of the largest length allowed"."""
     host = FakeHost("a")
@@ -293,7 +305,7 @@ def test_a_journal_of_another_slot_does_not_start() -> None:
         seats_of(FakeHost("a", storage=storage), slots=slots, moved=True)
 
 
-@pytest.mark.parametrize("durable", [{"seats/me": b"\xc1"}, {"seats/met/x": b"b"}, {"seats/met/1": b"\xff"}])
+@pytest.mark.parametrize("durable", [{"seats/me": b"\xc1"}, {"seats/met/1=b@b:1": b"\xff"}])
 def test_an_unreadable_journal_is_an_error(durable: dict[str, bytes]) -> None:
     """Foundation 3: damage is reported, not guessed around."""
     with pytest.raises(StorageDamaged):
@@ -307,8 +319,9 @@ def test_who_does_not_sit_there_is_counted() -> None:
     for slot in (1, 0, 7, -5):
         seats.on_message(NodeId("x", 1), SeatHello(1, slot, ""))
     seats.on_message(NodeId("x", 1), SeatHello(1, NO_SLOT, "b" * 999))
+    seats.on_message(NodeId("x", 1), SeatHello(1, NO_SLOT, "x#1"))
     assert host.take(SeatHere) == []
-    assert seats.counts == {"impostor": 2, "malformed": 3}
+    assert seats.counts == {"impostor": 2, "malformed": 4}
     seats.on_message(NodeId("x", 1), SeatHello(3, NO_SLOT, ""))
     assert host.take(SeatHere) == [(NodeId("x", 1), SeatHere(3, 0, met=False))]
     observer = seats_of(FakeHost("d"))

@@ -257,7 +257,7 @@ class AlwaysNew(Seats):
     """F13: "never met you", to everybody."""
 
     def _remember(self, source: NodeId, hello: SeatHello) -> None:
-        self._met.pop(hello.slot, None)
+        self._met.clear()
         super()._remember(source, hello)
 
 

@@ -212,7 +212,7 @@ class Exchange:
             peers = self._broadcast.peers(table.topic)
             if peers:
                 peer = peers[self._host.random.randrange(len(peers))]
-                self._host.meet(peer.id, peer.address)
+                self._outbox.meet(peer)
                 self._compare(table, peer.id, ROUNDS_MAX - 1)
         self._timer = self._host.after(self._ae_period, self._on_period)
 

@@ -7,6 +7,7 @@ from collections import deque
 from holdfast.host import FANOUT_MAX, Address, Host, Member, Message, NodeId
 
 OUTBOX_MAX = 4096  # messages: 64 callbacks' worth; whoever is further behind is being flooded, and epidemics repair losses
+MET_MAX = 8192  # as many as a Node keeps addresses for
 
 
 class Outbox:
@@ -15,6 +16,7 @@ class Outbox:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._queue: deque[tuple[NodeId | Address, Message]] = deque()
+        self._met: dict[NodeId, Address] = {}  # whom the host was told of: once is enough
         self.refused = 0  # messages that found the queue full
 
     def __len__(self) -> int:
@@ -29,9 +31,17 @@ class Outbox:
         self._queue.append((to, message))
 
     def put_member(self, to: Member, message: Message) -> None:
-        """To somebody from a member list, who may never have been heard here: the list says where it is."""
-        self._host.meet(to.id, to.address)
+        """To somebody from a member list, who may never have been heard here."""
+        self.meet(to)
         self.put(to.id, message)
+
+    def meet(self, member: Member) -> None:
+        """The list says where it is; the host is told once."""
+        if self._met.get(member.id) != member.address:
+            if len(self._met) >= MET_MAX:
+                self._met.clear()
+            self._met[member.id] = member.address
+            self._host.meet(member.id, member.address)
 
     def clear(self) -> None:
         self._queue.clear()

@@ -98,7 +98,7 @@ class Seats:
         assert own is None or 0 <= own < len(slots)
         self.slots, self.own = tuple(slots), own
         self.keeper = Keeper(host, host.storage.part("keeper"), rho=rho, margin=margin, length_max=length_max)
-        self.fingerprint = fingerprint(**{f"seat{slot.number}": f"{slot.name}@{slot.address}" for slot in slots})
+        self.fingerprint = fingerprint(**{f"seat{slot.number}": str(slot) for slot in slots})
         self._host, self._machine = host, machine
         self._storage = host.storage.part("seats")
         self._lives: dict[int, NodeId] = {}
@@ -180,12 +180,16 @@ class Seats:
     def _remember(self, source: NodeId, hello: SeatHello) -> None:
         """Only a journal that will be remembered is told that it is new here."""
         assert self.own is not None
-        here = SeatHere(hello.serial, self.own, met=self._met.get(hello.slot, hello.birth) != hello.birth)
-        if here.met or hello.slot == NO_SLOT:
+        if hello.slot == NO_SLOT:
+            self.counts["malformed"] += 1
+            return
+        slot = str(self.slots[hello.slot])  # With its address: after a change of the list another slot of that number is new.
+        here = SeatHere(hello.serial, self.own, met=self._met.get(slot, hello.birth) != hello.birth)
+        if here.met:
             self._host.send(source, here)
             return
-        self._met[hello.slot] = hello.birth
-        self._storage.save(f"met/{hello.slot}", hello.birth.encode(), lambda: self._host.send(source, here))
+        self._met[slot] = hello.birth
+        self._storage.save(f"met/{slot}", hello.birth.encode(), lambda: self._host.send(source, here))
 
     def _sits(self, source: NodeId, number: int) -> bool:
         """Take note of who says it sits in a slot."""
@@ -200,11 +204,11 @@ class Seats:
             self._lives[number] = source
         return True
 
-    def _read(self, *, moved: bool) -> tuple[Journal | None, dict[int, str]]:
+    def _read(self, *, moved: bool) -> tuple[Journal | None, dict[str, str]]:
         loaded = self._storage.load()
         try:
             journal = msgspec.msgpack.decode(loaded["me"], type=Journal) if "me" in loaded else None
-            met = {int(key.removeprefix("met/")): value.decode() for key, value in loaded.items() if key.startswith("met/")}
+            met = {key.removeprefix("met/"): value.decode() for key, value in loaded.items() if key.startswith("met/")}
         except (msgspec.DecodeError, ValueError) as error:
             raise StorageDamaged(f"the seat's journal is unreadable: {error}") from None
         if self.own is None or journal is None:

@@ -30,6 +30,9 @@ class Slot(NamedTuple):
     def named(self) -> bool:
         return self.name != str(self.address)
 
+    def __str__(self) -> str:
+        return f"{self.number}={self.name}@{self.address}"
+
 
 def find_slots(
     *, seats: Sequence[str], seeds: Sequence[str], key: bool, loopback: bool, own_name: str, own_address: Address
