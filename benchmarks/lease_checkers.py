@@ -40,17 +40,17 @@ class NothingFromNothing(Checker):
     def __init__(self) -> None:
         self.requests = 0
         self.acks = 0
-        self._requests_of: dict[LabHost, int] = {}
-        self._acks_of: dict[LabHost, int] = {}
+        self._sent: dict[LabHost, tuple[int, int]] = {}
 
     def after(self, world: World, host: LabHost | None) -> None:
         if host is None:
             return
         sent = host.endpoint.sent
         requests, acks = sent[LeaseRequest], sent[LeaseAck]
-        self.requests += requests - self._requests_of.get(host, 0)
-        self.acks += acks - self._acks_of.get(host, 0)
-        self._requests_of[host], self._acks_of[host] = requests, acks
+        before = self._sent.get(host, (0, 0))
+        self.requests += requests - before[0]
+        self.acks += acks - before[1]
+        self._sent[host] = requests, acks
         if self.acks > self.requests:
             self.fail(f"{self.acks} acks for {self.requests} requests in the group")
         if acks > self.requests - requests:

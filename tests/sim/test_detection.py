@@ -143,7 +143,7 @@ class MarkedHeartbeat(HeartbeatScenario):
 def test_heartbeat_sweep_takes_the_rare_branches() -> None:
     """A branch that no seed takes is not tested: the backlog of a pause, a first word in it, former lives, doubled heartbeats."""
     scenario = MarkedHeartbeat()
-    assert violations(scenario, range(100)) == []
+    assert violations(scenario, range(300)) == []
     for detector in scenario.detectors:
         scenario.marks.update(detector.counts)
     assert all(scenario.marks[mark] for mark in ("backlog", "provisional", "old_life", "stale")), scenario.marks

@@ -142,7 +142,7 @@ class Network:
         self.chance = Random(f"{seed}/network").random
         self._delays = Random(f"{seed}/delays")
         self.endpoints: dict[Address, Endpoint] = {}
-        self.fates: list[float] = []  # in calm: delays of the next messages, or LOST, drawn ahead, next one last
+        self.fates: list[float] = []  # on plain links: delays of the next messages, or LOST, drawn ahead, next one last
         self.topology: Topology | None = None
         self.trace: Trace | None = None
         self.measure: Callable[[NodeId, int, bytes, Message], int] | None = None  # size in bytes, if sizes are wanted
@@ -238,6 +238,9 @@ class Network:
 
     def _cross(self, source: str, target: str, link: Link, message: Message) -> tuple[float, str]:
         """The time a message takes, or why it is lost."""
+        if self.plain:
+            fate = self.fates.pop() if self.fates else self.draw_fates()
+            return (0.0, "lost") if fate == LOST else (fate, "")
         if any(cut(source, target) for cut in self._cuts.values()):
             return 0.0, "cut"
         if any(lost(source, target, message) for lost in self._filters):
@@ -271,14 +274,15 @@ class Network:
 
     def _refresh(self) -> None:
         link = self._link
-        special = self._links or self._weather or self._cuts or self._filters or self.topology or self.trace or self.measure or self.through
-        self.calm = not special and not link.duplicate and not link.tail
+        troubled = self._links or self._weather or self._cuts or self._filters or self.topology or link.duplicate or link.tail
+        self.plain = not troubled  # All messages have the same kind of fate. Looking on must not change it, or no run could be replayed.
+        self.calm = self.plain and not (self.trace or self.measure or self.through)
         self.fates.clear()
         for endpoint in self.endpoints.values():
             endpoint.void_lines()
 
     def draw_fates(self) -> float:
-        """Draw what happens to the next messages on the short road; a block costs less than so many calls. Returns the first."""
+        """Draw what happens to the next messages on plain links; a block costs less than so many calls. Returns the first."""
         loss, chance, draw = self._link.loss, self.chance, self._draw_of(self._link)
         self.fates.extend([LOST if loss and chance() < loss else draw() for _ in range(BLOCK)])
         self.fates.reverse()

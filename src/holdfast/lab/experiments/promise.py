@@ -56,7 +56,11 @@ class ExploredPromises(Experiment[PromiseParameters]):
 
     def judge(self, parameters: PromiseParameters, results: Sequence[Measured]) -> Finding:
         notes = [f"{_label(r)}: {r['violation'] or 'not complete'}" for r in results if r["violation"] or not r["complete"]]
-        measured = {"walks": [dict(result) for result in results], "states": sum(result["states"] for result in results)}
+        measured = {
+            "violations": sum(bool(result["violation"]) for result in results),
+            "states": sum(result["states"] for result in results),
+            "walks": [dict(result) for result in results],
+        }
         return Finding(measured, {"violations": 0}, not notes, tuple(notes))
 
     def draw(self, figure: Figure, finding: Finding) -> None:
