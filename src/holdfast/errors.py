@@ -4,10 +4,9 @@ HoldfastError
 |- ConfigError (ValueError)      a setting, flag, file or scenario is wrong; names the field and what is accepted
 |  |- KeyUnusable                a key file that cannot be read or is no key
 |  `- AddressUnusable            an address that does not parse or resolve, or a port that is taken
-|- StorageError (OSError)        the state directory cannot be used
-|  |- StorageDamaged             what is on disk is not what was written; nothing was overwritten
-|  `- StorageLocked              another process holds the state directory
-`- Timeout (TimeoutError)        it did not happen in the time given
+`- StorageError (OSError)        the state directory cannot be used
+   |- StorageDamaged             what is on disk is not what was written; nothing was overwritten
+   `- StorageLocked              another process holds the state directory
 """
 
 from __future__ import annotations
@@ -39,7 +38,3 @@ class StorageDamaged(StorageError):
 
 class StorageLocked(StorageError):
     """Another process holds the state directory."""
-
-
-class Timeout(HoldfastError, TimeoutError):
-    """It did not happen in the time given."""

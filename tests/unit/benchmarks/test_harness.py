@@ -1,4 +1,4 @@
-"""The benchmarks' own machinery, at sizes that measure nothing: shape of the answer, verdict, exit code.  Issue: How fast.
+"""The benchmarks' own machinery, at sizes that measure nothing: shape of the answer, verdict, exit code.
 
 No test here asserts a speed. What they assert is that a verdict follows from the ratios, and that all who compute the lease
 workload compute the same thing.
