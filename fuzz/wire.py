@@ -100,7 +100,7 @@ class Target:
         """A message to the right life with the right fingerprint, nearly always; it fits a datagram."""
         random = self.random
         message = draw(random)
-        sender = NodeId(f"peer-{random.randrange(PEERS)}" if random.random() < 0.99 else ME.name, random.choice((1, 2, 9)))
+        sender = NodeId(f"peer-{random.randrange(PEERS)}" if random.random() < 0.99 else ME.name, random.choice((1, 2, ME.boot, 9)))
         (boot,) = random.choices((ME.boot, 0, ME.boot - 1, 1 << 53), cum_weights=(90, 95, 98, 100))
         right = b"" if isinstance(message, WrongLife | OtherFingerprint) else self.fingerprint
         payload = self.codec.encode(sender, boot, right if random.random() < 0.95 else random.randbytes(8), message)

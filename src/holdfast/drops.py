@@ -23,6 +23,7 @@ class Drop(StrEnum):
     UNKNOWN_TAG = "unknown_tag"
     NESTED_TOO_DEEP = "nested_too_deep"
     # What can be read and is not for us (node.py).
+    REFLECTED = "reflected"  # our own words, sent back to us
     WRONG_LIFE = "wrong_life"
     UNBOUND = "unbound"  # a greeting to whoever is there: answered with our life, then sent again to it
     NOT_A_GREETING = "not_a_greeting"

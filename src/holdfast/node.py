@@ -66,7 +66,9 @@ class Node:
         self._addresses: dict[NodeId, Address] = {}
         self._lives: dict[Address, NodeId] = {}
         self._greetings: dict[Address, deque[Message]] = {}
-        self._mismatched: set[tuple[NodeId, int]] = set()  # reported: (peer, type tag)
+        self._newest: dict[str, NodeId] = {}  # per name, the newest life we were told of
+        self._mismatches: dict[tuple[NodeId, int], int] = {}  # (peer, type tag) -> messages dropped so far
+        self._reported: dict[tuple[NodeId, str], str] = {}  # (peer, field) -> its value, as last emitted
         self.reached: list[Address] = []  # by the running callback; a host clears it before each (F17)
         self._passes: list[dict[type[Message], Handler]] = []  # given out by ``admits``
         self._running = False
@@ -89,6 +91,7 @@ class Node:
 
     def add(self, machine: Machine) -> None:
         assert not self._running
+        assert len(machine.fingerprint) <= TEXT_BYTES_MAX
         digest = _digest(machine.fingerprint)
         for kind in machine.handles:
             assert kind not in self._routes, f"{kind.__name__} already has an owner"
@@ -130,6 +133,12 @@ class Node:
     def meet(self, peer: NodeId, address: Address) -> None:
         if peer.name == self.me.name:
             return
+        newest = self._newest.get(peer.name)
+        if newest is None or newest.boot < peer.boot:
+            # Former lives go first: otherwise restarts alone would push out peers that have been there all the time.
+            if newest is not None:
+                self._addresses.pop(newest, None)
+            _remember(self._newest, peer.name, peer)
         _remember(self._addresses, peer, address)
 
     def send(self, to: NodeId | Address, message: Message) -> None:
@@ -141,6 +150,7 @@ class Node:
         reached = self.reached
         reached.append(address)
         if len(reached) > FANOUT_MAX and len(set(reached)) > FANOUT_MAX:
+            reached.pop()
             self.drops[Drop.FANOUT] += 1
             return
         self._transmit(address, boot, self.digests.get(type(message), b""), message)
@@ -173,6 +183,9 @@ class Node:
     def _admitted(self, source: Address | None, sender: NodeId, boot: int, fingerprint: bytes, message: Message) -> Route | None:
         """What ``receive`` could not wave through: the reasons to drop a message, one by one."""
         if not self._running:
+            return None
+        if sender == self.me:
+            self.drops[Drop.REFLECTED] += 1
             return None
         if boot != self.me.boot:
             self._on_other_life(source, sender, boot, message)
@@ -235,26 +248,27 @@ class Node:
     def _on_mismatch(self, sender: NodeId, message: Message) -> None:
         self.drops[Drop.WRONG_FINGERPRINT] += 1
         route = self._routes[type(message)]
-        tag = _tag(type(message))
-        if route.machine is None or (sender, tag) in self._mismatched:
+        if route.machine is None:
             return
-        self._note_mismatch(sender, tag)
-        self.send(sender, OtherFingerprint(tag, route.machine.fingerprint[:TEXT_BYTES_MAX], answer=False))
+        key = sender, _tag(type(message))
+        count = self._mismatches.get(key, 0) + 1
+        _remember(self._mismatches, key, count)
+        if count & (count - 1) == 0:  # The first, second, fourth, ...: what we say may be lost, and must not become a flood.
+            self.send(sender, OtherFingerprint(key[1], route.machine.fingerprint, answer=False))
 
     def _on_other_fingerprint(self, source: NodeId, message: Message) -> None:
         assert isinstance(message, OtherFingerprint)
-        ours = next((r.machine.fingerprint for k, r in self._routes.items() if _tag(k) == message.type_tag and r.machine), b"")
-        theirs = _fields(message.text)
-        for field, value in _fields(ours).items():
-            if theirs.get(field, "") != value:
-                self.host.emit(ConfigMismatch(source, field, value, theirs.get(field, "")))
+        text = next((r.machine.fingerprint for k, r in self._routes.items() if _tag(k) == message.type_tag and r.machine), b"")
+        ours, theirs = _fields(text), _fields(message.text[:TEXT_BYTES_MAX])
+        for field in sorted(ours.keys() | theirs.keys()):
+            self._report(source, field, ours.get(field, ""), theirs.get(field, ""))
         if not message.answer:
-            self.send(source, OtherFingerprint(message.type_tag, ours[:TEXT_BYTES_MAX], answer=True))
+            self.send(source, OtherFingerprint(message.type_tag, text, answer=True))
 
-    def _note_mismatch(self, sender: NodeId, tag: int) -> None:
-        if len(self._mismatched) >= PEERS_MAX:
-            self._mismatched.clear()
-        self._mismatched.add((sender, tag))
+    def _report(self, peer: NodeId, field: str, ours: str, theirs: str) -> None:
+        if ours != theirs and self._reported.get((peer, field)) != theirs:
+            _remember(self._reported, (peer, field), theirs)
+            self.host.emit(ConfigMismatch(peer, field, ours, theirs))
 
 
 def _digest(fingerprint: bytes) -> bytes:
@@ -277,6 +291,8 @@ V = TypeVar("V")
 
 
 def _remember(table: dict[K, V], key: K, value: V) -> None:
-    if key not in table and len(table) >= PEERS_MAX:
+    """Put it last; what was put longest ago goes first."""
+    table.pop(key, None)
+    if len(table) >= PEERS_MAX:
         del table[next(iter(table))]
     table[key] = value
