@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
-from benchmarks.harness import Contestant, Report, at_most, median_ratio, ratio, take_turns
+from benchmarks.harness import ROOT, Contestant, Report, at_most, median_ratio, ratio, take_turns
 
 GOALS = {"of_stock_asyncio": at_most(0.33), "sealed_over_plain": at_most(1.6)}
 RATIOS = {
@@ -70,7 +70,7 @@ class Child:
 @contextmanager
 def child(module: str, *arguments: str) -> Iterator[Child]:
     command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield Child(process)
     finally:

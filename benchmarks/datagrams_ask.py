@@ -24,7 +24,7 @@ ME = NodeId("asker", 1)
 NOTE = bytes(range(32))
 ANSWER_BYTES_MAX = 2048
 PAUSE = 0.0002  # seconds between two looks; a window of 64 keeps the other side busy for longer than that
-SILENCE = 0.2  # seconds without an answer after which what is on its way counts as lost
+SILENCE = 1.0  # seconds without an answer after which what is on its way counts as lost
 GIVE_UP = 5.0  # seconds without an answer after which nobody is there
 
 
@@ -58,7 +58,7 @@ class Asker:
                 lost, on_their_way = lost + on_their_way, 0
             if window > 1:
                 sleep(PAUSE)
-            else:
+            elif on_their_way:
                 select([self._socket], [], [], SILENCE)
         return {"answered": answered, "lost": lost}
 

@@ -13,12 +13,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
 PASS, MISS = "pass", "miss"
 EXIT = {PASS: 0, MISS: 1}
 COMPARED = ("msgspec", "cryptography", "simpy")  # libraries whose version a number depends on
+
+ROOT = Path(__file__).resolve().parent.parent  # where `python -m benchmarks...` finds itself
 
 Contestant = Callable[[], float]  # one round: does the work, returns the CPU seconds of the part that counts
 

@@ -16,7 +16,7 @@ from resource import RUSAGE_SELF, getrusage
 from time import process_time
 from typing import Any
 
-from benchmarks.harness import Report, at_most, show_progress
+from benchmarks.harness import ROOT, Report, at_most, show_progress
 from benchmarks.lease import DELAY_MAX, DELAY_MIN, LOSS, PERIOD, LeaseAck, LeaseRequest, Size, build_world
 from holdfast.host import Address, Host, Message, NodeId
 from holdfast.lab.links import Link, Uniform
@@ -92,7 +92,7 @@ def measure(name: str, size: Size) -> dict[str, float]:
 
 def _in_child(name: str, size: Size) -> Any:
     command = [sys.executable, "-m", "benchmarks.memory", name, json.dumps(size)]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    return json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 def _peak_mib() -> float:
