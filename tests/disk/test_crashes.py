@@ -32,7 +32,8 @@ def child(*args: str) -> str:
 
 
 def test_kill_at_every_operation(tmp_path: Path) -> None:
-    """Everything confirmed before a kill -9 is there, and what is there is a beginning of what was saved."""
+    """Everything confirmed before a kill -9 is there, and what is there is a beginning of what was saved. No kill leaves a journal
+    without its beginning, which would be refused as damage."""
     lives = [json.loads(line) for line in child("kill", str(tmp_path), str(SAVES)).splitlines()]
     possible = states(plan(SAVES))
     boots: dict[str, int] = {}

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.disk import files, journal
 from holdfast.disk.journal import Journal
+from holdfast.disk.records import MAGIC
 from holdfast.errors import StorageDamaged, StorageError
 from holdfast.events import StorageFailed
 from holdfast.host import Storage
@@ -166,6 +167,19 @@ def test_damage_is_refused_by_name_and_nothing_is_overwritten(tmp_path: Path) ->
     with pytest.raises(StorageDamaged, match=rf"{path} is damaged: .* at offset \d+"):
         Journal.open(path)
     assert path.read_bytes() == damaged
+
+
+@pytest.mark.parametrize("left", [b"", b"hold", MAGIC[:-1], bytes(len(MAGIC)), bytes(500)], ids=["empty", "4", "18", "zeros", "more zeros"])
+def test_a_journal_that_lost_its_beginning_is_not_fresh(tmp_path: Path, left: bytes) -> None:
+    """F13 rests on ``fresh``: a file that is there and says nothing has forgotten what was promised. Nothing is overwritten,
+    and an unfinished rewrite beside it stays too: it may be the copy that somebody needs."""
+    path = tmp_path / "j"
+    save_all(path, ("seats/k", b"promised"))
+    path.write_bytes(left)
+    (tmp_path / "j.new").write_bytes(b"a rewrite")
+    with pytest.raises(StorageDamaged, match=rf"{path} is damaged: .* at offset 0"):
+        Journal.open(path)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {"j": left, "j.new": b"a rewrite"}
 
 
 def test_a_journal_that_cannot_be_read_is_an_error_of_one_line(tmp_path: Path) -> None:

@@ -30,9 +30,16 @@ def test_a_tail_cut_at_any_byte_is_cut_off() -> None:
 
 def test_a_file_cut_anywhere_never_gives_half_a_unit() -> None:
     """What one sync made durable counts as a whole or not at all."""
-    ends = [0, len(MAGIC), len(MAGIC + unit(FIRST)), len(INTACT), len(WHOLE)]
-    for end in range(len(WHOLE)):
-        assert scan(WHOLE[:end]).intact == max((e for e in ends if e <= end and (e or end < len(MAGIC))), default=0)
+    ends = [len(MAGIC), len(MAGIC + unit(FIRST)), len(INTACT), len(WHOLE)]
+    for end in range(len(MAGIC), len(WHOLE)):
+        assert scan(WHOLE[:end]).intact == max(e for e in ends if e <= end)
+
+
+@pytest.mark.parametrize("left", [*(MAGIC[:end] for end in range(len(MAGIC))), bytes(len(MAGIC)), bytes(len(WHOLE))])
+def test_a_file_without_its_beginning_is_refused(left: bytes) -> None:
+    """A journal gets its name after its beginning was synced: an empty, zeroed or shorter one was damaged, never fresh."""
+    with pytest.raises(Damage, match="not the beginning of a journal at offset 0"):
+        scan(left)
 
 
 def test_a_tail_of_zeros_is_cut_off() -> None:
@@ -41,7 +48,6 @@ def test_a_tail_of_zeros_is_cut_off() -> None:
         torn = WHOLE[: len(INTACT) + kept] + bytes(len(unit(LAST)) - kept)
         assert scan(torn).intact == len(INTACT), f"{kept} bytes kept"
     assert scan(WHOLE + bytes(5000)) == (FIRST + SECOND + LAST, len(WHOLE))
-    assert scan(bytes(100)) == ([], 0)
 
 
 @pytest.mark.parametrize("mask", [0x01, 0x80, 0xFF])

@@ -80,10 +80,11 @@ def test_a_damaged_boot_number_is_refused(tmp_path: Path) -> None:
         assert (path / "boot").read_bytes() == wrong
 
 
-def test_a_damaged_journal_leaves_everything_as_it_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", [b"not a journal at all", b"", bytes(100), b"holdfast"], ids=["other", "empty", "zeros", "cut"])
+def test_a_damaged_journal_leaves_everything_as_it_was(tmp_path: Path, damaged: bytes) -> None:
     """Bad input overwrites nothing: not even the boot number of the life that could not begin."""
     State.open(tmp_path).close()
-    (tmp_path / "journal").write_bytes(b"not a journal at all")
+    (tmp_path / "journal").write_bytes(damaged)
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir() if file.name != "lock"}
     with pytest.raises(StorageDamaged):
         State.open(tmp_path)

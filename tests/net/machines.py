@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -110,3 +111,15 @@ class FakeClock:
 
 def port_of(host: NetHost) -> tuple[str, int]:
     return (host.bound.host, host.bound.port)
+
+
+async def connect(host: NetHost) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A stream to a host, without a host at this end."""
+    return await asyncio.open_connection(*port_of(host))
+
+
+async def closed_by_peer(reader: asyncio.StreamReader) -> bool:
+    try:
+        return await asyncio.wait_for(reader.read(1), 30) == b""
+    except ConnectionResetError:
+        return True

@@ -72,6 +72,18 @@ def test_a_name_is_no_literal() -> None:
     assert (literal("example.org"), literal("1.2.3"), literal("0::0001")) == (None, None, "::1")
 
 
+@pytest.mark.parametrize("scope", ["1", "eth0", "eth0.100", "br-lan", "wlan_0", "a" * 15])
+def test_a_scope_looks_like_an_interface(scope: str) -> None:
+    """A link-local address needs one, and Linux allows dots and dashes in it."""
+    assert literal(f"fe80::1%{scope}") == f"fe80::1%{scope}"
+
+
+@pytest.mark.parametrize("scope", ["a" * 16, "a" * 80, "a..b", ".a", "a.", "a b", "a\0b", "ü", "٣", "\ud800", "eth0\n"])
+def test_any_other_scope_is_no_literal(scope: str) -> None:
+    """Python takes any text for a scope, also one that its own getaddrinfo raises UnicodeError for: a peer must not choose that."""
+    assert literal(f"fe80::1%{scope}") is None
+
+
 class FakeNames:
     """A name server that answers what it is told to."""
 

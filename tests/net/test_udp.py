@@ -88,6 +88,25 @@ def test_what_cannot_be_reached_is_counted(pair: Pair, to: Address) -> None:
     assert pair.drops == {Drop.UNREACHABLE: 1}
 
 
+@pytest.mark.parametrize("where", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("scope", ["a" * 80, "a..b", "\ud800", "a\0b", "nosuch0"])
+def test_text_that_is_no_scope_is_counted(where: str, scope: str) -> None:
+    """Nothing in a host raises for an address somebody told it: a UnicodeError here would be the end of the process."""
+    pair = Pair(where, where)
+    pair.datagrams.send(b"hello", Address(f"fe80::1%{scope}", 7))
+    assert pair.drops == {Drop.UNREACHABLE: 1}
+    pair.close()
+
+
+def test_what_python_cannot_encode_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same if our own idea of a literal should let something pass that Python does not take."""
+    monkeypatch.setattr("holdfast.net.udp.literal", str)
+    pair = Pair("::1", "::1")
+    pair.datagrams.send(b"hello", Address("fe80::1%" + "a" * 80, 7))
+    assert pair.drops == {Drop.UNREACHABLE: 1}
+    pair.close()
+
+
 def test_a_refused_datagram_is_swallowed() -> None:
     """ICMP says that nobody listens: it is about a datagram that is gone, and costs a counter."""
     pair = Pair()

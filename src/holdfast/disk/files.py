@@ -71,9 +71,8 @@ class JournalFile:
         """Read what is there and cut off a torn tail; raises StorageDamaged and touches nothing if more is wrong."""
         file = cls(path, disk or Disk())
         try:
-            data = path.read_bytes() if path.exists() else b""
-            intact = file._read(data)
-            file._fd = file._repair(intact, len(data))
+            data = _content(path)
+            file._fd = file._begin() if data is None else file._repair(file._read(data), len(data))
         except OSError as error:
             if isinstance(error, StorageError):
                 raise
@@ -122,12 +121,14 @@ class JournalFile:
         self._apply(changes)
         return intact
 
+    def _begin(self) -> int:
+        """The first journal of this name."""
+        self._size = len(MAGIC)
+        return self._disk.create(self.path, MAGIC)
+
     def _repair(self, intact: int, size: int) -> int:
-        """Open for appending, without the torn tail; a journal that never got its beginning starts anew."""
+        """Open for appending, without the torn tail and without a rewrite that was not finished."""
         self.path.with_name(self.path.name + ".new").unlink(missing_ok=True)
-        if intact == 0:
-            self._size = len(MAGIC)
-            return self._disk.create(self.path, MAGIC)
         fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         if intact < size:
             os.ftruncate(fd, intact)
@@ -147,6 +148,14 @@ class JournalFile:
             if isinstance(value, bytes):
                 self.values[key] = value
                 self._live += len(key) + len(value) + RECORD_BYTES
+
+
+def _content(path: Path) -> bytes | None:
+    """None if there is no such file. An empty one is there: only its absence means that nothing was ever saved."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 def mark_used(used: dict[str, None], key: str) -> None:

@@ -8,8 +8,9 @@
 A unit is what one sync made durable: all of it counts, or nothing. A write that was cut short leaves the beginning of
 a unit, or a unit whose end is still zeros (a file system that grew the file before it wrote the data). Such a tail was
 never confirmed and is cut off. Everything else that does not check out was once confirmed: nobody guesses, the
-journal is refused and left as it is. The length has a check of its own, because a flipped bit in it would make the
-rest of the file look like a tail.
+journal is refused and left as it is. That includes the magic: a journal gets its name when its beginning is on disk, so
+a file that is empty, zeroed or cut within the magic was damaged later. The length has a check of its own, because a
+flipped bit in it would make the rest of the file look like a tail.
 """
 
 from __future__ import annotations
@@ -61,8 +62,6 @@ def scan(data: bytes) -> Scan:
     """Read a whole journal; raises Damage for anything but a torn tail."""
     changes: list[Change] = []
     if not data.startswith(MAGIC):
-        if MAGIC.startswith(data) or not data.strip(b"\0"):
-            return Scan(changes, 0)  # Torn at its very first write.
         raise Damage(0, "not the beginning of a journal")
     at = len(MAGIC)
     while at < len(data):

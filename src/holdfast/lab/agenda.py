@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort_right
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
-from math import inf
+from math import floor, inf
 from operator import itemgetter
 from typing import Any
 
@@ -84,7 +84,7 @@ class Agenda:
         self._days.clear()
         self._order.clear()
         self._scale = scale
-        self._day = min(int(entry[0] * scale) for entry in entries) - 1
+        self._day = min(floor(entry[0] * scale) for entry in entries) - 1
         for entry in entries:
             self.push(entry)
 
@@ -92,7 +92,7 @@ class Agenda:
         days, order, today, find = self._days, self._order, self.today, self._days.get
 
         def push(entry: Entry) -> None:
-            day = int(entry[0] * self._scale)
+            day = floor(entry[0] * self._scale)
             entries = find(day)
             if entries is not None:
                 entries.append(entry)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 from ipaddress import IPv6Address, ip_address
@@ -20,6 +21,8 @@ REFRESH_INTERVAL = 30.0  # seconds between two questions: the usual time a seed 
 LOOKUP_TIMEOUT = 15.0  # seconds; three tries of the system's resolver at its default of 5 s
 ADDRESSES_MAX = 256  # addresses kept of all answers together: more than anybody greets, fewer than a bad answer can hold
 PORT_MAX = 65535
+SCOPE_CHARS_MAX = 15  # what an interface may be called on Linux, and far below what IDNA refuses to encode
+SCOPE_TEXT = re.compile(r"[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+)*")  # 2, eth0, eth0.100, br-lan
 ACCEPTED = 'accepted are "10.0.0.5:7946", "[::1]:7946" and "name.example.org:7946"'
 
 Lookup = Callable[[str, int], Awaitable[Iterable[str]]]  # a name and a port; the literal addresses behind it
@@ -61,10 +64,16 @@ def parse(text: str, *, listen: bool = False) -> Endpoint:
 
 
 def literal(host: str) -> str | None:
-    """One spelling per address: IPv6 compressed, IPv4-mapped as IPv4; None if it is a name."""
+    """One spelling per address: IPv6 compressed, IPv4-mapped as IPv4; None if it is a name.
+
+    Python takes any text for the scope of an IPv6 address, also one that no system call can be given. A peer chooses what
+    comes here, so a scope has to look like an interface.
+    """
     try:
         address = ip_address(host)
     except ValueError:
+        return None
+    if isinstance(address, IPv6Address) and address.scope_id is not None and not _is_scope(address.scope_id):
         return None
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
@@ -145,6 +154,10 @@ class Resolver:
             self.failures += 1
             return
         self._known[endpoint] = tuple(Address(host, endpoint.port) for host in sorted(hosts))
+
+
+def _is_scope(text: str) -> bool:
+    return len(text) <= SCOPE_CHARS_MAX and SCOPE_TEXT.fullmatch(text) is not None
 
 
 async def _ask_system(host: str, port: int) -> list[str]:

@@ -7,6 +7,7 @@ Whoever connects only speaks, whoever accepts only listens. A frame that did not
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from collections import deque
 from collections.abc import Callable
@@ -23,10 +24,10 @@ from holdfast.wire.seal import Channel, Sealer
 QUEUE_MESSAGES_MAX = 64  # per peer: as many as F17 lets one callback send
 QUEUE_BYTES_MAX = 4 * MESSAGE_BYTES_MAX  # per peer: a peer that reads slower than that is behind for good
 OUTGOING_MAX = 256  # connections we open; more large messages at once are not what a coordination layer is for
-INCOMING_MAX = 256  # connections we keep; the one that was silent for longest makes room
+INCOMING_MAX = 256  # connections we keep; half of them stay with peers that have shown a key, however many strangers call
 UNFINISHED_BYTES_MAX = 32 << 20  # parts of frames over all connections: whoever has no key can make us hold these
 CONNECT_TIMEOUT = 3.0  # seconds; one SYN may be lost (Linux repeats it after 1 s), two mean that nobody is there
-WRITE_TIMEOUT = 10.0  # seconds a peer may take no byte at all
+WRITE_TIMEOUT = 10.0  # seconds for one frame to leave for the kernel: a peer that takes less than 100 KB/s is behind for good
 OUTGOING_IDLE_TIMEOUT = 30.0  # seconds; the side that opened closes first, so that the other never closes on a message
 INCOMING_IDLE_TIMEOUT = 90.0
 CLOSE_TIMEOUT = 1.0  # seconds that a leaving host gives to what is queued
@@ -45,7 +46,7 @@ class Streams:
         self.unfinished = 0  # bytes of incomplete frames, over all connections
         # A peer's firewall knows the address we listen on, so connections leave from it too.
         self.local = None if is_wildcard(bound.host) else (bound.host, 0)
-        self._incoming: dict[Incoming, None] = {}  # the one heard last is last
+        self._incoming: dict[Incoming, None] = {}  # by the last frame that opened, or else by when it connected
         self._outgoing: dict[Address, Outgoing] = {}
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None
@@ -90,12 +91,20 @@ class Streams:
 
     def admit(self, connection: Incoming) -> None:
         if len(self._incoming) >= INCOMING_MAX:
-            self.drops[Drop.QUEUE_FULL] += 1
-            next(iter(self._incoming)).abort()
+            strangers = [each for each in self._incoming if not each.known]
+            crowded = 2 * len(strangers) > len(self._incoming)
+            self._turn_out(strangers[0] if crowded else next(iter(self._incoming)))
         self._incoming[connection] = None
 
+    def limit_unfinished(self) -> None:
+        """Make room by what is least likely to become a message. The one that spoke last is no worse than the others: if it had to
+        go, a few frames that somebody never finishes would cut off everybody else."""
+        while self.unfinished > UNFINISHED_BYTES_MAX:
+            hoarders = [each for each in self._incoming if each.unfinished]
+            self._turn_out(min(hoarders, key=lambda each: (each.known, each.began_at)))
+
     def heard(self, connection: Incoming) -> None:
-        """It is the last that would have to go."""
+        """A frame of it opened: it is the last that would have to go."""
         self._incoming.pop(connection, None)
         self._incoming[connection] = None
 
@@ -106,6 +115,10 @@ class Streams:
         if self._outgoing.get(peer.to) is peer:
             del self._outgoing[peer.to]
 
+    def _turn_out(self, connection: Incoming) -> None:
+        self.drops[Drop.QUEUE_FULL] += 1
+        connection.abort()
+
     def _on_sweep(self) -> None:
         loop = asyncio.get_running_loop()
         for connection in list(self._incoming):
@@ -115,13 +128,18 @@ class Streams:
 
 
 class Incoming(asyncio.Protocol):
-    """One accepted connection: frames in, nothing out. Whoever sends rubbish loses it."""
+    """One accepted connection: frames in, nothing out. Whoever sends rubbish loses it.
+
+    Only a frame that opened says anything about the far end. Other bytes cost nothing to send, so they keep no connection alive.
+    """
 
     def __init__(self, streams: Streams) -> None:
-        self.heard_at = 0.0  # on the loop's clock
+        self.known = False  # a frame of it opened
+        self.heard_at = 0.0  # when the last frame opened, or else when it connected; all instants are on the loop's clock
+        self.unfinished = 0  # bytes of a frame that is not complete yet
+        self.began_at = 0.0  # when the first of them arrived
         self._streams = streams
         self._reader = FrameReader()
-        self._unfinished = 0
         self._transport: asyncio.Transport | None = None
 
     def abort(self) -> None:
@@ -149,27 +167,31 @@ class Incoming(asyncio.Protocol):
         return False  # Close our side too.
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._unfinished:
+        if self.unfinished:
             self._streams.drops[Drop.TRUNCATED] += 1
         self._release()
 
     def _take(self, data: bytes) -> None:
-        streams = self._streams
-        self.heard_at = asyncio.get_running_loop().time()
-        streams.heard(self)
+        """Deliver what is complete. A frame that does not open is the end of the connection, and with it of every frame behind
+        it: they may come from somebody else. A length that is too large also takes the frames before it that came in the same piece."""
+        now = asyncio.get_running_loop().time()
         frames = self._reader.feed(data)
+        if frames or not self.unfinished:
+            self.began_at = now
         self._count(len(data) - sum(len(sealed) + LENGTH_BYTES for sealed in frames))
-        if streams.unfinished > UNFINISHED_BYTES_MAX:
-            raise Rejected(Drop.QUEUE_FULL)
         for sealed in frames:
-            streams.deliver(streams.sealer.open(sealed, Channel.STREAM))
+            payload = self._streams.sealer.open(sealed, Channel.STREAM)
+            self.known, self.heard_at = True, now
+            self._streams.heard(self)
+            self._streams.deliver(payload)
+        self._streams.limit_unfinished()
 
     def _count(self, change: int) -> None:
-        self._unfinished += change
+        self.unfinished += change
         self._streams.unfinished += change
 
     def _release(self) -> None:
-        self._count(-self._unfinished)
+        self._count(-self.unfinished)
         self._streams.forget(self)
 
 
@@ -181,6 +203,7 @@ class Outgoing:
         self._streams = streams
         self._queue: deque[bytes] = deque()
         self._bytes = 0
+        self._writing = 0  # messages that left the queue and are not yet with the kernel
         self._ready = asyncio.Event()
         self._finishing = False
         self.task = asyncio.get_running_loop().create_task(self._run())
@@ -219,15 +242,24 @@ class Outgoing:
             _abort(writer)
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        async with asyncio.timeout(CONNECT_TIMEOUT):
-            return await asyncio.open_connection(self.to.host, self.to.port, local_addr=self._streams.local)
+        """Numbers only: what a peer told us as an address is never looked up."""
+        flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                reader, writer = await asyncio.open_connection(self.to.host, self.to.port, local_addr=self._streams.local, flags=flags)
+        except ValueError as error:  # A UnicodeError is one: text that no address can be made of.
+            raise OSError(errno.EHOSTUNREACH, "no address that can be connected to") from error
+        writer.transport.set_write_buffer_limits(high=0)  # A drained frame is with the kernel: what is lost before that is counted.
+        return reader, writer
 
     async def _write(self, writer: asyncio.StreamWriter) -> None:
         payload = self._queue.popleft()
         self._bytes -= len(payload)
+        self._writing = 1
         writer.write(frame(self._streams.sealer.seal(payload, Channel.STREAM)))
         async with asyncio.timeout(WRITE_TIMEOUT):
             await writer.drain()
+        self._writing = 0
 
     async def _more(self) -> bool:
         """Wait for the next message; False when it is time to close."""
@@ -244,8 +276,8 @@ class Outgoing:
 
     def _on_done(self, task: asyncio.Task[None]) -> None:
         self._streams.forget_peer(self)
-        if self._queue:
-            self._streams.drops[Drop.UNREACHABLE] += len(self._queue)
+        if lost := len(self._queue) + self._writing:
+            self._streams.drops[Drop.UNREACHABLE] += lost
             self._queue.clear()
         error = None if task.cancelled() else task.exception()
         if error is not None:

@@ -63,7 +63,7 @@ class Datagrams:
     def send(self, data: bytes, to: Address) -> None:
         try:
             self._sendto(data, self._targets.get(to) or self._learn_target(to))
-        except OSError as error:
+        except (OSError, ValueError) as error:  # A UnicodeError is a ValueError: text that no address can be made of.
             self._drops[_why(error)] += 1
         else:
             self.sent += 1
@@ -96,10 +96,11 @@ class Datagrams:
         return target
 
 
-def _why(error: OSError) -> Drop:
-    if error.errno in FULL:
+def _why(error: OSError | ValueError) -> Drop:
+    code = error.errno if isinstance(error, OSError) else None
+    if code in FULL:
         return Drop.QUEUE_FULL
-    return Drop.TOO_LARGE if error.errno == errno.EMSGSIZE else Drop.UNREACHABLE
+    return Drop.TOO_LARGE if code == errno.EMSGSIZE else Drop.UNREACHABLE
 
 
 def _to_nobody(data: bytes, source: Address) -> None:
