@@ -15,8 +15,9 @@ from holdfast.errors import AddressUnusable, ConfigError, KeyUnusable, StorageDa
 from holdfast.lab.extras import EXTRA_OF, ExtraMissing
 from tests.cli.command import Run
 
-# Modules that cost more than a whole short command, or belong to an extra that may not be installed.
-HEAVY = ("asyncio", "concurrent.futures", "cryptography", "dask", "distributed", "matplotlib", "msgspec", "numpy", "rich")
+# Modules that cost more than a whole short command, or belong to an extra that may not be installed. Not msgspec: the public names of
+# the package are its structs, so whoever imports holdfast has it.
+HEAVY = ("asyncio", "concurrent.futures", "cryptography", "dask", "distributed", "matplotlib", "numpy", "rich")
 EXTRAS = tuple(EXTRA_OF)
 
 
@@ -83,11 +84,8 @@ def test_as_a_module() -> None:
 
 @pytest.mark.parametrize("words", [["lab", "run"], ["lab", "run", "x", "--seed", "y"], ["lab", "nothing"], ["--nothing"]])
 def test_bad_flags_are_bad_input(holdfast: Run, words: list[str]) -> None:
-    """Bad input: exit 2, and what is wrong on stderr."""
-    ended = holdfast(*words)
-    assert (ended.code, ended.out) == (2, "")
-    assert "Usage" in ended.err
-    assert "Traceback" not in ended.err
+    """Bad input: exit 2, one line, and where the accepted flags are listed."""
+    holdfast(*words).refused(2, "see `", "--help`")
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,11 @@ def _in_file(path: Path) -> Found:
 
 
 def _load(path: Path) -> ModuleType:
-    if not path.is_file():
+    try:
+        is_file = path.is_file()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    if not is_file:
         raise ConfigError(f"{path}: there is no such file")
     # The path is part of the module's name: two files called omega.py are two modules.
     name = f"holdfast_lab_file_{path.stem}_{hashlib.blake2b(str(path.resolve()).encode(), digest_size=4).hexdigest()}"
@@ -140,7 +144,7 @@ def _load(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # A file that exits when it is imported must not choose our exit code.
         del sys.modules[name]
         raise ConfigError(f"{path}: cannot be imported: {type(error).__name__}: {error}") from error
     return module

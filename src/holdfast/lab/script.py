@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 
 from msgspec import Struct
@@ -23,6 +23,8 @@ from holdfast.lab.scenario import Scenario, Setup, set_up
 SEPARATOR = "----"
 COMMENT = re.compile(r"(?:^|\s)#.*")  # "a#1" is a life, not a comment
 RUN_SECONDS_MAX = 86_400.0  # of one command; a day is more than anybody reads
+SEED_MAX = 2**53 - 1  # the largest number that every reader of JSON reads as it was written
+SEEDS_ASKED = 64  # drawn to learn what values a parameter takes
 DELAY_DEFAULT = Fixed(0.01)  # a trace reads best when answers come after a round number of milliseconds
 
 HEADER = {
@@ -79,7 +81,9 @@ class Script(Struct, frozen=True, kw_only=True):
     def setup(self, scenario: Scenario) -> Setup:
         """What the seed drew, with what the script says instead; the script brings its own faults."""
         drawn = set_up(scenario, self.seed)
-        parameters = {**drawn.parameters, **{name: _like(drawn, name, value, self.source) for name, value in self.settings.items()}}
+        parameters = dict(drawn.parameters)
+        for name, value in self.settings.items():
+            parameters[name] = _setting(scenario, drawn, name, value, self.source)
         return replace(drawn, names=self.nodes, plan=Plan(), link=Link(self.delay, self.loss), parameters=parameters)
 
 
@@ -160,6 +164,8 @@ class _Head:
     def _seed(self, words: tuple[str, ...]) -> None:
         (word,) = words
         self.seed = int(word)
+        if not 0 <= self.seed <= SEED_MAX:
+            raise ValueError(f"is not between 0 and {SEED_MAX}")
 
     def _set(self, words: tuple[str, ...]) -> None:
         name, value = words
@@ -167,8 +173,11 @@ class _Head:
 
     def _link(self, words: tuple[str, ...]) -> None:
         (word,) = words
-        low, _, high = word.partition("..")
-        self.delay = Uniform(duration(low), duration(high)) if high else Fixed(duration(low))
+        low, dots, high = word.partition("..")
+        shortest, longest = duration(low), duration(high if dots else low)
+        if shortest > longest:
+            raise ValueError("ends before it begins")
+        self.delay = Uniform(shortest, longest) if dots else Fixed(shortest)
 
     def _loss(self, words: tuple[str, ...]) -> None:
         (word,) = words
@@ -193,13 +202,29 @@ def duration(word: str) -> float:
     return seconds
 
 
-def _like(setup: Setup, name: str, value: str, source: str) -> float | str:
-    """A setting, in the type of the parameter it stands for."""
-    if name not in setup.parameters:
-        raise ConfigError(f"{source}: set {name}: there is no such parameter; accepted: {', '.join(setup.parameters) or 'none'}")
-    if isinstance(setup.parameters[name], str):
-        return value
+def _setting(scenario: Scenario, drawn: Setup, name: str, text: str, source: str) -> float | str:
+    """A value of the kind that seeds draw for the parameter: a scenario says nowhere else what it accepts."""
+    if name not in drawn.parameters:
+        raise ConfigError(f"{source}: set {name}: there is no such parameter; accepted: {', '.join(drawn.parameters) or 'none'}")
+    setups = [drawn, *(set_up(scenario, seed) for seed in range(SEEDS_ASKED))]
+    values = dict.fromkeys(setup.parameters[name] for setup in setups if name in setup.parameters)
+    numbers = [value for value in values if not isinstance(value, str)]
+    if numbers:
+        return _number(numbers, f"{source}: set {name} {text}", text)
+    if len(values) > 1 and text not in values:  # One value that is always drawn says nothing about others.
+        raise ConfigError(f"{source}: set {name} {text}: accepted: {', '.join(map(str, values))}")
+    return text
+
+
+def _number(drawn: list[float], where: str, text: str) -> float:
+    """Positive if all that is drawn is, whole if several values are drawn and all are whole."""
+    positive = min(drawn) > 0
+    whole = len(drawn) > 1 and all(float(value).is_integer() for value in drawn)
     try:
-        return float(value)
+        value = float(text)
     except ValueError:
-        raise ConfigError(f"{source}: set {name}: {value!r} is no number") from None
+        value = nan
+    if not isfinite(value) or (positive and value <= 0) or (whole and not value.is_integer()):
+        accepted = f"a {'whole' if whole else 'finite'} number{' above 0' if positive else ''}"
+        raise ConfigError(f"{where}: {text!r} is no number that fits; accepted: {accepted}")
+    return value

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from random import Random
 
 import msgspec
 from msgspec import Struct
 
+from holdfast.errors import ConfigError
 from holdfast.host import Message, NodeId
 from holdfast.lab.checker import Violation
 from holdfast.lab.host import LabHost
@@ -49,14 +51,15 @@ class Stage:
         self.script = script
         self.trace = Trace()
         setup = script.setup(scenario)
-        self.world = World(
-            script.seed,
-            lambda host: scenario.build(host, setup),
-            link=setup.link,
-            topology=scenario.topology(setup, Random(f"{script.seed}/topology")),
-            checkers=scenario.checkers(setup),
-            trace=self.trace,
-        )
+        with self._blaming_settings():
+            self.world = World(
+                script.seed,
+                lambda host: scenario.build(host, setup),
+                link=setup.link,
+                topology=scenario.topology(setup, Random(f"{script.seed}/topology")),
+                checkers=scenario.checkers(setup),
+                trace=self.trace,
+            )
         self._cuts = 0
         self._verbs: dict[str, Callable[[tuple[str, ...]], None]] = {
             "run": self._run,
@@ -76,13 +79,28 @@ class Stage:
         assert self._verbs.keys() == COMMANDS.keys()
 
     def play(self) -> None:
-        for name in self.script.nodes:
-            self.world.start(name)
+        with self._blaming_settings():
+            for name in self.script.nodes:
+                self.world.start(name)
         for step in self.script.steps:
             self._obey(step)
 
     def note(self, form: str, *parts: object) -> None:
         self.trace.record(self.world.now, f"* {form}", *parts)
+
+    @contextmanager
+    def _blaming_settings(self) -> Iterator[None]:
+        """Machines assert what they are built with: where the script chose that, it is the script's mistake."""
+        try:
+            yield
+        except (AssertionError, ArithmeticError, LookupError) as error:
+            if not self.script.settings:
+                raise
+            chosen = ", ".join(f"set {name} {value}" for name, value in self.script.settings.items())
+            names = " ".join(self.script.nodes)
+            raise ConfigError(
+                f"{self.script.source}: {chosen}, nodes {names}: {self.script.scenario} cannot be built so; accepted: what seeds draw"
+            ) from error
 
     def _obey(self, step: Step) -> None:
         try:
@@ -144,8 +162,11 @@ class Stage:
         sides = [side.split() for side in " ".join(words).split("|")]
         if len(sides) < 2 or not all(sides):
             raise ValueError("needs at least two sides")
-        for name in (name for side in sides for name in side):
+        names = [name for side in sides for name in side]
+        for name in names:
             self._known(name)
+        if len(set(names)) != len(names):
+            raise ValueError("needs each name on one side")
         self._cuts += 1
         self.world.network.partition(f"script {self._cuts}", sides)
         self.note("partition {}", " ".join(words))
@@ -177,8 +198,8 @@ class Stage:
         name, method, *arguments = words
         host = self._alive(name)
         offers = [machine for machine in host.node.machines if callable(getattr(machine, method, None))]
-        if len(offers) != 1:
-            raise ValueError(f"{len(offers)} machines of {name} have a method {method!r}")
+        if len(offers) != 1 or method.startswith("_"):
+            raise ValueError(f"{0 if method.startswith('_') else len(offers)} machines of {name} have a method {method!r}")
         self.note("call {}", " ".join(words))
         self.world.step(host, lambda: getattr(offers[0], method)(*map(_value, arguments)))
 

@@ -10,12 +10,14 @@ import typer
 from holdfast.cli.exits import FOUND
 from holdfast.cli.lab.options import OUT, Json, OutFolder, Seed, print_json
 from holdfast.cli.progress import progress
+from holdfast.errors import ConfigError
 
 if TYPE_CHECKING:
     from holdfast.lab.hunt import Found
     from holdfast.lab.story import Story
 
 SPEED = 3.0  # virtual seconds per second: the whole story takes twelve
+SPEED_MAX = 1000.0  # faster than anybody sees
 STEPS = 300  # about so many runs find and shrink the bug
 TRACE_LINES_SHOWN = 8
 
@@ -38,6 +40,8 @@ def demo(
     from holdfast.lab.hunt import hunt
     from holdfast.lab.story import tell
 
+    if not 0 <= speed <= SPEED_MAX:
+        raise ConfigError(f"--speed {speed:g}: accepted are 0 to {SPEED_MAX:g} virtual seconds per second")
     if not as_json:
         need("rich", "the demo's timeline")
     story = tell(seed)

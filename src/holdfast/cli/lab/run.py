@@ -22,7 +22,7 @@ def run(
     name: Name,
     *,
     seed: Seed = 0,
-    seeds: Annotated[int | None, typer.Option("--seeds", help="Repetitions per cell of an experiment.")] = None,
+    seeds: Annotated[int | None, typer.Option("--seeds", help="Repetitions per cell, where an experiment has them.", metavar="N")] = None,
     jobs: Jobs = 1,
     on: On = "",
     pairs: Annotated[list[str] | None, typer.Option("--set", help="Another value for one parameter; repeat it.", metavar="K=V")] = None,
@@ -44,6 +44,8 @@ def run(
         _run_scenario(found, name, seed, as_json=as_json)
         return
     if seeds is not None:
+        if "seeds" in chosen:
+            raise ConfigError(f"--seeds {seeds} with --set seeds={chosen['seeds']}: they are the same; give one of the two")
         chosen["seeds"] = str(seeds)
     report = perform_shown(name, chosen, seed, Where(jobs, on), out)
     if as_json:

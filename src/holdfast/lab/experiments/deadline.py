@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from holdfast.kit.deadline import holder_length, wait_length
-from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters
+from msgspec import Meta
+
+from holdfast.kit.deadline import RHO_MAX, holder_length, wait_length
+from holdfast.lab.experiment import LIST_MAX, Cell, Count, Experiment, Finding, Measured, Parameters
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,14 +30,16 @@ RULES: Mapping[str, Overlap] = {
     "naive: count from the receipt": lambda rho, holder, other, delay: delay + holder_length(1, rho) / holder - 1 / other,
 }
 SOUND = ("holder_length", "wait_length")
+RHO_MIN = 1e-4  # waiting 1 + 2 rho is wrong by 2 rho^2, which must be more than ``ROUNDING``
+Rho = Annotated[float, Meta(ge=RHO_MIN, le=RHO_MAX)]
 
 
 class DeadlineParameters(Parameters, frozen=True, kw_only=True):
-    """``seeds`` is not used: every draw is a repetition."""
+    """Every draw is a repetition. A rho below ``RHO_MIN`` is an overlap that drowns in rounding."""
 
-    rhos: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 5e-2)
-    draws: int = 50_000  # of rates and delays, per rho
-    delay_max: float = 0.1  # lease lengths that the answer is on the road
+    rhos: Annotated[tuple[Rho, ...], Meta(min_length=1, max_length=LIST_MAX)] = (1e-4, 1e-3, 1e-2, 5e-2)
+    draws: Count = 50_000  # of rates and delays, per rho
+    delay_max: Annotated[float, Meta(ge=0.001, le=1.0)] = 0.1  # lease lengths that the answer is on the road
 
 
 class DeadlineBounds(Experiment[DeadlineParameters]):
@@ -47,6 +51,7 @@ class DeadlineBounds(Experiment[DeadlineParameters]):
     source = "foundation F8; ring 4; tickets D5"
     criterion = "worst overlap of holder_length and wait_length at most 0 for every rho; every naive rule overlaps at every rho"
     parameters = DeadlineParameters
+    repetitions = "draws"
     quick: ClassVar[Mapping[str, str]] = {"draws": "1000"}
 
     def cells(self, parameters: DeadlineParameters, seed: int) -> Sequence[Cell]:

@@ -6,11 +6,14 @@ Spec: fast-detection 8 (E10); paper 002, section 5: "any process could (mistaken
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from msgspec import Meta
+
+from holdfast.errors import ConfigError
 from holdfast.events import Event, LeaderChanged
-from holdfast.host import Address, Host, NodeId
-from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters
+from holdfast.host import FANOUT_MAX, Address, Host, NodeId
+from holdfast.lab.experiment import LIST_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Exponential, Link
 from holdfast.lab.network import PORT
@@ -25,17 +28,26 @@ ALPHA, LATENCY, DELAY = 1.0, 0.05, 0.01  # section 8: t_itv, t_lat, mean of the 
 TOLERANCE = 0.25
 RARE = 0.1  # above, two followers time out at once too often for the formula, which adds them up
 RATE, LOW, HIGH = "demotions per heartbeat", "95 % from", "95 % to"
+RATE_MIN = 1e-4  # demotions per heartbeat; below, a cell waits for days
+RATE_MAX = 1.0  # above, somebody is silent before all agree, and nothing is ever counted
+SOME = Meta(min_length=1, max_length=LIST_MAX)
 PARTS = 4  # pieces of the work per cell, so that other processes can help
 CHUNK = 50 * ALPHA  # seconds between two looks at whether enough was seen
 
 
 class OmegaAmplificationParameters(Parameters, frozen=True, kw_only=True):
-    """The grid of section 8, E10. ``seeds`` is not used: every demotion is a repetition."""
+    """The grid of section 8, E10. Every demotion is a repetition."""
 
-    loss: float = 0.2  # p
-    members: tuple[int, ...] = (3, 7, 15)
-    missed: tuple[int, ...] = (2, 3)  # m: OKs missed in a row before a follower starts the next round
-    demotions: int = 2000  # per cell
+    loss: Annotated[float, Meta(ge=0.01, le=0.4)] = 0.2  # p
+    members: Annotated[tuple[Annotated[int, Meta(ge=2, le=FANOUT_MAX)], ...], SOME] = (3, 7, 15)
+    missed: Annotated[tuple[Annotated[int, Meta(ge=2, le=10)], ...], SOME] = (2, 3)  # m: OKs missed in a row before the next round
+    demotions: Annotated[int, Meta(ge=20, le=1_000_000)] = 2000  # per cell
+
+    def __post_init__(self) -> None:
+        rates = [formula(n, m, self.loss) for n in self.members for m in self.missed]
+        if not RATE_MIN <= min(rates) <= max(rates) <= RATE_MAX:
+            told = f"between {RATE_MIN:g} and {RATE_MAX:g} is accepted, {min(rates):.3g} to {max(rates):.3g} was given"
+            raise ConfigError(f"members, missed and loss: (n - 1) p^m (1 - p) {told}")
 
 
 class OmegaAmplification(Experiment[OmegaAmplificationParameters]):
@@ -47,6 +59,7 @@ class OmegaAmplification(Experiment[OmegaAmplificationParameters]):
     source = "paper 002, section 5; fast-detection 8, E10"
     criterion = "demotions per heartbeat within 25 % of (n - 1) p^m (1 - p) wherever that is below 0.1"
     parameters = OmegaAmplificationParameters
+    repetitions = "demotions"
     quick: ClassVar[Mapping[str, str]] = {"members": "[3,7]", "demotions": "200"}
 
     def cells(self, parameters: OmegaAmplificationParameters, seed: int) -> Sequence[Cell]:

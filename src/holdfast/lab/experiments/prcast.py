@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import exp
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from msgspec import Meta
 
 from holdfast.host import Address, Host, Machine, Member, NodeId
 from holdfast.kit.broadcast import Broadcast, Rumour, RumourId, fanout
@@ -15,7 +17,7 @@ from holdfast.kit.exchange import AE_PERIOD, Exchange
 from holdfast.kit.roster import Roster
 from holdfast.kit.rows import Rows
 from holdfast.kit.versioned import Versioned, newest, valid
-from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.experiment import LIST_MAX, Cell, Count, Experiment, Finding, Measured, Parameters
 from holdfast.lab.links import Link, Uniform
 from holdfast.lab.network import PORT
 from holdfast.lab.world import World
@@ -31,16 +33,17 @@ PERIODS_WATCHED = 10
 TOLERANCE = 0.15
 SURE_SPREAD, SURE_SHARE = 4.0, 0.97  # with c = 4, everybody in at least this share of the runs
 CASTS_PER_CELL = 50
+SOME = Meta(min_length=1, max_length=LIST_MAX)
 
 
 class PrcastParameters(Parameters, frozen=True, kw_only=True):
-    """``seeds`` is not used: every cast is a repetition."""
+    """Every cast is a repetition."""
 
-    members: tuple[int, ...] = (50, 200, 1000)
-    spreads: tuple[float, ...] = (0.0, 2.0, 4.0)  # c
-    losses: tuple[float, ...] = (0.0, 0.1)
-    casts: int = 150  # per setting
-    sure_casts: int = 500  # per setting with c = 4, where 0.97 has to be told from 0.98
+    members: Annotated[tuple[Annotated[int, Meta(ge=2, le=10_000)], ...], SOME] = (50, 200, 1000)
+    spreads: Annotated[tuple[Annotated[float, Meta(ge=-5.0, le=20.0)], ...], SOME] = (0.0, 2.0, 4.0)  # c
+    losses: Annotated[tuple[Annotated[float, Meta(ge=0.0, le=0.9)], ...], SOME] = (0.0, 0.1)
+    casts: Count = 150  # per setting
+    sure_casts: Count = 500  # per setting with c = 4, where 0.97 has to be told from 0.98
 
 
 class Group:
@@ -82,6 +85,7 @@ class Prcast(Experiment[PrcastParameters]):
         "P(everybody) within 0.15 of, or above, exp(-e^-c); with c = 4 at least 0.97; anti-entropy closes every run in at most 3 periods"
     )
     parameters = PrcastParameters
+    repetitions = "casts"
     quick: ClassVar[Mapping[str, str]] = {"members": "[50]", "casts": "50", "sure_casts": "50"}
 
     def cells(self, parameters: PrcastParameters, seed: int) -> Sequence[Cell]:

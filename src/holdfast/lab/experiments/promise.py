@@ -6,7 +6,9 @@ Spec: foundation 4 (Promise), F13. The model and what it leaves out: ``holdfast.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from msgspec import Meta
 
 from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.explore import explore
@@ -19,10 +21,10 @@ STATES_MAX = 3_000_000  # about 2 GiB; no cell comes near it
 
 
 class PromiseParameters(Parameters, frozen=True, kw_only=True):
-    """``seeds`` is not used: nothing is drawn."""
+    """Nothing is drawn, so nothing is repeated."""
 
-    seats: tuple[int, ...] = (1, 3, 5)
-    numbers: int = 3  # with one seat; 3 walks 37552 states in about half a minute
+    seats: Annotated[tuple[Literal[1, 3, 5], ...], Meta(min_length=1)] = (1, 3, 5)
+    numbers: Annotated[int, Meta(ge=1, le=5)] = 3  # with one seat; 3 walks 37552 states in about half a minute
 
 
 class ExploredPromises(Experiment[PromiseParameters]):
@@ -34,6 +36,7 @@ class ExploredPromises(Experiment[PromiseParameters]):
     source = "foundation 4 (Promise), F13"
     criterion = "every reachable state visited; in none of them two holders of one number or two holders at one time"
     parameters = PromiseParameters
+    repetitions = ""
     quick: ClassVar[Mapping[str, str]] = {"seats": "[1]", "numbers": "2"}
 
     def cells(self, parameters: PromiseParameters, seed: int) -> Sequence[Cell]:

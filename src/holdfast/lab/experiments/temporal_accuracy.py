@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from msgspec import Meta
 
 from holdfast.events import Event
-from holdfast.host import Address, Host
-from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters
+from holdfast.host import FANOUT_MAX, Address, Host
+from holdfast.lab.experiment import LIST_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Exponential, Link
 from holdfast.lab.network import PORT
@@ -28,17 +30,19 @@ INTERVAL, LATENCY, DELAY = 1.0, 0.05, 0.01  # section 8: t_itv, t_lat, mean of t
 FACTOR = 2.0
 RATE, LOW, HIGH = "mistakes per heartbeat", "95 % from", "95 % to"
 PARTS = 8  # pieces of the work per m, so that other processes can help
+Missed = Annotated[int, Meta(ge=1, le=20)]  # m
+Heartbeats = Annotated[int, Meta(ge=1000, le=100_000_000)]  # below, a part may end before its members know each other; above, it takes days
 
 
 class TemporalAccuracyParameters(Parameters, frozen=True, kw_only=True):
-    """``judged`` is the m of the criterion; the others show how mistakes become rare. ``seeds`` is not used: every pair is a repetition."""
+    """``judged`` is the m of the criterion; the others show how mistakes become rare. Every heartbeat is a repetition."""
 
-    loss: float = 0.1  # p_L
-    judged: int = 5
-    shown: tuple[int, ...] = (1, 2, 3, 4)
-    heartbeats: int = 2_000_000  # for ``judged``
-    heartbeats_shown: int = 100_000  # for each of ``shown``
-    members: int = 24  # everybody watches everybody: 552 independent pairs share one clockwork
+    loss: Annotated[float, Meta(ge=0.001, le=0.5)] = 0.1  # p_L
+    judged: Missed = 5
+    shown: Annotated[tuple[Missed, ...], Meta(max_length=LIST_MAX)] = (1, 2, 3, 4)
+    heartbeats: Heartbeats = 2_000_000  # for ``judged``
+    heartbeats_shown: Heartbeats = 100_000  # for each of ``shown``
+    members: Annotated[int, Meta(ge=2, le=FANOUT_MAX)] = 24  # everybody watches everybody: 552 independent pairs share one clockwork
 
 
 class TemporalAccuracy(Experiment[TemporalAccuracyParameters]):
@@ -50,6 +54,7 @@ class TemporalAccuracy(Experiment[TemporalAccuracyParameters]):
     source = "paper 002, section 3; fast-detection 8, E4, D11"
     criterion = "mistakes per heartbeat of the judged m (5) within a factor of 2 of p^m (1 - p)"
     parameters = TemporalAccuracyParameters
+    repetitions = "heartbeats"
     quick: ClassVar[Mapping[str, str]] = {"judged": "3", "shown": "[1,2]", "heartbeats": "50000", "heartbeats_shown": "20000"}
 
     def cells(self, parameters: TemporalAccuracyParameters, seed: int) -> Sequence[Cell]:

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product
 from math import floor, log
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from msgspec import Meta
+
+from holdfast.errors import ConfigError
 from holdfast.events import Event
 from holdfast.host import Address, Host
-from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Exponential, Link
 from holdfast.lab.network import PORT
@@ -27,17 +30,22 @@ DELAY = 0.01  # seconds, mean of an exponential distribution (section 8)
 TOLERANCE = 0.01
 TRAINING = 25  # heartbeats before the crash, some of them lost
 MEAN, SHORTEST, LONGEST = "mean seconds to detect", "shortest", "longest"
+SOME = Meta(min_length=1, max_length=LIST_MAX)
 JUST_AFTER = 1e-6  # seconds after a heartbeat: the worst moment to die
 
 
 class TemporalBoundParameters(Parameters, frozen=True, kw_only=True):
     """The grid of section 8, E1."""
 
-    seeds: int = 1000  # crashes per cell
-    interval: float = 10.0  # t_itv
-    latency: float = 0.1  # t_lat; the paper states none
-    losses: tuple[float, ...] = (0.01, 0.05, 0.1, 0.2, 0.3)  # p_L
-    accuracies: tuple[float, ...] = (1e-3, 1e-5, 1e-7)  # P_m
+    seeds: Annotated[int, Meta(ge=1, le=SEEDS_MAX)] = 1000  # crashes per cell
+    interval: Annotated[float, Meta(ge=0.5, le=3600.0)] = 10.0  # t_itv
+    latency: Annotated[float, Meta(ge=0.1, le=60.0)] = 0.1  # t_lat; the paper states none
+    losses: Annotated[tuple[Annotated[float, Meta(ge=0.001, le=0.5)], ...], SOME] = (0.01, 0.05, 0.1, 0.2, 0.3)  # p_L
+    accuracies: Annotated[tuple[Annotated[float, Meta(ge=1e-12, le=0.5)], ...], SOME] = (1e-3, 1e-5, 1e-7)  # P_m
+
+    def __post_init__(self) -> None:
+        if self.latency > self.interval / 2:
+            raise ConfigError(f"latency {self.latency:g}: at most half the interval ({self.interval / 2:g}) is accepted")
 
 
 class TemporalBound(Experiment[TemporalBoundParameters]):

@@ -1,0 +1,51 @@
+"""``lab run --json`` of every experiment: one object, and an exit code that is its verdict.  docs/cli.md"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.lab import registry
+from holdfast.lab.experiment import Cell, Experiment, Finding, Measured
+from tests.cli.command import Run
+
+FIELDS = {"experiment", "seed", "parameters", "measured", "expected", "verdict"}
+
+
+def remember(experiment: Experiment[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each cell is measured once, so that the second run costs nothing."""
+    known: dict[str, Measured] = {}
+    measure = type(experiment).measure
+
+    def remembered(self: Experiment[Any], cell: Cell) -> Measured:
+        key = repr(cell)
+        if key not in known:
+            known[key] = measure(self, cell)
+        return known[key]
+
+    monkeypatch.setattr(type(experiment), "measure", remembered)
+
+
+@pytest.mark.parametrize("experiment", registry.experiments().values(), ids=lambda experiment: experiment.id)
+def test_quick_size(holdfast: Run, experiment: Experiment[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """``--json``: exactly one object with all that is promised; exit 0 on pass, 1 on a miss."""
+    remember(experiment, monkeypatch)
+    words = ["lab", "run", experiment.id, "--json", "--seed", "5"]
+    words += [word for key, value in experiment.quick.items() for word in ("--set", f"{key}={value}")]
+    passed = holdfast(*words)
+    report = passed.json
+    assert report.keys() >= FIELDS
+    assert (passed.code, report["experiment"], report["seed"], report["verdict"]) == (0, experiment.id, 5, "pass")
+    assert report["parameters"].keys() == set(experiment.parameters.__struct_fields__)
+    assert report["measured"]
+    assert report["expected"]
+    judge = type(experiment).judge
+
+    def missing(self: Experiment[Any], parameters: Any, results: Any) -> Finding:
+        return replace(judge(self, parameters, results), passed=False)
+
+    monkeypatch.setattr(type(experiment), "judge", missing)
+    missed = holdfast(*words)
+    assert (missed.code, missed.json) == (1, {**report, "verdict": "miss"})
