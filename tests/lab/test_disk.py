@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from holdfast.errors import StorageDamaged
 from holdfast.events import Event, StorageFailed
-from holdfast.host import Host
+from holdfast.host import FANOUT_MAX, Host
+from holdfast.lab.checker import Checker, Violation
 from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
-from tests.lab.machines import Quiet, machine, quiet_world
+from tests.lab.machines import Ping, Quiet, machine, quiet_world
 
 SAVES = 6
 
@@ -205,3 +207,33 @@ def test_a_save_in_flight_does_not_reach_the_next_life() -> None:
     world.start("a")
     world.run(1.0)
     assert done == []
+
+
+def many(saves: int, sends: int) -> World:
+    """One member saves so many times at once, and sends to so many others from each confirmation."""
+    names = [f"n{i}" for i in range(FANOUT_MAX + 7)]
+    world = quiet_world(11, " ".join(names), checkers=[Checker()])
+    host = world.nodes["n0"]
+    peers = [world.nodes[name].me for name in names[1:]]
+
+    def send(first: int) -> None:
+        for peer in peers[first : first + sends]:
+            host.send(peer, Ping(0))
+
+    for number in range(saves):
+        host.storage.save(str(number), b"x", partial(send, number * sends))
+    return world
+
+
+def test_every_confirmation_is_a_callback_of_its_own() -> None:
+    """F17: many saves share a sync; what is sent from each confirmation is counted for itself, as on real hosts."""
+    world = many(FANOUT_MAX + 6, 1)
+    world.run(1.0)
+    assert world.disks["n0"].syncs == 2
+    assert sum(len(machine(world, host.me.name).heard) for host in world.alive) == FANOUT_MAX + 6
+
+
+def test_one_confirmation_that_reaches_too_many_is_found() -> None:
+    """F17: the limit holds in a confirmation too."""
+    with pytest.raises(Violation, match="F17"):
+        many(1, FANOUT_MAX + 1).run(1.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import inf, nan
 from pathlib import Path
 from random import Random
 
@@ -15,6 +17,8 @@ from holdfast.lab.faults import (
     Cut,
     DiskFull,
     Drift,
+    Fault,
+    LostJournal,
     Menu,
     Partition,
     Pause,
@@ -23,7 +27,7 @@ from holdfast.lab.faults import (
     draw_plan,
     read_plan,
 )
-from holdfast.lab.links import Fixed, Link, Uniform
+from holdfast.lab.links import Exponential, Fixed, Link, LogNormal, Uniform
 from holdfast.lab.replay import check_plan
 from holdfast.lab.scenario import Setup
 from holdfast.lab.world import World
@@ -40,6 +44,7 @@ EVERY = Plan(
         Partition(5.0, 1.0, (("a",), ("b",))),
         Weather(6.0, 1.0, Link(Uniform(0.1, 0.2), 0.1, 0.2, 0.3, 0.4)),
         DiskFull(7.0, 1.0, "b"),
+        LostJournal(8.0, "b", 0.5),
     )
 )
 SETUP = Setup(("a", "b", "c"), 10.0, 1.0)
@@ -61,6 +66,23 @@ def test_a_plan_is_a_file(tmp_path: Path) -> None:
         ('{"faults": [{"type": "pause", "at": 1, "node": "a", "seconds": 1, "order": "wild"}]}', r"order"),
         ('{"faults": [{"type": "crash", "at": 1}]}', "node"),
         ("not json", "malformed"),
+        ('{"fault": []}', "fault`"),
+        ('{"faults": [{"type": "crash", "at": 1, "node": "a", "dwon": 2}]}', r"`dwon`.* `\$\.faults\[0\]`"),
+        ('{"faults": [{"type": "crash", "at": -1, "node": "a"}]}', r">= 0.* `\$\.faults\[0\]\.at`"),
+        ('{"faults": [{"type": "crash", "at": 1e999, "node": "a"}]}', "out of range"),
+        ('{"faults": [{"type": "crash", "at": 1, "node": "a", "down": -1}]}', r">= 0.*down"),
+        ('{"faults": [{"type": "pause", "at": 1, "node": "a", "seconds": -1}]}', r">= 0.*seconds"),
+        ('{"faults": [{"type": "cut", "at": 1, "seconds": 1, "source": [], "target": ["a"]}]}', r"length >= 1.*source"),
+        ('{"faults": [{"type": "partition", "at": 1, "seconds": 1, "sides": [["a"]]}]}', r"length >= 2.*sides"),
+        ('{"faults": [{"type": "partition", "at": 1, "seconds": 1, "sides": [["a"], []]}]}', r"length >= 1.*sides\[1\]"),
+        ('{"faults": [{"type": "drift", "at": 0, "node": "a", "rate": 0}]}', r"rate 0 is no clock; accepted: 0.01 to 100"),
+        ('{"faults": [{"type": "drift", "at": 1, "node": "a", "rate": 1.01}]}', "one rate for the whole run; accepted: 0"),
+        ('{"faults": [{"type": "weather", "at": 1, "seconds": 1, "link": {"loss": 2}}]}', r"loss 2 .*accepted: 0 to 1 .*faults\[0\]\.link"),
+        ('{"faults": [{"type": "weather", "at": 1, "seconds": 1, "link": {"lose": 1}}]}', r"`lose`.*link"),
+        (
+            '{"faults": [{"type": "weather", "at": 1, "seconds": 1, "link": {"delay": {"type": "fixed", "seconds": -1}}}]}',
+            r"seconds -1 .*delay",
+        ),
     ],
 )
 def test_a_bad_plan_is_refused_by_field(tmp_path: Path, text: str, told: str) -> None:
@@ -87,17 +109,40 @@ def test_an_unreadable_plan_is_refused(tmp_path: Path) -> None:
         (Partition(1.0, 1.0, (("a",), ("x",))), "'x'"),
         (Crash(11.0, "a"), "outside the run; accepted: 0 to 10"),
         (Pause(-1.0, "a", 1.0), "outside the run"),
-        (Drift(0.0, "a", 0.0), "is no clock"),
-        (Weather(1.0, 1.0, Link(Uniform(0.2, 0.1))), "impossible"),
-        (Weather(1.0, 1.0, Link(Fixed(-1.0))), "impossible"),
+        (LostJournal(1.0, "w"), "'w'"),
     ],
 )
 def test_a_plan_for_another_run_is_refused(fault: Crash, told: str) -> None:
-    """Bad input: names that do not take part, times outside the run, clocks that stand still."""
+    """Bad input: names that do not take part, times outside the run."""
     with pytest.raises(ConfigError, match=told) as caught:
         check_plan(Plan((Crash(1.0, "a"), fault)), SETUP)
     assert "fault 2" in str(caught.value)
     check_plan(EVERY, SETUP)
+
+
+@pytest.mark.parametrize(
+    "make,told",
+    [
+        (lambda: Fixed(-0.001), "seconds -0.001 is impossible; accepted: 0 to"),
+        (lambda: Fixed(nan), "seconds nan"),
+        (lambda: Fixed(inf), "seconds inf"),
+        (lambda: Uniform(-0.1, 0.1), "low -0.1"),
+        (lambda: Uniform(0.2, 0.1), "high 0.1 is impossible; accepted: 0.2 to"),
+        (lambda: Exponential(-1.0), "mean"),
+        (lambda: Exponential(1.0, -1.0), "least"),
+        (lambda: LogNormal(0.0, 1.0), "median"),
+        (lambda: LogNormal(1.0, -1.0), "sigma"),
+        (lambda: Link(loss=1.1), "loss 1.1 is impossible; accepted: 0 to 1"),
+        (lambda: Link(duplicate=-0.1), "duplicate"),
+        (lambda: Link(tail=nan), "tail"),
+        (lambda: Link(tail_seconds=-1.0), "tail_seconds"),
+        (lambda: Drift(0.0, "a", nan), "rate"),
+    ],
+)
+def test_what_would_turn_back_time_cannot_be_made(make: Callable[[], object], told: str) -> None:
+    """A negative delay is impossible, in files and in code; so is a probability that is none."""
+    with pytest.raises(ConfigError, match=told):
+        make()
 
 
 def test_plans_follow_from_the_seed() -> None:
@@ -112,10 +157,10 @@ def test_plans_follow_from_the_seed() -> None:
         assert [fault.at for fault in plan.faults] == sorted(fault.at for fault in plan.faults)
     crashes = sum(isinstance(fault, Crash) for plan in plans for fault in plan.faults)
     assert crashes == pytest.approx(50 * 10 * menu.crashes, rel=0.3)
-    assert {type(fault) for plan in plans for fault in plan.faults} == {type(fault) for fault in EVERY.faults}
+    assert {type(fault) for plan in plans for fault in plan.faults} == {type(fault) for fault in EVERY.faults} - {LostJournal}
 
 
-def scheduled(*faults: Crash | Pause | Cut | Partition | Weather | CrashInSave | DiskFull | Drift) -> World:
+def scheduled(*faults: Fault) -> World:
     """Three quiet members under a plan; ``a`` pings ``b`` ten times a second."""
     plan = Plan(tuple(faults))
     world = World(1, quiet, link=Link(Fixed(0.001)))
@@ -210,13 +255,49 @@ def test_drift_from_the_beginning() -> None:
     assert (world.nodes["a"].rate, world.nodes["b"].rate) == (1.0, 1.05)
 
 
-def test_drift_later_waits_for_the_next_start() -> None:
-    """Drift: a clock changes its rate only with a restart."""
-    world = scheduled(Drift(1.0, "b", 1.05), Crash(2.0, "b", 0.5))
-    world.run(1.5)
-    assert world.nodes["b"].rate == 1.0
+def test_drift_lasts_for_all_lives() -> None:
+    """Drift: a clock has one rate for the whole run, restarts included."""
+    world = scheduled(Drift(0.0, "b", 1.05), Crash(2.0, "b", 0.5))
     world.run(3.0)
-    assert world.nodes["b"].rate == 1.05
+    assert (world.nodes["b"].me.boot, world.nodes["b"].rate) == (2, 1.05)
+
+
+def test_for_good_is_the_last_word() -> None:
+    """A crash for good that finds the process dead already cancels its next life; one for a while does not bring it back."""
+    world = scheduled(Crash(1.0, "a", 5.0), Crash(2.0, "a", None), Crash(1.0, "b", 5.0), Crash(3.0, "b", 1.0), Crash(4.0, "a", 1.0))
+    world.run(11.0)
+    assert (dead(world, "a"), world.buried) == (True, {"a"})
+    assert world.nodes["b"].me.boot == 2
+
+
+def test_a_crash_in_save_after_the_last_word_brings_nobody_back() -> None:
+    """Any subset of a plan is a plan: a death in a save that comes an instant after the last word is nobody's."""
+    world = scheduled(CrashInSave(1.0, "b", 0.5))
+    world.run(2.0)
+    world.nodes["b"].storage.save("k", b"v", lambda: None)
+    Crash(2.0, "b", None).begin(world)
+    world.run(11.0)
+    assert dead(world, "b")
+
+
+def test_lost_journal_empties_the_disk() -> None:
+    """LostJournal: the next life finds nothing, not even that there was something; a dead process loses its disk and stays dead."""
+    world = scheduled(LostJournal(2.0, "a", 1.0), Crash(1.5, "b", None), LostJournal(2.0, "b"), LostJournal(2.0, "c"))
+    for name in "abc":
+        world.nodes[name].storage.save("k", b"v", lambda: None)
+    world.run(1.0)
+    assert dict(world.nodes["a"].storage.load()) == {"k": b"v"}
+    world.run(2.5)
+    assert [dead(world, name) for name in "abc"] == [True, True, False]
+    world.run(4.0)
+    assert [dead(world, name) for name in "abc"] == [False, True, False]
+    assert (world.nodes["a"].storage.fresh, dict(world.nodes["a"].storage.load())) == (True, {})
+
+
+def test_the_spared_come_back() -> None:
+    """Plan.sparing: only crashes for good, only of those who are named."""
+    plan = Plan((Crash(1.0, "a", None), Crash(2.0, "a", 3.0), Crash(1.0, "b", None), Pause(1.0, "a", 1.0)))
+    assert plan.sparing(["a"], 0.5).faults == (Crash(1.0, "a", 0.5), *plan.faults[1:])
 
 
 def test_quiet_world_has_no_faults() -> None:
@@ -225,3 +306,14 @@ def test_quiet_world_has_no_faults() -> None:
     world.run(11.0)
     assert missed(world) == []
     assert not quiet_world(1, "a").network.disturbed
+
+
+def test_the_end_of_all_faults_cancels_planned_returns() -> None:
+    """Whoever dies after the faults have stopped is not brought back by a fault of before."""
+    world = scheduled(Crash(1.0, "b", 5.0))
+    world.run(2.0)
+    world.end_faults()
+    assert world.nodes["b"].me.boot == 2
+    world.crash("b")
+    world.run(11.0)
+    assert dead(world, "b")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.events import Event
+from holdfast.host import NodeId
 from holdfast.lab.accounting import count_bytes
 from holdfast.lab.checker import Checker
 from holdfast.lab.faults import Crash, Cut, Pause, Plan, Weather
@@ -18,6 +19,7 @@ from holdfast.lab.registry import find_scenario
 from holdfast.lab.scenario import Scenario, run, set_up
 from holdfast.lab.trace import Trace
 from holdfast.lab.world import World
+from tests.lab.machines import numbers, quiet_world, say
 
 SCENARIOS = ("detection/omega", "detection/heartbeat", "kit/broadcast", "kit/rows", "kit/phase", "kit/claims")
 SEEDS = (1, 2, 3, 11)
@@ -72,3 +74,19 @@ def test_a_traced_replay_has_the_outcome_of_the_sweep(name: str) -> None:
     for seed in SEEDS:
         swept, traced = run(find_scenario(name), seed), run(find_scenario(name), seed, trace=Trace(10))
         assert (traced.events, traced.seconds, traced.violation) == (swept.events, swept.seconds, swept.violation)
+
+
+@pytest.mark.parametrize("trace", [None, Trace()])
+def test_a_last_word_of_a_former_life_finds_the_front_door(trace: Trace | None) -> None:
+    """F3: a node that has met a newer life looks at what a former one said as if it came from a stranger, on both roads."""
+    world = quiet_world(12, "a b", trace=trace)
+    say(world, "a", "b", 1)
+    world.run(1.0)
+    say(world, "a", "b", 2)
+    former = world.nodes["a"].me
+    world.crash("a")
+    world.nodes["b"].meet(NodeId("a", 2), world.nodes["a"].address)
+    assert world.nodes["b"].node.address_of(former) is None
+    world.run(2.0)
+    assert numbers(world, "b") == [1, 2]
+    assert world.nodes["b"].node.address_of(former) == world.nodes["a"].address

@@ -135,6 +135,33 @@ def test_a_crash_while_stopped_loses_what_waited() -> None:
     assert machine(world, "b").log == ["start"]
 
 
+def saving(seed: int, *, pings: int, timers: int) -> World:
+    """As ``stopped``, and the disk completes a save while nobody looks."""
+    world = quiet_world(seed, "a b")
+    host, log = world.nodes["b"], machine(world, "b").log
+    log.clear()
+    for _ in range(timers):
+        host.after(0.001, lambda: log.append(f"timer late {host.late:.1f}"))
+    host.storage.save("k", b"", lambda: log.append(f"saved late {host.late:.1f}"))
+    world.stop("b")
+    for _ in range(pings):
+        say(world, "a", "b")
+    world.run(2.0)
+    assert log == []
+    world.resume("b")
+    return world
+
+
+def test_completions_come_between_datagrams_and_timers() -> None:
+    """F10: what the disk completed is served after the datagrams and before the timers, and is not late itself."""
+    assert machine(saving(10, pings=1, timers=1), "b").log == ["away", "message 0", "saved late 0.0", "timer late 2.0"]
+
+
+def test_a_completion_notices_no_pause() -> None:
+    """F10: ``on_away`` says how late the earliest *timer* is; a completed save alone says nothing."""
+    assert machine(saving(11, pings=1, timers=0), "b").log == ["message 0", "saved late 0.0"]
+
+
 def test_a_dead_or_running_process_is_not_resumed() -> None:
     """A plan may end a pause after a crash: nothing happens."""
     world = stopped(9, pings=1, timers=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from random import Random
 
 import pytest
@@ -106,3 +107,71 @@ def test_another_plan_can_be_played() -> None:
     run(Watched(Plan((Crash(5.0, "a", 1.0),))), 1, plan=Plan((Crash(6.0, "b", 1.0),)), trace=trace)
     assert "* crash b#1" in str(trace)
     assert "* crash a#1" not in str(trace)
+
+
+def test_a_violation_of_liveness_says_when() -> None:
+    """A "settled" violation is placed at the end of its time, not at the beginning of the run."""
+    assert run(Watched(settled_at=99.0), 1).violation.endswith("(at 15.000000 s)")
+
+
+class Flickering(Watched):
+    """Well at every second look."""
+
+    def unsettled(self, world: World, setup: Setup) -> str:
+        super().unsettled(world, setup)
+        return "not now" if len(self.looks) % 2 else ""
+
+
+def test_one_happy_look_is_not_enough() -> None:
+    """Liveness: the group must be well at two looks in a row."""
+    assert "not now" in run(Flickering(), 1).violation
+
+
+class WellAtTheEnd(Watched):
+    """Well at the last moment, and, if it ``stays`` so, after it."""
+
+    def __init__(self, *, stays: bool) -> None:
+        super().__init__()
+        self.stays = stays
+
+    def unsettled(self, world: World, setup: Setup) -> str:
+        return "" if world.now == 15.0 or (self.stays and world.now > 15.0) else "not yet"
+
+
+def test_who_is_well_at_the_last_moment_is_looked_at_once_more() -> None:
+    """Liveness: a scenario may watch until its time is over; the second look comes after it."""
+    assert run(WellAtTheEnd(stays=True), 1).ok
+    assert not run(WellAtTheEnd(stays=False), 1).ok
+
+
+def test_nobody_comes_back_after_the_faults_have_stopped() -> None:
+    """Liveness: who is down for good stays down, also if an earlier crash had planned its return for later."""
+    trace = Trace()
+    scenario = Watched(Plan((Crash(8.0, "a", 4.0), Crash(9.0, "a", None), Crash(8.0, "b", 4.0))), settled_at=14.0)
+    assert run(scenario, 1, trace=trace).ok
+    assert scenario.alive == ["b", "c"]
+    assert [line.split("* ")[1] for line in trace.lines() if "* start" in line][3:] == ["start b#2"]
+
+
+class Saving(Watched):
+    """Everybody saves something at 9.5 s; the group is well when everybody's disk takes something more."""
+
+    def drive(self, world: World, setup: Setup) -> None:
+        self.saved: list[str] = []
+        for name in setup.names:
+            world.at(9.5, partial(self.save, world, name))
+            world.at(9.9, self.saved.clear)
+            world.at(10.5, partial(self.save, world, name))
+
+    def save(self, world: World, name: str) -> None:
+        world.nodes[name].storage.save("k", b"", lambda: self.saved.append(name))
+
+    def unsettled(self, world: World, setup: Setup) -> str:
+        return "" if sorted(self.saved) == ["a", "b", "c"] else "not all could save"
+
+
+def test_whoever_met_a_full_disk_is_restarted_when_there_is_room() -> None:
+    """Liveness: a life that met a full disk stays silent, so the next one begins with the calm; nobody else is touched."""
+    trace = Trace()
+    assert run(Saving(Plan((DiskFull(9.0, 100.0, "b"),))), 1, trace=trace).ok
+    assert [line.split("* ")[1] for line in trace.lines() if "* start" in line][3:] == ["start b#2"]

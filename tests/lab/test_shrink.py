@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.errors import ConfigError
 from holdfast.host import Host, Machine
 from holdfast.lab.checker import Checker
 from holdfast.lab.faults import Crash, Cut, Fault, Menu, Pause, Plan, draw_plan
@@ -111,6 +113,12 @@ def test_tries_are_limited() -> None:
 def test_a_failure_without_faults_shrinks_to_none() -> None:
     """If nothing has to go wrong, nothing is left."""
     assert shrink(Plan(MANY), lambda plan: True).faults == ()
+
+
+def test_a_run_that_does_not_fail_again_is_told() -> None:
+    """Bad input: a plan that violates nothing, or a scenario that depends on more than its seed, is a line and no traceback."""
+    with pytest.raises(ConfigError, match="seed 1 of test/planted violates nothing with these 0 faults"):
+        shrunk(Planted(), 1, Plan())
 
 
 def test_another_violation_is_not_the_same() -> None:

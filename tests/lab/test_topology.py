@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
 
 from holdfast.lab.links import Fixed, Link
+from holdfast.lab.network import Network
 from holdfast.lab.topology import Topology, clustered, grid, scattered
 from tests.lab.machines import machine, numbers, quiet_world, say
 
@@ -76,6 +78,55 @@ def test_a_relay_that_is_down_loses_everything() -> None:
     say(world, "a", "c", 5)
     world.run(2.0)
     assert numbers(world, "c") == [5]
+
+
+LINE = Topology({"a": (0, 0), "b": (1, 0), "c": (2, 0)}, 1.0)
+
+
+@pytest.mark.parametrize(
+    "disturb",
+    [
+        pytest.param(lambda network: network.cut("fault", ["a"], ["b"]), id="first hop cut"),
+        pytest.param(lambda network: network.cut("fault", ["b"], ["c"]), id="second hop cut"),
+        pytest.param(lambda network: network.cut("fault", ["a"], ["c"]), id="ends cut"),
+        pytest.param(lambda network: network.partition("fault", [["a"], ["b"]]), id="partition"),
+        pytest.param(lambda network: network.set_link(Link(Fixed(0.01), loss=1.0), "a", "b"), id="first hop loses"),
+        pytest.param(lambda network: network.set_link(Link(Fixed(0.01), loss=1.0), "b", "c"), id="second hop loses"),
+    ],
+)
+def test_every_hop_can_be_disturbed(disturb: Callable[[Network], None]) -> None:
+    """Cuts and settings of one link hold for whatever crosses it, also on its way to somebody else; the way back is another."""
+    world = quiet_world(5, "a b c", topology=LINE)
+    disturb(world.network)
+    say(world, "a", "c", 1)
+    world.run(1.0)
+    assert numbers(world, "c") == []
+    world.network.heal()
+    world.network.set_link(Link(Fixed(0.01)), "a", "b")
+    world.network.set_link(Link(Fixed(0.5)), "b", "c")
+    say(world, "a", "c", 2)
+    world.run(1.5)
+    assert numbers(world, "c") == []
+    world.run(1.52)
+    assert numbers(world, "c") == [2]
+
+
+def test_the_last_hop_doubles() -> None:
+    """Duplication of a link: the copy comes from there, so it has made the same way before."""
+    world = quiet_world(6, "a b c", topology=LINE)
+    world.network.set_link(Link(Fixed(0.01), duplicate=1.0), "b", "c")
+    say(world, "a", "c")
+    world.run(1.0)
+    assert numbers(world, "c") == [0, 0]
+    assert all(at - (world.nodes["c"].now - world.now) == pytest.approx(0.02) for at, _, _ in machine(world, "c").heard)
+
+
+def test_a_relay_that_never_started_is_down() -> None:
+    """A relay without a process passes nothing on."""
+    world = quiet_world(7, "a c", topology=LINE)
+    say(world, "a", "c")
+    world.run(1.0)
+    assert numbers(world, "c") == []
 
 
 def test_no_way_is_no_way() -> None:

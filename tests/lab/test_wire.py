@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from holdfast.drops import Drop
-from holdfast.host import DATAGRAM_BYTES_MAX, Host, Machine, Message, NodeId
+from holdfast.host import DATAGRAM_BYTES_MAX, MESSAGE_BYTES_MAX, Host, Machine, Message, NodeId
 from holdfast.lab.checker import Checker
 from holdfast.lab.links import Fixed, Link
 from holdfast.lab.scenario import WIRE_EVERY, Scenario, Setup, run
@@ -115,6 +115,16 @@ def test_what_is_too_large_for_a_datagram_takes_the_stream() -> None:
     world.run(1.0)
     sizes = [len(message.body) for _, _, message in machine(world, "b").heard if isinstance(message, Note)]
     assert sorted(sizes) == [DATAGRAM_BYTES_MAX // 2, DATAGRAM_BYTES_MAX, 100_000]
+
+
+def test_what_is_too_large_for_the_stream_is_counted_at_the_sender() -> None:
+    """Host.send: beyond 1 MiB nothing leaves; the sender counts it, as on real sockets."""
+    world = wired(6)
+    world.nodes["a"].send(world.nodes["b"].me, Note("x" * MESSAGE_BYTES_MAX))
+    world.run(1.0)
+    assert machine(world, "b").heard == []
+    assert world.nodes["a"].node.drops[Drop.TOO_LARGE] == 1
+    assert "(too large)" in str(world.trace)[-20:]
 
 
 def test_a_duplicate_is_a_replay() -> None:

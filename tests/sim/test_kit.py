@@ -5,16 +5,26 @@ Foundation 4. The scenarios are ``kit/broadcast``, ``kit/rows``, ``kit/phase`` a
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from holdfast.kit.keeper import Keeper
 from holdfast.kit.promise import Promises
-from holdfast.lab.scenario import Scenario, run
+from holdfast.lab.claims import Claimant
+from holdfast.lab.faults import Crash, CrashInSave, DiskFull, Drift, LostJournal, Plan
+from holdfast.lab.scenario import Scenario, Setup, run, set_up
 from holdfast.lab.scenarios.broadcast import SCENARIO as BROADCAST
+from holdfast.lab.scenarios.broadcast import BroadcastScenario
 from holdfast.lab.scenarios.phase import SCENARIO as PHASE
+from holdfast.lab.scenarios.phase import PhaseScenario
+from holdfast.lab.scenarios.promise import FOUNDED_AFTER, PromiseScenario, able, end_hold, slots
 from holdfast.lab.scenarios.promise import SCENARIO as CLAIMS
 from holdfast.lab.scenarios.rows import SCENARIO as ROWS
+from holdfast.lab.scenarios.rows import RowsScenario
 from holdfast.lab.sweep import sweep
+from holdfast.lab.trace import Trace
+from holdfast.lab.world import World
 from tests.support import kit_ablations as without
 
 
@@ -78,3 +88,141 @@ def test_ablations_replace_what_they_say() -> None:
     assert run(without.PromiseAblation(promises=Promises, keeper=Keeper), 3).ok
     assert run(without.RowsAblation(), 0).ok
     assert run(without.PhaseAblation(), 2).ok
+
+
+class Deaf(Scenario):
+    """As soon as the faults have stopped nobody hears anybody: whatever is well then was well before."""
+
+    def drive(self, world: World, setup: Setup) -> None:
+        super().drive(world, setup)
+        world.at(setup.seconds + 0.001, lambda: world.network.lose_if(lambda source, target, message: True))
+
+
+class DeafBroadcast(Deaf, BroadcastScenario):
+    """Nobody can be told anything new."""
+
+
+class DeafRows(Deaf, RowsScenario):
+    """Tables that are equal stay so."""
+
+
+class DeafPhase(Deaf, PhaseScenario):
+    """No question is answered."""
+
+
+class DeafClaims(Deaf, PromiseScenario):
+    """A holder from before holds on for a while."""
+
+
+def needs_others(scenario: Scenario, setup: Setup) -> bool:
+    """One member alone cannot do what is asked for."""
+    if isinstance(scenario, PhaseScenario):
+        return not any(scenario.quorum(setup).enough({name}) for name in setup.names)
+    return setup.parameters.get("seats") != 1.0
+
+
+@pytest.mark.parametrize("scenario", [DeafBroadcast(), DeafRows(), DeafPhase(), DeafClaims()], ids=lambda each: each.name)
+def test_something_new_must_happen_in_calm(scenario: Scenario) -> None:
+    """Liveness: what was said, set, won or held before the faults stopped proves nothing; every seed must show more."""
+    seeds = [seed for seed in range(25) if needs_others(scenario, set_up(scenario, seed))]
+    assert len(seeds) > 10
+    for seed in seeds:
+        assert run(scenario, seed).violation.startswith("settled")
+
+
+class Restless(PromiseScenario):
+    """In calm somebody wins again and again, and gives up before the first promise would have ended."""
+
+    def drive(self, world: World, setup: Setup) -> None:
+        super().drive(world, setup)
+        at = setup.seconds
+        while at < setup.seconds + setup.settle + 1.0:
+            at += float(setup.parameters["length"]) * 0.8
+            world.at(at, partial(end_hold, world, Claimant.resign))
+
+
+def test_what_is_won_in_calm_must_last() -> None:
+    """Liveness: a grant that is never renewed beyond its first end proves little."""
+    for seed in range(10):
+        assert run(Restless(), seed).violation.startswith("settled")
+
+
+class Counted:
+    """Notes for every look at a settled group whether there was anything to settle."""
+
+    def __init__(self) -> None:
+        self.could: list[bool] = []
+
+
+class CountedClaims(Counted, PromiseScenario):
+    """A majority of seats can speak."""
+
+    def unsettled(self, world: World, setup: Setup) -> str:
+        self.could.append(len(able(world, setup)) > len(slots(setup)) // 2)
+        return super().unsettled(world, setup)
+
+
+class CountedPhase(Counted, PhaseScenario):
+    """A quorum is up."""
+
+    def unsettled(self, world: World, setup: Setup) -> str:
+        self.could.append(self.quorum(setup).enough({host.me.name for host in world.alive}))
+        return super().unsettled(world, setup)
+
+
+class CountedRows(Counted, RowsScenario):
+    """There is somebody to agree with."""
+
+    def unsettled(self, world: World, setup: Setup) -> str:
+        self.could.append(len(world.alive) > 1)
+        return super().unsettled(world, setup)
+
+
+class CountedBroadcast(Counted, BroadcastScenario):
+    """There is somebody to tell."""
+
+    def unsettled(self, world: World, setup: Setup) -> str:
+        self.could.append(len(world.alive) > 1)
+        return super().unsettled(world, setup)
+
+
+@pytest.mark.parametrize("make", [CountedClaims, CountedPhase, CountedRows, CountedBroadcast])
+def test_no_seed_settles_because_nobody_is_left(make: type[CountedClaims]) -> None:
+    """Liveness: a majority, a quorum, a pair always survives what is drawn."""
+    scenario = make()
+    for seed in range(80):
+        run(scenario, seed)
+    assert len(scenario.could) >= 160
+    assert all(scenario.could)
+
+
+def test_a_plan_by_hand_may_leave_nobody() -> None:
+    """Liveness: without a majority of seats nobody holds, and that is no violation."""
+    seed = next(seed for seed in range(50) if set_up(CLAIMS, seed).parameters["seats"] == 3)
+    assert run(CLAIMS, seed, plan=Plan((Crash(5.0, "s0"), Crash(5.0, "s1")))).ok
+    assert run(CLAIMS, seed, plan=Plan((Crash(0.0, "s0"),))).ok  # before the group was founded: F13
+
+
+def test_all_that_goes_wrong_is_in_the_plan() -> None:
+    """Shrinking: without its plan a run has no crash; restarts in a row, lost journals and full disks are faults like others."""
+    trace = Trace()
+    assert run(CLAIMS, 1, plan=Plan(), trace=trace).ok
+    assert not [line for line in trace.lines() if "* crash" in line]
+    drawn = [type(fault) for seed in range(40) for fault in set_up(CLAIMS, seed).plan.faults]
+    assert {Crash, CrashInSave, DiskFull, LostJournal} <= set(drawn)
+    assert DiskFull in [type(fault) for seed in range(40) for fault in set_up(PHASE, seed).plan.faults]
+
+
+def test_a_seat_that_will_be_gone_for_good_was_there_once() -> None:
+    """F13: at the very first start all slots must be up once; otherwise faults come from the beginning."""
+    first = {True: 100.0, False: 100.0}
+    for seed in range(200):
+        setup = set_up(CLAIMS, seed)
+        places = [slot.name for slot in slots(setup)]
+        faults = setup.plan.faults
+        gone = any(
+            isinstance(each, LostJournal) or (isinstance(each, Crash) and each.down is None and each.node in places) for each in faults
+        )
+        first[gone] = min([first[gone], *(each.at for each in faults if not isinstance(each, Drift))])
+    assert first[True] >= FOUNDED_AFTER
+    assert first[False] < 1.0

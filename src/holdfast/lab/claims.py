@@ -6,6 +6,7 @@ runs by its own clock, renews, lapses, resigns, claims again. The seats among th
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 
@@ -20,6 +21,7 @@ from holdfast.kit.seats import Seats
 KEY = "the thing"
 RENEWALS = 3.0  # per length
 RESENDS = 8.0  # per length
+GRANTS_KEPT = 5  # of one hold; the last of so many comes a length and a third after the first, which alone would have run out
 EARLY_SHARE = 0.5  # of the claims that are made at the first instant that makes sense
 
 
@@ -73,6 +75,7 @@ class Claimant:
         self.number = 0  # present claim
         self._spent = 0  # number that this life held and will not act under again, nor below
         self.holding = False
+        self.grants: deque[float] = deque(maxlen=GRANTS_KEPT)  # when the present hold was granted and renewed
         self.deadline = Deadline(host)
         self._host, self._length, self._rho, self._wall_numbers = host, length, rho, wall_numbers
         self._neglecting = False
@@ -88,6 +91,10 @@ class Claimant:
     def valid(self) -> bool:
         """May act now (F9)."""
         return self.holding and self.deadline.valid
+
+    def held_since(self, instant: float) -> bool:
+        """Holds under grants that all came after that instant of its clock, and has renewed beyond the end of the first."""
+        return self.valid and len(self.grants) == GRANTS_KEPT and self.grants[0] >= instant
 
     @property
     def lapsed(self) -> bool:
@@ -207,12 +214,14 @@ class Claimant:
 
     def _hold(self, until: float) -> None:
         self.deadline.extend(until)
+        self.grants.append(self._host.now)
         if not self.holding and self.deadline.valid:
             self.holding = True
             self._host.emit(ClaimWon(self.number))
 
     def _end(self, why: str) -> None:
         self.holding = self._neglecting = False
+        self.grants.clear()
         self._spent = self.number
         self.deadline.end()
         self._host.emit(ClaimLost(self.number, why))

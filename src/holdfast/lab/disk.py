@@ -23,6 +23,7 @@ class LabDisk:
         self.damaged = False
         self.saves = 0  # write points so far, over all lives
         self.syncs = 0
+        self.wipes = 0  # how often all of it was lost
         self.crash_at_save = 0  # 0: never; n: the process dies at its n-th write point, before the sync
         self.after_crash: Callable[[], object] | None = None  # what follows such a death
         self._random = random
@@ -46,6 +47,18 @@ class LabDisk:
             self._keep(write)
         self._waiting, self._syncing, self._host = [], [], None
 
+    def wipe(self) -> None:
+        """Nothing is left, not even that there was something."""
+        assert self._host is None
+        self.wipes += 1
+        self._kept.clear()
+        self._used.clear()
+
+    def mend(self) -> bool:
+        """There is room again, and nobody is to die in a save. True if the present life was refused and stays silent."""
+        self.full, self.crash_at_save, self.after_crash = False, 0, None
+        return self._failed and self._host is not None
+
     def load(self, prefix: str) -> Mapping[str, bytes]:
         if self.damaged:
             raise StorageDamaged("the lab damaged this disk: restore it or remove the state directory")
@@ -67,6 +80,8 @@ class LabDisk:
             self._begin_sync(host)
 
     def _die(self, host: LabHost) -> None:
+        if host.dead:
+            return
         host.world.crash(host.me.name)
         if self.after_crash is not None:
             self.after_crash()
@@ -74,7 +89,7 @@ class LabDisk:
 
     def _begin_sync(self, host: LabHost) -> None:
         self._syncing, self._waiting = self._waiting, []
-        host.after(self._random.uniform(*self._sync_seconds), lambda: self._on_synced(host))
+        host.complete_after(self._random.uniform(*self._sync_seconds), lambda: self._on_synced(host))
 
     def _on_synced(self, host: LabHost) -> None:
         if self.full or self._failed:
@@ -87,7 +102,8 @@ class LabDisk:
         if self._waiting:
             self._begin_sync(host)
         for _, _, then in done:
-            then()
+            if not host.dead:
+                host.world.step(host, then)  # F17: each is a callback of its own, as in net/host.py
 
     def _keep(self, write: Write) -> None:
         key, value, _ = write

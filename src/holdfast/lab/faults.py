@@ -5,57 +5,66 @@ Every fault carries its own end, so that any subset of a plan is a plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from holdfast.errors import ConfigError
-from holdfast.lab.links import Delay, Link, Uniform
+from holdfast.lab.links import SECONDS_MAX, Delay, Link, Uniform
 
 if TYPE_CHECKING:
     from holdfast.lab.world import World
 
 Order = Literal["host", "shuffled"]
+Seconds = Annotated[float, Meta(ge=0.0, le=SECONDS_MAX)]
+Side = Annotated[tuple[str, ...], Meta(min_length=1)]
+RATE_MIN, RATE_MAX = 0.01, 100.0  # of a clock; outside, its timers would be due beyond the end of any run, or all at once
 
 
-class Crash(Struct, frozen=True, tag="crash"):
-    """The process dies; the next life starts ``down`` seconds later, or never (None)."""
+class Crash(Struct, frozen=True, forbid_unknown_fields=True, tag="crash"):
+    """The process dies; the next life starts ``down`` seconds later, or never (None).
 
-    at: float
+    Never is the last word: a process that is dead already when such a crash comes does not come back either.
+    """
+
+    at: Seconds
     node: str
-    down: float | None = None
+    down: Seconds | None = None
 
     def begin(self, world: World) -> None:
-        if not world.nodes[self.node].dead:
+        if self.down is None:
             world.crash(self.node)
-            if self.down is not None:
-                world.at(world.now + self.down, lambda: _revive(world, self.node))
+            world.bury(self.node)
+        elif not world.nodes[self.node].dead:
+            world.crash(self.node)
+            world.revive_after(self.down, self.node)
 
 
-class CrashInSave(Struct, frozen=True, tag="crash-in-save"):
+class CrashInSave(Struct, frozen=True, forbid_unknown_fields=True, tag="crash-in-save"):
     """The process dies at its next write point, between the write and its confirmation."""
 
-    at: float
+    at: Seconds
     node: str
-    down: float = 1.0
+    down: Seconds = 1.0
 
     def begin(self, world: World) -> None:
         disk = world.disks[self.node]
         disk.crash_at_save = disk.saves + 1
-        disk.after_crash = lambda: world.at(world.now + self.down, lambda: _revive(world, self.node))
+        disk.after_crash = lambda: world.revive_after(self.down, self.node)
 
 
-class Pause(Struct, frozen=True, tag="pause"):
+class Pause(Struct, frozen=True, forbid_unknown_fields=True, tag="pause"):
     """SIGSTOP and SIGCONT. ``shuffled`` serves what waited in any interleaving instead of F10's order."""
 
-    at: float
+    at: Seconds
     node: str
-    seconds: float
+    seconds: Seconds
     order: Order = "host"
 
     def begin(self, world: World) -> None:
@@ -65,36 +74,36 @@ class Pause(Struct, frozen=True, tag="pause"):
             world.at(world.now + self.seconds, lambda: None if host.dead else world.resume(self.node, self.order))
 
 
-class Cut(Struct, frozen=True, tag="cut"):
+class Cut(Struct, frozen=True, forbid_unknown_fields=True, tag="cut"):
     """One direction of some links is silent."""
 
-    at: float
-    seconds: float
-    source: tuple[str, ...]
-    target: tuple[str, ...]
+    at: Seconds
+    seconds: Seconds
+    source: Side
+    target: Side
 
     def begin(self, world: World) -> None:
         world.network.cut(self, self.source, self.target)
         world.at(world.now + self.seconds, lambda: world.network.heal(self))
 
 
-class Partition(Struct, frozen=True, tag="partition"):
+class Partition(Struct, frozen=True, forbid_unknown_fields=True, tag="partition"):
     """Nothing passes between the sides."""
 
-    at: float
-    seconds: float
-    sides: tuple[tuple[str, ...], ...]
+    at: Seconds
+    seconds: Seconds
+    sides: Annotated[tuple[Side, ...], Meta(min_length=2)]
 
     def begin(self, world: World) -> None:
         world.network.partition(self, self.sides)
         world.at(world.now + self.seconds, lambda: world.network.heal(self))
 
 
-class Weather(Struct, frozen=True, tag="weather"):
+class Weather(Struct, frozen=True, forbid_unknown_fields=True, tag="weather"):
     """All links are worse for a while."""
 
-    at: float
-    seconds: float
+    at: Seconds
+    seconds: Seconds
     link: Link
 
     def begin(self, world: World) -> None:
@@ -102,11 +111,11 @@ class Weather(Struct, frozen=True, tag="weather"):
         world.at(world.now + self.seconds, lambda: world.network.set_weather(self, None))
 
 
-class DiskFull(Struct, frozen=True, tag="disk-full"):
+class DiskFull(Struct, frozen=True, forbid_unknown_fields=True, tag="disk-full"):
     """Writes fail for a while; a life that met it stays silent (foundation 3)."""
 
-    at: float
-    seconds: float
+    at: Seconds
+    seconds: Seconds
     node: str
 
     def begin(self, world: World) -> None:
@@ -115,21 +124,47 @@ class DiskFull(Struct, frozen=True, tag="disk-full"):
         world.at(world.now + self.seconds, lambda: setattr(disk, "full", False))
 
 
-class Drift(Struct, frozen=True, tag="drift"):
-    """This node's clock runs at another rate, from its next start on (``at`` 0: from the beginning)."""
+class LostJournal(Struct, frozen=True, forbid_unknown_fields=True, tag="lost-journal"):
+    """The machine is replaced: same name, same address, an empty disk. The next life starts ``down`` seconds later.
+
+    A process that is dead already loses its disk all the same, and comes back when it would have.
+    """
+
+    at: Seconds
+    node: str
+    down: Seconds = 0.0
+
+    def begin(self, world: World) -> None:
+        if not world.nodes[self.node].dead:
+            world.crash(self.node)
+            world.revive_after(self.down, self.node)
+        world.disks[self.node].wipe()
+
+
+class Drift(Struct, frozen=True, forbid_unknown_fields=True, tag="drift"):
+    """This node's clock runs at another rate, in all of its lives.
+
+    Only from the beginning: what waits for a due time on that clock was sorted by its rate.
+    """
 
     at: float
     node: str
     rate: float
 
+    def __post_init__(self) -> None:
+        if self.at != 0:
+            raise ConfigError(f"at {self.at:g}: a clock has one rate for the whole run; accepted: 0")
+        if not RATE_MIN <= self.rate <= RATE_MAX:
+            raise ConfigError(f"rate {self.rate:g} is no clock; accepted: {RATE_MIN:g} to {RATE_MAX:g}, 1 is exact")
+
     def begin(self, world: World) -> None:
         world.drift[self.node] = self.rate
 
 
-Fault = Crash | CrashInSave | Pause | Cut | Partition | Weather | DiskFull | Drift
+Fault = Crash | CrashInSave | Pause | Cut | Partition | Weather | DiskFull | LostJournal | Drift
 
 
-class Plan(Struct, frozen=True):
+class Plan(Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that goes wrong in a run."""
 
     faults: tuple[Fault, ...] = ()
@@ -141,8 +176,12 @@ class Plan(Struct, frozen=True):
     def prepare(self, world: World) -> None:
         """What must be known before the first process starts."""
         for fault in self.faults:
-            if isinstance(fault, Drift) and fault.at == 0:
+            if isinstance(fault, Drift):
                 fault.begin(world)
+
+    def sparing(self, names: Collection[str], down: float) -> Plan:
+        """The same plan, but these come back ``down`` seconds after a crash that would have been their last."""
+        return Plan(tuple(_spared(fault, down) if isinstance(fault, Crash) and fault.node in names else fault for fault in self.faults))
 
     def to_json(self) -> bytes:
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
@@ -260,9 +299,8 @@ def _begin(fault: Fault, world: World) -> None:
     fault.begin(world)
 
 
-def _revive(world: World, name: str) -> None:
-    if world.nodes[name].dead:
-        world.start(name)
+def _spared(fault: Crash, down: float) -> Crash:
+    return replace(fault, down=down) if fault.down is None else fault
 
 
-FAULT_NAMES = ("crash", "crash-in-save", "pause", "cut", "partition", "weather", "disk-full", "drift")
+FAULT_NAMES = ("crash", "crash-in-save", "pause", "cut", "partition", "weather", "disk-full", "lost-journal", "drift")

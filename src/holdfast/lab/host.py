@@ -39,6 +39,10 @@ class LabTimer(Struct):
         self.callback = None
 
 
+class Completion(LabTimer):
+    """What the disk has done. No timer of a machine: it is never late, and no sign of a pause (net/host.py)."""
+
+
 class LabHost:
     """One life of one simulated process."""
 
@@ -89,6 +93,11 @@ class LabHost:
     def after(self, delay: float, callback: Callable[[], None]) -> LabTimer:
         return self.at(self.now + delay, callback)
 
+    def complete_after(self, delay: float, callback: Callable[[], None]) -> None:
+        """The disk's way in."""
+        due = self.now + delay
+        self._push(((due - self._offset) / self.rate + ROUNDING, None, Completion(self, due, callback)))
+
     def send(self, to: NodeId | Address, message: Message) -> None:
         line = self._lines.get(to)
         if line is None:
@@ -130,14 +139,15 @@ class LabHost:
         assert not self.running
         self.running = True
         packets = self.endpoint.release(self.node)
-        timers = sorted((t for t in self._held_timers if t.callback is not None), key=lambda timer: timer.due_at)
-        self._held_timers = []
+        held, self._held_timers = [t for t in self._held_timers if t.callback is not None], []
+        completed = [t for t in held if isinstance(t, Completion)]
+        timers = sorted((t for t in held if not isinstance(t, Completion)), key=lambda timer: timer.due_at)
         seconds = self.now - timers[0].due_at if timers else 0.0
         if seconds > AWAY_AFTER:
             self.world.step(self, lambda: self.node.on_away(seconds))
-        steps: list[LabTimer | Packet] = [*packets[:AWAY_DATAGRAMS_MAX], *timers, *packets[AWAY_DATAGRAMS_MAX:]]
+        steps: list[LabTimer | Packet] = [*packets[:AWAY_DATAGRAMS_MAX], *completed, *timers, *packets[AWAY_DATAGRAMS_MAX:]]
         if order == "shuffled":
-            steps = _interleaved(packets, timers, self.world.random)
+            steps = _interleaved([*packets, *completed], timers, self.world.random)
         for step in steps:
             self.world.step(self, lambda step=step: self._serve(step))  # type: ignore[misc]
             if self.dead or not self.running:
@@ -163,7 +173,7 @@ class LabHost:
         if not isinstance(step, LabTimer):
             self.endpoint.deliver(step)
         elif step.callback is not None:
-            self.late = max(0.0, self.now - step.due_at)
+            self.late = 0.0 if isinstance(step, Completion) else max(0.0, self.now - step.due_at)
             step.callback()
             self.late = 0.0
 
@@ -178,8 +188,8 @@ class WatchedHost(LabHost):
         LabHost.send(self, to, message)
 
 
-def _interleaved(packets: list[Packet], timers: list[LabTimer], random: Random) -> list[LabTimer | Packet]:
-    left, right = list(packets), list(timers)
+def _interleaved(arrived: list[LabTimer | Packet], timers: list[LabTimer], random: Random) -> list[LabTimer | Packet]:
+    left, right = list(arrived), list(timers)
     steps: list[LabTimer | Packet] = []
     while left or right:
         take_left = bool(left) and (not right or random.random() < len(left) / (len(left) + len(right)))

@@ -32,22 +32,29 @@ Receive = Callable[..., None]
 Handlers = Mapping[type[Message], Handler]
 CLOSED: Handlers = {}
 Filter = Callable[[str, str, Message], bool]  # True: this message is lost
+Through = Callable[["Endpoint", "Endpoint", "Packet"], tuple[Any, "Packet"] | None]  # None: the sender keeps it to itself
 
 
 class Line:
     """From one life to another, in calm. What the receiving node once admitted from this life it admits again while both live
     (``Node.admits``), so its handlers are called without asking; when it stops or dies, messages go through its front door."""
 
-    __slots__ = ("_admitted", "_boot", "_digests", "_end", "_source", "handlers", "name", "sender")
+    __slots__ = ("_admitted", "_boot", "_digests", "_end", "_peer", "_source", "handlers", "name", "sender")
 
-    def __init__(self, source: Endpoint, end: Endpoint, boot: int, digests: Mapping[type[Message], bytes], admitted: Handlers) -> None:
+    def __init__(self, source: Endpoint, end: Endpoint, peer: NodeId, digests: Mapping[type[Message], bytes], admitted: Handlers) -> None:
         self.name = end.name
         self.sender = source.me
         self.handlers: Handlers = admitted
-        self._source, self._end, self._boot, self._digests, self._admitted = source, end, boot, digests, admitted
+        self._source, self._end, self._digests, self._admitted = source, end, digests, admitted
+        self._peer, self._boot = peer, peer.boot
 
     def close(self) -> None:
         self.handlers = CLOSED
+
+    def end(self) -> None:
+        """One of the two lives is over. A node may forget it when it meets the next one, so from now on it is asked every time."""
+        self.handlers = self._admitted = CLOSED
+        self._source.lines.pop(self._peer, None)
 
     def reopen(self) -> None:
         self.handlers = self._admitted
@@ -83,7 +90,9 @@ class Endpoint:
         self.me, self.receive, self.node = node.me, node.receive, node
 
     def close(self) -> None:
-        self.void_lines()
+        for line in [*self._inbound, *self.lines.values()]:
+            line.end()
+        self._inbound.clear()
         self.receive, self.node = self._lose, None
         self._held, self.lines = [], {}
 
@@ -117,7 +126,7 @@ class Endpoint:
         admitted = end.node.admits(self.address, self.me, digests)
         if not admitted:
             return None
-        line = Line(self, end, peer.boot, digests, admitted)
+        line = Line(self, end, peer, digests, admitted)
         end._inbound.append(line)
         return line
 
@@ -146,7 +155,7 @@ class Network:
         self.topology: Topology | None = None
         self.trace: Trace | None = None
         self.measure: Callable[[NodeId, int, bytes, Message], int] | None = None  # size in bytes, if sizes are wanted
-        self.through: Callable[[Endpoint, Endpoint, Packet], tuple[Any, Packet]] | None = None  # the real wire, see lab/wire.py
+        self.through: Through | None = None  # the real wire, see lab/wire.py
         self._link = link
         self._weather: dict[object, Link] = {}
         self._links: dict[tuple[str, str], Link] = {}
@@ -223,41 +232,58 @@ class Network:
         if target is None:
             self._lost(source.name, address.host, message, "no such address")
             return
-        link = self._links.get((source.name, target.name)) or (next(reversed(self._weather.values())) if self._weather else self._link)
-        delay, why = self._cross(source.name, target.name, link, message)
+        before, delay, link, why = self._cross(source.name, target.name, message)
         if why:
             self._lost(source.name, target.name, message, why)
             return
         end: Any = target
         packet: Packet = (source.address, source.me, boot, fingerprint, message)
         if self.through is not None:
-            end, packet = self.through(source, target, packet)
-        self._push(delay, end, packet)
+            sealed = self.through(source, target, packet)
+            if sealed is None:
+                self._lost(source.name, target.name, message, "too large")
+                return
+            end, packet = sealed
+        self._push(before + delay, end, packet)
         if link.duplicate and self.chance() < link.duplicate:
-            self._push(self._delay(link), end, packet)
+            self._push(before + self._delay(link), end, packet)
 
-    def _cross(self, source: str, target: str, link: Link, message: Message) -> tuple[float, str]:
-        """The time a message takes, or why it is lost."""
+    def _cross(self, source: str, target: str, message: Message) -> tuple[float, float, Link, str]:
+        """The time a message takes to the last link, the time it takes there, that link; or why it is lost."""
+        link = self._link
         if self.plain:
             fate = self.fates.pop() if self.fates else self.draw_fates()
-            return (0.0, "lost") if fate == LOST else (fate, "")
-        if any(cut(source, target) for cut in self._cuts.values()):
-            return 0.0, "cut"
+            return (0.0, 0.0, link, "lost") if fate == LOST else (0.0, fate, link, "")
+        if self._is_cut(source, target):
+            return 0.0, 0.0, link, "cut"
         if any(lost(source, target, message) for lost in self._filters):
-            return 0.0, "dropped by the script"
-        if self.topology is None:
-            return (0.0, "lost") if link.loss and self.chance() < link.loss else (self._delay(link), "")
-        path = self.topology.path(source, target)
+            return 0.0, 0.0, link, "dropped by the script"
+        path = [target] if self.topology is None else self.topology.path(source, target)
         if path is None:
-            return 0.0, "no path"
-        delay = 0.0
+            return 0.0, 0.0, link, "no path"
+        before = delay = 0.0
+        here = source
         for hop in path:
-            delay += self._delay(link)
-            if link.loss and self.chance() < link.loss:
-                return 0.0, f"lost before {hop}"
-            if hop != target and not self.endpoints[Address(hop, PORT)].up:
-                return 0.0, f"relay {hop} is down"
-        return delay, ""
+            link = self._link_of(here, hop)
+            if why := self._hop_fails(here, hop, link, target):
+                return 0.0, 0.0, link, why
+            before, delay, here = before + delay, self._delay(link), hop
+        return before, delay, link, ""
+
+    def _hop_fails(self, here: str, hop: str, link: Link, target: str) -> str:
+        """Why one link, or the relay at its end, does not pass a message on; "" if it does."""
+        if self.topology is not None and self._is_cut(here, hop):
+            return f"cut before {hop}"
+        if link.loss and self.chance() < link.loss:
+            return "lost" if self.topology is None else f"lost before {hop}"
+        relay = self.endpoints.get(Address(hop, PORT))
+        return "" if hop == target or (relay is not None and relay.up) else f"relay {hop} is down"
+
+    def _is_cut(self, source: str, target: str) -> bool:
+        return any(cut(source, target) for cut in self._cuts.values())
+
+    def _link_of(self, source: str, target: str) -> Link:
+        return self._links.get((source, target)) or (next(reversed(self._weather.values())) if self._weather else self._link)
 
     def _push(self, delay: float, target: Any, packet: Packet) -> None:
         self.push((self.clock.now + delay, target, packet))

@@ -1,7 +1,8 @@
 """Every message of a world through the real wire: encode, seal, open, decode.
 
 In the lab messages pass by reference, so a shared list or a field that cannot be encoded would never be seen. One
-run in ten therefore takes this road. What the wire refuses is counted at the receiver, as on real sockets.
+run in ten therefore takes this road. What the wire refuses is counted at the receiver, what is too large for it at the
+sender, as on real sockets.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, ClassVar
 
-from holdfast.drops import Rejected
-from holdfast.host import DATAGRAM_BYTES_MAX, Address
+from holdfast.drops import Drop, Rejected
+from holdfast.host import DATAGRAM_BYTES_MAX, MESSAGE_BYTES_MAX, Address
 from holdfast.lab.network import CLOSED
 from holdfast.wire.codec import Codec
 from holdfast.wire.keys import Key, Keyring
@@ -39,12 +40,16 @@ class WireEnd:
     def up(self) -> bool:
         return not self._life().dead
 
-    def pack(self, packet: Packet) -> tuple[bytes, Channel]:
-        """What is too large for a datagram takes the stream, as on real sockets."""
-        self._life()
+    def pack(self, packet: Packet) -> tuple[bytes, Channel] | None:
+        """What is too large for a datagram takes the stream, what is too large for that is counted and forgotten (None)."""
+        host = self._life()
         _, sender, boot, fingerprint, message = packet
         payload = self._codec.encode(sender, boot, fingerprint, message)  # type: ignore[arg-type]
-        channel = Channel.DATAGRAM if len(payload) + self._sealer.overhead <= DATAGRAM_BYTES_MAX else Channel.STREAM
+        size = len(payload) + self._sealer.overhead
+        if size > MESSAGE_BYTES_MAX:
+            host.node.drops[Drop.TOO_LARGE] += 1
+            return None
+        channel = Channel.DATAGRAM if size <= DATAGRAM_BYTES_MAX else Channel.STREAM
         return self._sealer.seal(payload, channel), channel
 
     def deliver(self, packet: tuple[Address, bytes, Channel]) -> None:
@@ -84,8 +89,9 @@ def through_wire(world: World) -> None:
             ends[name] = WireEnd(world, name, keyring)
         return ends[name]
 
-    def through(source: Endpoint, target: Endpoint, packet: Packet) -> tuple[object, Packet]:
-        return end_of(target.name), (source.address, *end_of(source.name).pack(packet))
+    def through(source: Endpoint, target: Endpoint, packet: Packet) -> tuple[object, Packet] | None:
+        packed = end_of(source.name).pack(packet)
+        return None if packed is None else (end_of(target.name), (source.address, *packed))
 
     world.network.through = through
     world.network.watch()

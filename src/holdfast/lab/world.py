@@ -21,7 +21,6 @@ from holdfast.lab.network import Endpoint, Network
 from holdfast.lab.topology import Topology
 from holdfast.lab.trace import Trace
 
-PACKET_PARTS = 5  # source, sender, boot, fingerprint, message; a sealed packet has three and notes itself
 Build = Callable[[Host], Iterable[Machine]]
 
 
@@ -58,6 +57,8 @@ class World:
         self.nodes: dict[str, LabHost] = {}  # the present life of each name; the last one of those that are down
         self.disks: dict[str, LabDisk] = {}
         self.drift: dict[str, float] = {}  # rates of clocks that are not exact
+        self.buried: set[str] = set()  # who is down for good
+        self._revivals: dict[str, LabTimer] = {}  # the next life of those who are down for a while
         self.checkers = list(checkers)
         self.trace = trace
         self.listeners: list[Callable[[LabHost, Event], None]] = []
@@ -105,6 +106,32 @@ class World:
             self._note("* crash {}", host.me)
             host.die()
             self.step(None, _nothing)
+
+    def revive_after(self, seconds: float, name: str) -> None:
+        """The next life of a process that has just died."""
+        self._forget_revival(name)
+        self._revivals[name] = self.at(self.now + seconds, lambda: self._revive(name))
+
+    def bury(self, name: str) -> None:
+        """This process stays down, also if its next life had been planned."""
+        assert self.nodes[name].dead
+        self.buried.add(name)
+        self._forget_revival(name)
+
+    def end_faults(self) -> None:
+        """Links and disks are whole, the stopped go on, the dead are back except those who are buried. Nobody comes later.
+
+        A life that met a full disk stays silent, so it is restarted, as whoever makes room on a disk does.
+        """
+        self.network.clear()
+        for name, host in list(self.nodes.items()):
+            self._forget_revival(name)
+            if self.disks[name].mend():
+                self.crash(name)
+            if not host.dead:
+                self.resume(name)
+            elif name not in self.buried:
+                self.start(name)
 
     def stop(self, name: str) -> None:
         """SIGSTOP."""
@@ -238,6 +265,16 @@ class World:
             raise
         except Exception as bug:
             raise self._placed(found_bug(bug), host) from bug
+
+    def _revive(self, name: str) -> None:
+        del self._revivals[name]
+        if self.nodes[name].dead:
+            self.start(name)
+
+    def _forget_revival(self, name: str) -> None:
+        revival = self._revivals.pop(name, None)
+        if revival is not None:
+            revival.cancel()
 
     def _placed(self, violation: Violation, host: LabHost | None) -> Violation:
         violation.at = self.clock.now

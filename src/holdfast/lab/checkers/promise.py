@@ -56,13 +56,24 @@ class LostJournalsSilent(Checker):
     name = "F13 lost-journals-silent"
 
     def __init__(self) -> None:
-        self.lost: set[str] = set()  # names; the scenario, which takes the disks away, tells us
+        self.spoke: set[str] = set()  # names of seats that were ever ready to promise: only those have something to lose
+        self.lost: set[str] = set()  # names
+        self._wipes: dict[str, int] = {}  # of disks, that were looked at
         self.silenced = False  # one of them has found out: the rare branch was taken
 
     def after(self, world: World, host: LabHost | None) -> None:
-        if host is None or host.dead or host.me.name not in self.lost or not host.node.running:
+        if host is None or host.dead or not host.node.running:
             return
-        state = host.node.use(Seats).state
-        self.silenced = self.silenced or state is SeatState.SILENT
+        name, state = host.me.name, host.node.use(Seats).state
+        self._look_at_disk(world, name)
+        self.silenced = self.silenced or (state is SeatState.SILENT and name in self.lost)
         if state in {SeatState.WAITING, SeatState.SERVING}:
-            self.fail(f"{host.me} lost its journal and is {state.name}")
+            if name in self.lost:
+                self.fail(f"{host.me} lost its journal and is {state.name}")
+            self.spoke.add(name)
+
+    def _look_at_disk(self, world: World, name: str) -> None:
+        wipes = world.disks[name].wipes
+        if wipes > self._wipes.get(name, 0) and name in self.spoke:
+            self.lost.add(name)
+        self._wipes[name] = wipes

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from random import Random
 
+from msgspec.structs import replace
+
 from holdfast.host import Address, Host, Machine
 from holdfast.kit.quorum import Quorum, joint, majority, weighted
 from holdfast.lab.ballots import ASK_TIMEOUT, Ballots
@@ -23,10 +25,11 @@ from holdfast.lab.world import World
 SECONDS = 12.0  # of faults
 OPEN_INTERVAL = 0.25  # mean, for the whole group
 ASKERS = 3  # about so many want the same ballot
-MENU = Menu(drift=0.02, crashes_in_save=0.5, duplicate=0.3)
+MENU = Menu(drift=0.02, crashes_in_save=0.5, duplicate=0.3, disks_full=0.15)
 STRAY_SECONDS = 3.2  # the longest a message of bad weather is on the road
 SETTLE = STRAY_SECONDS + 4 * ASK_TIMEOUT
 FIRST_CALM_BALLOT = 10_000
+SPARED_SECONDS = 1.0  # after which survivors come back
 
 
 class PhaseScenario(Scenario):
@@ -39,7 +42,13 @@ class PhaseScenario(Scenario):
         names = tuple(f"n{i}" for i in range(random.randint(1, 7)))
         rule = random.choice(("majority", "weighted", "joint"))
         plan = draw_plan(random, names, SECONDS, MENU)
-        return Setup(names, SECONDS, SETTLE, plan, Link(Uniform(0.001, 0.1)), {"rule": rule})
+        setup = Setup(names, SECONDS, SETTLE, plan, Link(Uniform(0.001, 0.1)), {"rule": rule})
+        return replace(setup, plan=plan.sparing(self.survivors(setup, random), SPARED_SECONDS))
+
+    def survivors(self, setup: Setup, random: Random) -> list[str]:
+        """Who always comes back: a quorum, or in calm nobody could win."""
+        names = random.sample(setup.names, len(setup.names))
+        return next(names[:size] for size in range(1, len(names) + 1) if self.quorum(setup).enough(set(names[:size])))
 
     def build(self, host: Host, setup: Setup) -> Iterable[Machine]:
         return [self.make(host, {name: Address(name, PORT) for name in setup.names}, self.quorum(setup))]
@@ -65,7 +74,7 @@ class PhaseScenario(Scenario):
             world.at(at, partial(want, world, random.choice(setup.names), 1 + number // ASKERS))
 
     def unsettled(self, world: World, setup: Setup) -> str:
-        """One member alone asks for a new ballot; a quorum that is up gives it to it."""
+        """One member alone asks for a new ballot; a quorum that is up gives it to it. Only a plan by hand leaves none."""
         alive = {host.me.name for host in world.alive}
         if not self.quorum(setup).enough(alive):
             return ""
