@@ -18,7 +18,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
+from benchmarks.datagrams_serve import BOOT
 from benchmarks.harness import ROOT, Contestant, Report, at_most, median_ratio, ratio, take_turns
+from holdfast.host import NodeId
+from holdfast.node import life_of
 
 GOALS = {"of_stock_asyncio": at_most(0.33), "sealed_over_plain": at_most(1.6)}
 RATIOS = {
@@ -103,7 +106,7 @@ class Contest:
         def once() -> float:
             self._servers[kind].order(key=key, warm=self.size.warm, counted=counted)
             to = self._addresses[kind][key]
-            self._asker.order(key=key, to=to, to_boot=1, count=self.size.warm + counted, window=window)
+            self._asker.order(key=key, to=to, to_life=life_of(NodeId(kind, BOOT)), count=self.size.warm + counted, window=window)
             answer = self._servers[kind].answer()
             self.lost += self._asker.answer()["lost"]
             self.dropped = max(self.dropped, answer["dropped"])

@@ -37,9 +37,9 @@ class Asker:
         self._socket.setblocking(False)
         self._codec = Codec([Question])
 
-    def prepare(self, sealer: Sealer, to_boot: int, count: int) -> list[bytes]:
+    def prepare(self, sealer: Sealer, to_life: int, count: int) -> list[bytes]:
         encode = self._codec.encode
-        return [sealer.seal(encode(ME, to_boot, b"", Question(number, monotonic(), NOTE))) for number in range(count)]
+        return [sealer.seal(encode(ME, to_life, b"", Question(number, monotonic(), NOTE))) for number in range(count)]
 
     def ask(self, datagrams: list[bytes], to: tuple[str, int], count: int, window: int) -> dict[str, int]:
         """Datagrams beyond ``count`` replace those that get lost: one that was sent twice would be a replay."""
@@ -80,7 +80,7 @@ def main() -> None:
         key, count, window = order["key"], order["count"], order["window"]
         if key not in sealers:
             sealers[key] = sealer_for(key)
-        datagrams = asker.prepare(sealers[key], order["to_boot"], count + window)
+        datagrams = asker.prepare(sealers[key], order["to_life"], count + window)
         print("ready", flush=True)
         print(json.dumps(asker.ask(datagrams, tuple(order["to"]), count, window)), flush=True)
 

@@ -145,7 +145,7 @@ class StockHost(asyncio.DatagramProtocol):
         except Rejected as rejected:
             self.node.drops[rejected.why] += 1
             return
-        self.node.receive(Address(*addr), envelope.sender, envelope.to_boot, envelope.fingerprint, envelope.message)
+        self.node.receive(Address(*addr), envelope.sender, envelope.to_life, envelope.fingerprint, envelope.message)
 
     def _transmit(self, address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
         assert self._codec is not None

@@ -101,7 +101,7 @@ class Receiver:
         except Rejected as rejected:
             self.refused[rejected.why] += 1
             return rejected.why
-        self.node.receive(source, envelope.sender, envelope.to_boot, envelope.fingerprint, envelope.message)
+        self.node.receive(source, envelope.sender, envelope.to_life, envelope.fingerprint, envelope.message)
         return envelope.message
 
     def wall(self) -> float:
@@ -122,8 +122,8 @@ class Receiver:
     def emit(self, event: Event) -> None:
         self.events.append(event)
 
-    def _transmit(self, address: Address, to_boot: int, fingerprint: bytes, message: Message) -> None:
-        payload = self.codec.encode(self.me, to_boot, fingerprint, message)
+    def _transmit(self, address: Address, to_life: int, fingerprint: bytes, message: Message) -> None:
+        payload = self.codec.encode(self.me, to_life, fingerprint, message)
         small = len(payload) + self.sealer.overhead <= DATAGRAM_BYTES_MAX
         channel = Channel.DATAGRAM if small else Channel.STREAM
         self._carry(address, self.sealer.seal(payload, channel), channel)

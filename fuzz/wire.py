@@ -23,11 +23,12 @@ from fuzz.mutate import mangle, mutate, write
 from fuzz.receiver import Receiver
 from holdfast.drops import Rejected
 from holdfast.host import DATAGRAM_BYTES_MAX, MESSAGE_BYTES_MAX, Address, Message, NodeId
-from holdfast.node import OtherFingerprint, WrongLife
+from holdfast.node import OtherFingerprint, WrongLife, life_of
 from holdfast.wire import Channel, Codec, FrameReader, Key, Keyring, Plain, Sealed, Sealer, frame
 
 GROUP = "fuzz"
 ME = NodeId("receiver", 7)
+MY_LIFE, FORMER_LIFE = life_of(ME), life_of(NodeId("receiver", 6))
 HERE = Address("receiver", 1)
 PEERS = 50  # names and addresses that inputs come from
 PROGRESS_INPUTS = 50_000
@@ -101,9 +102,9 @@ class Target:
         random = self.random
         message = draw(random)
         sender = NodeId(f"peer-{random.randrange(PEERS)}" if random.random() < 0.99 else ME.name, random.choice((1, 2, ME.boot, 9)))
-        (boot,) = random.choices((ME.boot, 0, ME.boot - 1, 1 << 53), cum_weights=(90, 95, 98, 100))
+        (life,) = random.choices((MY_LIFE, 0, FORMER_LIFE, 1 << 53), cum_weights=(90, 95, 98, 100))
         right = b"" if isinstance(message, WrongLife | OtherFingerprint) else self.fingerprint
-        payload = self.codec.encode(sender, boot, right if random.random() < 0.95 else random.randbytes(8), message)
+        payload = self.codec.encode(sender, life, right if random.random() < 0.95 else random.randbytes(8), message)
         return payload if len(payload) <= PAYLOAD_BYTES_MAX else self._payload()
 
     def _mutated_payload(self) -> bytes:
@@ -159,8 +160,8 @@ class Target:
 
     def _check_handled(self, source: NodeId, message: Message) -> None:
         """What a machine was given is made of what its types say: it survives the way there and back unchanged."""
-        there = self.codec.encode(source, ME.boot, b"", message)
-        again = self.codec.encode(source, ME.boot, b"", self.codec.decode(there).message)
+        there = self.codec.encode(source, MY_LIFE, b"", message)
+        again = self.codec.encode(source, MY_LIFE, b"", self.codec.decode(there).message)
         if again != there:
             raise Misbehaved(f"does not survive its own encoding: {message!r}")
         self.outcomes["(handled by the machine)"] += 1

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
@@ -21,19 +22,20 @@ from holdfast.host import FANOUT_MAX, Address, Host, Machine, Message, NodeId
 
 T = TypeVar("T")
 Handler = Callable[[NodeId, Message], None]
-Transmit = Callable[[Address, int, bytes, Message], None]  # address, to boot, fingerprint, message
+Transmit = Callable[[Address, int, bytes, Message], None]  # address, to life, fingerprint, message
 
 FINGERPRINT_BYTES = 8
 PEERS_MAX = 8192  # addresses kept; the oldest goes first. Twice the largest group the gossip spec aims at.
 GREETINGS_MAX = 4  # greetings kept per address until its life is known: a caller repeats itself anyway
 GREETED_MAX = 256  # addresses with kept greetings
+LIFE_BYTES = 6  # of the number that stands for a life; 48 bits stay exact in every language
 TEXT_BYTES_MAX = 512  # a fingerprint as text, on the wire
 
 
 class WrongLife(Message, frozen=True, tag=1):
     """You asked for another life; the envelope says which one is here (F3)."""
 
-    asked: int  # the boot that was addressed, 0 for a greeting
+    asked: int  # the life that was addressed, 0 for a greeting
 
 
 class OtherFingerprint(Message, frozen=True, tag=2):
@@ -72,7 +74,7 @@ class Node:
         self.reached: list[Address] = []  # by the running callback; a host clears it before each (F17)
         self._passes: list[dict[type[Message], Handler]] = []  # given out by ``admits``
         self._running = False
-        self._boot = -1  # what ``receive`` compares with: our boot while we run, no life's otherwise
+        self._life = -1  # what ``receive`` compares with: our life while we run, nobody's otherwise
         self._own(WrongLife, self._on_wrong_life)
         self._own(OtherFingerprint, self._on_other_fingerprint)
 
@@ -107,13 +109,13 @@ class Node:
 
     def start(self) -> None:
         assert not self._running
-        self._running, self._boot = True, self.me.boot
+        self._running, self._life = True, life_of(self.me)
         for machine in self._machines:
             self.reached.clear()
             machine.start()
 
     def stop(self) -> None:
-        self._running, self._boot = False, -1
+        self._running, self._life = False, -1
         for handlers in self._passes:
             handlers.clear()
         for machine in reversed(self._machines):
@@ -143,7 +145,7 @@ class Node:
 
     def send(self, to: NodeId | Address, message: Message) -> None:
         # By type, not by look-up: as tuples an Address and a NodeId may be equal, and a peer chooses its own name and boot.
-        address, boot = (self._addresses.get(to), to.boot) if isinstance(to, NodeId) else self._greeted(to, message)
+        address, life = (self._addresses.get(to), life_of(to)) if isinstance(to, NodeId) else self._greeted(to, message)
         if address is None:
             self.drops[Drop.NO_ADDRESS] += 1
             return
@@ -153,13 +155,13 @@ class Node:
             reached.pop()
             self.drops[Drop.FANOUT] += 1
             return
-        self._transmit(address, boot, self.digests.get(type(message), b""), message)
+        self._transmit(address, life, self.digests.get(type(message), b""), message)
 
-    def receive(self, source: Address | None, sender: NodeId, boot: int, fingerprint: bytes, message: Message) -> None:
+    def receive(self, source: Address | None, sender: NodeId, life: int, fingerprint: bytes, message: Message) -> None:
         """One message that could be read. ``source`` is None where it says nothing (a stream's far port)."""
         route = self._routes.get(type(message))
-        if route is None or route[1] != fingerprint or boot != self._boot or self._addresses.get(sender) != source:
-            route = self._admitted(source, sender, boot, fingerprint, message)
+        if route is None or route[1] != fingerprint or life != self._life or self._addresses.get(sender) != source:
+            route = self._admitted(source, sender, life, fingerprint, message)
             if route is None:
                 return
         self.reached.clear()
@@ -180,15 +182,15 @@ class Node:
     def address_of(self, peer: NodeId) -> Address | None:
         return self._addresses.get(peer)
 
-    def _admitted(self, source: Address | None, sender: NodeId, boot: int, fingerprint: bytes, message: Message) -> Route | None:
+    def _admitted(self, source: Address | None, sender: NodeId, life: int, fingerprint: bytes, message: Message) -> Route | None:
         """What ``receive`` could not wave through: the reasons to drop a message, one by one."""
         if not self._running:
             return None
         if sender == self.me:
             self.drops[Drop.REFLECTED] += 1
             return None
-        if boot != self.me.boot:
-            self._on_other_life(source, sender, boot, message)
+        if life != self._life:
+            self._on_other_life(source, sender, life, message)
             return None
         route = self._routes.get(type(message))
         if route is None:
@@ -213,7 +215,7 @@ class Node:
             self._keep_greeting(to, message)
         elif life is None:
             return None, 0
-        return to, 0 if life is None else life.boot
+        return to, 0 if life is None else life_of(life)
 
     def _keep_greeting(self, to: Address, message: Message) -> None:
         kept = self._greetings.get(to)
@@ -224,14 +226,14 @@ class Node:
         if message not in kept:
             kept.append(message)
 
-    def _on_other_life(self, source: Address | None, sender: NodeId, boot: int, message: Message) -> None:
-        if boot == 0 and not message.greeting:
+    def _on_other_life(self, source: Address | None, sender: NodeId, life: int, message: Message) -> None:
+        if life == 0 and not message.greeting:
             self.drops[Drop.NOT_A_GREETING] += 1
             return
-        self.drops[Drop.UNBOUND if boot == 0 else Drop.WRONG_LIFE] += 1
+        self.drops[Drop.UNBOUND if life == 0 else Drop.WRONG_LIFE] += 1
         if source is None or isinstance(message, WrongLife):
             return  # Two nodes that tell each other "wrong life" would never stop.
-        self._transmit(source, sender.boot, b"", WrongLife(boot))
+        self._transmit(source, life_of(sender), b"", WrongLife(life))
 
     def _on_wrong_life(self, source: NodeId, message: Message) -> None:
         assert isinstance(message, WrongLife)
@@ -243,7 +245,7 @@ class Node:
             return  # A late word of a life that is over.
         _remember(self._lives, address, source)
         for greeting in self._greetings.pop(address, ()):
-            self._transmit(address, source.boot, self.digests.get(type(greeting), b""), greeting)
+            self._transmit(address, life_of(source), self.digests.get(type(greeting), b""), greeting)
 
     def _on_mismatch(self, sender: NodeId, message: Message) -> None:
         self.drops[Drop.WRONG_FINGERPRINT] += 1
@@ -269,6 +271,14 @@ class Node:
         if ours != theirs and self._reported.get((peer, field)) != theirs:
             _remember(self._reported, (peer, field), theirs)
             self.host.emit(ConfigMismatch(peer, field, ours, theirs))
+
+
+@lru_cache(maxsize=PEERS_MAX)
+def life_of(node: NodeId) -> int:
+    """The number that an envelope to this life carries (F3): of name and boot, because two processes that started in the same
+    millisecond have the same boot, and what was meant for one must not be believed by the other. Never 0, below 2^53."""
+    digest = blake2b(f"{node.name}#{node.boot}".encode(), digest_size=LIFE_BYTES, person=b"holdfast life").digest()
+    return int.from_bytes(digest, "big") or 1
 
 
 def _digest(fingerprint: bytes) -> bytes:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from holdfast.host import Address, Host, Message, NodeId
 from holdfast.net.host import NetHost
+from holdfast.node import life_of
 from holdfast.wire.codec import Codec
 from holdfast.wire.keys import Key, Keyring
 from holdfast.wire.seal import Channel, Plain, Sealed, Sealer
@@ -94,9 +95,9 @@ async def talker(
     return opened, machine
 
 
-def envelope(sender: NodeId, to_boot: int, message: Message, channel: Channel = Channel.DATAGRAM) -> bytes:
+def envelope(sender: NodeId, to: NodeId, message: Message, channel: Channel = Channel.DATAGRAM) -> bytes:
     """Plain bytes as a peer would send them, for tests that have a socket and no host at the far end."""
-    return plain().seal(Codec(Talker.handles).encode(sender, to_boot, b"", message), channel)
+    return plain().seal(Codec(Talker.handles).encode(sender, life_of(to), b"", message), channel)
 
 
 class FakeClock:

@@ -14,6 +14,7 @@ from holdfast.events import StorageFailed
 from holdfast.host import FANOUT_MAX, MESSAGE_BYTES_MAX, Address, Message, NodeId
 from holdfast.net.bind import bind
 from holdfast.net.host import NetHost
+from holdfast.node import life_of
 from holdfast.wire.keys import Key
 from holdfast.wire.seal import Sealer
 from tests.net.machines import Blob, Ping, Pong, Talker, plain, sealed, talker
@@ -152,7 +153,7 @@ def test_sizes_decide_the_way(make: Callable[[], Sealer]) -> None:
         a, _ = await talker("a", make())
         b, of_b = await talker("b", make())
         a.meet(b.me, b.address)
-        around = a._codec.encode(a.me, b.me.boot, b"", Blob(b"x" * 1000)) if a._codec else b""
+        around = a._codec.encode(a.me, life_of(b.me), b"", Blob(b"x" * 1000)) if a._codec else b""
         frame = len(around) - 1000 + a._sealer.overhead
         fits = 1200 - frame
         a.send(b.me, Blob(b"x" * fits))

@@ -34,11 +34,11 @@ def test_datagrams_that_waited_come_before_late_timers() -> None:
         os.waitpid(child.pid, os.WUNTRACED)
         stopped_at = time.monotonic()
         for serial in range(DATAGRAMS):
-            sock.sendto(envelope(PEER, 1, Ping(serial)), ("127.0.0.1", port))
+            sock.sendto(envelope(PEER, NodeId("sleeper", 1), Ping(serial)), ("127.0.0.1", port))
         time.sleep(PAUSE)
         paused_for = time.monotonic() - stopped_at
         child.send_signal(signal.SIGCONT)
-        sock.sendto(envelope(PEER, 1, Blob(b"enough")), ("127.0.0.1", port))
+        sock.sendto(envelope(PEER, NodeId("sleeper", 1), Blob(b"enough")), ("127.0.0.1", port))
         diary = [(what, number) for what, number in json.loads(child.stdout.read())]
         ended_at = time.monotonic()
     at = next(i for i, (what, number) in enumerate(diary) if what == "away" and number > PAUSE / 2)

@@ -15,7 +15,7 @@ from tests.net.machines import Blob, closed_by_peer, connect, envelope, plain, s
 from tests.support.realtime import eventually, run
 
 HOARD = frame(b"x" * 70_000)[:-1]  # a frame that is never finished
-SMALL = frame(envelope(NodeId("p", 7), 4, Blob(b"1")))  # what a plain host takes for a member's
+SMALL = frame(envelope(NodeId("p", 7), NodeId("a", 4), Blob(b"1")))  # what a plain host takes for a member's
 
 
 def test_connections_are_bounded_and_the_silent_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,7 +25,7 @@ def test_connections_are_bounded_and_the_silent_make_room(monkeypatch: pytest.Mo
     async def main() -> None:
         host, machine = await talker("a", boot=4)
         active_reader, active = await connect(host)
-        message = frame(envelope(NodeId("p", 7), 4, Blob(b"1")))
+        message = frame(envelope(NodeId("p", 7), NodeId("a", 4), Blob(b"1")))
         silent = []
         for count in range(1, 10):
             silent.append(await connect(host))
@@ -118,7 +118,7 @@ def test_a_member_in_the_middle_of_a_frame_outlasts_younger_hoarders(monkeypatch
 
     async def main() -> None:
         host, machine = await talker("a", boot=4)
-        large = frame(envelope(NodeId("p", 7), 4, Blob(b"x" * 70_000), Channel.STREAM))
+        large = frame(envelope(NodeId("p", 7), NodeId("a", 4), Blob(b"x" * 70_000), Channel.STREAM))
         _, member = await connect(host)
         member.write(SMALL + large[:-1])
         await eventually(lambda: host.streams.unfinished == len(large) - 1)

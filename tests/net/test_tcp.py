@@ -68,7 +68,7 @@ def test_a_message_nobody_here_knows_does_not_cost_the_connection() -> None:
         host, machine = await talker("a", boot=4)
         _, writer = await connect(host)
         unknown = plain().seal(b"\x94\x92\xa1p\x07\x04\xc4\x00\x91\xcd\x03\xe7")  # [["p", 7], 4, b"", [999]]
-        writer.write(frame(unknown) + frame(envelope(NodeId("p", 7), 4, Blob(b"known"))))
+        writer.write(frame(unknown) + frame(envelope(NodeId("p", 7), NodeId("a", 4), Blob(b"known"))))
         await eventually(lambda: machine.heard == [(NodeId("p", 7), Blob(b"known"))])
         assert host.drops == {Drop.UNKNOWN_TAG: 1}
         writer.close()
@@ -83,7 +83,7 @@ def test_a_frame_that_ends_early_did_not_arrive() -> None:
     async def main() -> None:
         host, machine = await talker("a", boot=4)
         _, writer = await connect(host)
-        whole = frame(envelope(NodeId("p", 7), 4, BIG, Channel.STREAM))
+        whole = frame(envelope(NodeId("p", 7), NodeId("a", 4), BIG, Channel.STREAM))
         writer.write(whole + whole[:-1])
         writer.close()
         await eventually(lambda: host.drops[Drop.TRUNCATED])
@@ -101,7 +101,7 @@ def test_a_frame_may_arrive_in_any_pieces() -> None:
     async def main() -> None:
         host, machine = await talker("a", boot=4)
         _, writer = await connect(host)
-        for byte in frame(envelope(NodeId("p", 7), 4, Blob(b"slow"))):
+        for byte in frame(envelope(NodeId("p", 7), NodeId("a", 4), Blob(b"slow"))):
             writer.write(bytes([byte]))
             await writer.drain()
             await asyncio.sleep(0)
@@ -119,7 +119,7 @@ def test_a_stream_comes_in_turns_too(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         host, machine = await talker("a", boot=4)
         _, writer = await connect(host)
-        writer.write(frame(envelope(NodeId("p", 7), 4, Blob(b"1"))) * 1000)
+        writer.write(frame(envelope(NodeId("p", 7), NodeId("a", 4), Blob(b"1"))) * 1000)
         await eventually(lambda: host.drops[Drop.QUEUE_FULL] and len(machine.heard) + host.drops[Drop.QUEUE_FULL] == 1000)
         assert len(machine.heard) >= 100
         writer.close()

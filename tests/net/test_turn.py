@@ -51,7 +51,7 @@ async def opened(storage: Storage | None = None) -> tuple[FakeClock, NetHost, Ta
 @contextmanager
 def sender_to(host: NetHost) -> Iterator[Callable[[int], None]]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        yield lambda serial: void(sock.sendto(envelope(PEER, 1, Ping(serial)), port_of(host)))
+        yield lambda serial: void(sock.sendto(envelope(PEER, NodeId("me", 1), Ping(serial)), port_of(host)))
 
 
 def void(_: object) -> None:

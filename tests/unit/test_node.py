@@ -10,11 +10,12 @@ import pytest
 from holdfast.drops import Drop
 from holdfast.events import ConfigMismatch, Paused
 from holdfast.host import FANOUT_MAX, Address, Message, NodeId, fingerprint
-from holdfast.node import GREETED_MAX, GREETINGS_MAX, PEERS_MAX, Node, OtherFingerprint, WrongLife
+from holdfast.node import GREETED_MAX, GREETINGS_MAX, PEERS_MAX, Node, OtherFingerprint, WrongLife, life_of
 from tests.support.fake_host import FakeHost
 
 ME = NodeId("a", 5)
 PEER = NodeId("b", 3)
+MY_LIFE, ITS_LIFE = life_of(ME), life_of(PEER)
 THERE = Address("b", 1)
 
 
@@ -57,7 +58,7 @@ class Packet(NamedTuple):
     """One call of ``transmit``."""
 
     address: Address
-    boot: int
+    life: int
     fingerprint: bytes
     message: Message
 
@@ -81,26 +82,26 @@ class Bench:
 def test_a_message_for_this_life_reaches_the_owner_of_its_type() -> None:
     """Foundation 3: routes by type; the sender's address is learned."""
     bench = Bench()
-    bench.node.receive(THERE, PEER, ME.boot, b"", Word(1))
+    bench.node.receive(THERE, PEER, MY_LIFE, b"", Word(1))
     assert bench.listener.heard == [(PEER, Word(1))]
     bench.node.send(PEER, Word(2))
-    assert bench.take() == [Packet(THERE, PEER.boot, b"", Word(2))]
+    assert bench.take() == [Packet(THERE, ITS_LIFE, b"", Word(2))]
 
 
-@pytest.mark.parametrize("boot", [ME.boot - 1, ME.boot + 1])
-def test_a_message_for_another_life_is_dropped_and_answered(boot: int) -> None:
+@pytest.mark.parametrize("other", [NodeId("a", 4), NodeId("a", 6), NodeId("b", 5)], ids=["former", "later", "same boot, other name"])
+def test_a_message_for_another_life_is_dropped_and_answered(other: NodeId) -> None:
     """F3: dropped, counted, and the sender is told which life is here."""
     bench = Bench()
-    bench.node.receive(THERE, PEER, boot, b"", Word(1))
+    bench.node.receive(THERE, PEER, life_of(other), b"", Word(1))
     assert bench.listener.heard == []
     assert bench.node.drops == {Drop.WRONG_LIFE: 1}
-    assert bench.take() == [Packet(THERE, PEER.boot, b"", WrongLife(boot))]
+    assert bench.take() == [Packet(THERE, ITS_LIFE, b"", WrongLife(life_of(other)))]
 
 
 def test_wrong_life_is_never_answered_with_wrong_life() -> None:
     """F3: two restarted nodes would tell each other for ever."""
     bench = Bench()
-    bench.node.receive(THERE, PEER, ME.boot - 1, b"", WrongLife(9))
+    bench.node.receive(THERE, PEER, life_of(NodeId("a", 4)), b"", WrongLife(9))
     assert bench.take() == []
 
 
@@ -110,7 +111,7 @@ def test_a_greeting_to_whoever_is_there_is_not_acted_upon() -> None:
     bench.node.receive(THERE, PEER, 0, b"", Hello("x"))
     assert bench.listener.heard == []
     assert bench.node.drops == {Drop.UNBOUND: 1}
-    assert bench.take() == [Packet(THERE, PEER.boot, b"", WrongLife(0))]
+    assert bench.take() == [Packet(THERE, ITS_LIFE, b"", WrongLife(0))]
 
 
 def test_only_greetings_may_go_to_whoever_is_there() -> None:
@@ -127,33 +128,33 @@ def test_a_greeting_is_repeated_once_its_life_is_known() -> None:
     bench = Bench()
     bench.node.send(THERE, Hello("x"))
     assert bench.take() == [Packet(THERE, 0, b"", Hello("x"))]
-    bench.node.receive(THERE, PEER, ME.boot, b"", WrongLife(0))
-    assert bench.take() == [Packet(THERE, PEER.boot, b"", Hello("x"))]
-    bench.node.receive(THERE, PEER, ME.boot, b"", WrongLife(0))
+    bench.node.receive(THERE, PEER, MY_LIFE, b"", WrongLife(0))
+    assert bench.take() == [Packet(THERE, ITS_LIFE, b"", Hello("x"))]
+    bench.node.receive(THERE, PEER, MY_LIFE, b"", WrongLife(0))
     assert bench.take() == []
     bench.node.send(THERE, Word(1))
-    assert bench.take() == [Packet(THERE, PEER.boot, b"", Word(1))]
+    assert bench.take() == [Packet(THERE, ITS_LIFE, b"", Word(1))]
 
 
 def test_a_later_life_hears_only_the_latest_greeting() -> None:
     """F3: what was said to a former life and arrived there is not said again to its successor."""
     bench = Bench()
     bench.node.send(THERE, Hello("first"))
-    bench.node.receive(THERE, PEER, ME.boot, b"", WrongLife(0))
+    bench.node.receive(THERE, PEER, MY_LIFE, b"", WrongLife(0))
     for text in ("second", "third"):
         bench.node.send(THERE, Hello(text))
     bench.take()
-    bench.node.receive(THERE, NodeId("b", 4), ME.boot, b"", WrongLife(PEER.boot))
-    assert bench.take() == [Packet(THERE, 4, b"", Hello("third"))]
+    bench.node.receive(THERE, NodeId("b", 4), MY_LIFE, b"", WrongLife(ITS_LIFE))
+    assert bench.take() == [Packet(THERE, life_of(NodeId("b", 4)), b"", Hello("third"))]
 
 
 def test_a_late_word_of_a_former_life_is_ignored() -> None:
     """F1: of two lives of one name the higher boot is the newer."""
     bench = Bench()
-    bench.node.receive(THERE, NodeId("b", 4), ME.boot, b"", WrongLife(0))
-    bench.node.receive(THERE, PEER, ME.boot, b"", WrongLife(0))
+    bench.node.receive(THERE, NodeId("b", 4), MY_LIFE, b"", WrongLife(0))
+    bench.node.receive(THERE, PEER, MY_LIFE, b"", WrongLife(0))
     bench.node.send(THERE, Word(1))
-    assert [packet.boot for packet in bench.take()] == [4]
+    assert [packet.life for packet in bench.take()] == [life_of(NodeId("b", 4))]
 
 
 def test_another_fingerprint_is_dropped_and_both_ends_name_the_field() -> None:
@@ -172,7 +173,7 @@ def test_a_mismatch_is_told_again_but_not_each_time() -> None:
     """F4: what we say may be lost, so it is said again; a peer that goes on sending must not draw an answer each."""
     bench = Bench(fingerprint(T_l=1.0))
     for _ in range(1000):
-        bench.node.receive(THERE, PEER, ME.boot, b"otherone", Word(1))
+        bench.node.receive(THERE, PEER, MY_LIFE, b"otherone", Word(1))
     assert bench.node.drops == {Drop.WRONG_FINGERPRINT: 1000}
     told = [packet.message for packet in bench.take()]
     assert told == [OtherFingerprint(251, fingerprint(T_l=1.0), answer=False)] * 10
@@ -182,7 +183,7 @@ def test_a_mismatch_is_an_event_once_per_field_and_value() -> None:
     """F4: however often both ends tell each other, the user hears of it once; of another value, again."""
     bench = Bench(fingerprint(T_l=1.0))
     for value in (5.0, 5.0, 6.0):
-        bench.node.receive(THERE, PEER, ME.boot, b"", OtherFingerprint(251, fingerprint(T_l=value), answer=True))
+        bench.node.receive(THERE, PEER, MY_LIFE, b"", OtherFingerprint(251, fingerprint(T_l=value), answer=True))
     assert bench.host.emitted == [ConfigMismatch(PEER, "T_l", "1.0", "5.0"), ConfigMismatch(PEER, "T_l", "1.0", "6.0")]
 
 
@@ -201,7 +202,7 @@ def test_a_field_that_only_one_end_has_is_named_by_both(ours: dict[str, float], 
 def test_our_own_words_sent_back_are_not_believed() -> None:
     """F3: whoever reflects a datagram to its sender can only add to a counter, also where both lives have one boot."""
     bench = Bench()
-    bench.node.receive(THERE, ME, ME.boot, b"", Word(1))
+    bench.node.receive(THERE, ME, MY_LIFE, b"", Word(1))
     assert bench.listener.heard == []
     assert bench.node.drops == {Drop.REFLECTED: 1}
 
@@ -221,7 +222,7 @@ def test_restarts_do_not_push_out_who_was_there_all_the_time() -> None:
 def test_any_text_of_a_peer_is_survived(text: bytes) -> None:
     """A peer can send anything: here as its fingerprint."""
     bench = Bench(fingerprint(T_l=1.0))
-    bench.node.receive(THERE, PEER, ME.boot, b"", OtherFingerprint(251, text, answer=True))
+    bench.node.receive(THERE, PEER, MY_LIFE, b"", OtherFingerprint(251, text, answer=True))
     assert ConfigMismatch(PEER, "T_l", "1.0", "") in bench.host.emitted
 
 
@@ -230,7 +231,7 @@ def test_a_type_without_owner_is_counted() -> None:
     host = FakeHost("a", 5)
     node = Node(host, lambda *_: None)
     node.start()
-    node.receive(THERE, PEER, 5, b"", Word(1))
+    node.receive(THERE, PEER, MY_LIFE, b"", Word(1))
     assert node.drops == {Drop.NO_OWNER: 1}
 
 
@@ -268,11 +269,11 @@ def test_a_name_that_looks_like_an_address_diverts_nothing() -> None:
 def test_a_stopped_node_hears_nothing() -> None:
     """What arrives after ``stop`` reaches no machine, also by a pass that was given out before."""
     bench = Bench()
-    bench.node.receive(THERE, PEER, ME.boot, b"", Word(1))
+    bench.node.receive(THERE, PEER, MY_LIFE, b"", Word(1))
     handlers = bench.node.admits(THERE, PEER, {})
     assert handlers[Word] == bench.listener.on_message
     bench.node.stop()
-    bench.node.receive(THERE, PEER, ME.boot, b"", Word(2))
+    bench.node.receive(THERE, PEER, MY_LIFE, b"", Word(2))
     assert bench.listener.heard == [(PEER, Word(1))]
     assert handlers == {}
     assert bench.node.admits(THERE, PEER, {}) == {}
@@ -283,7 +284,7 @@ def test_a_pass_is_given_only_for_what_receive_would_hand_on() -> None:
     bench = Bench(fingerprint(T_l=1.0))
     digests = bench.node.digests
     assert bench.node.admits(THERE, PEER, digests) == {}
-    bench.node.receive(THERE, PEER, ME.boot, digests[Word], Word(1))
+    bench.node.receive(THERE, PEER, MY_LIFE, digests[Word], Word(1))
     assert set(bench.node.admits(THERE, PEER, digests)) == {Hello, Word, WrongLife, OtherFingerprint}
     assert set(bench.node.admits(THERE, PEER, {})) == {WrongLife, OtherFingerprint}
     assert bench.node.admits(Address("b", 2), PEER, digests) == {}
@@ -315,9 +316,9 @@ def test_every_table_has_a_limit() -> None:
     bench = Bench(fingerprint(T_l=1.0))
     for i in range(PEERS_MAX + 10):
         peer, address = NodeId(f"p{i}", 1), Address(f"p{i}", 1)
-        bench.node.receive(address, peer, ME.boot, b"", WrongLife(0))
-        bench.node.receive(address, peer, ME.boot, b"otherone", Word(1))
-        bench.node.receive(address, peer, ME.boot, b"", OtherFingerprint(251, b"T_l=2.0", answer=True))
+        bench.node.receive(address, peer, MY_LIFE, b"", WrongLife(0))
+        bench.node.receive(address, peer, MY_LIFE, b"otherone", Word(1))
+        bench.node.receive(address, peer, MY_LIFE, b"", OtherFingerprint(251, b"T_l=2.0", answer=True))
     assert max(len(table) for table in vars(bench.node).values() if isinstance(table, dict)) == PEERS_MAX
     assert bench.node.address_of(NodeId("p0", 1)) is None
     assert bench.node.address_of(NodeId(f"p{PEERS_MAX + 9}", 1)) is not None
@@ -325,9 +326,9 @@ def test_every_table_has_a_limit() -> None:
         for text in range(GREETINGS_MAX + 1):
             bench.node.send(Address(f"g{i}", 1), Hello(str(text)))
     bench.take()
-    bench.node.receive(Address("g0", 1), NodeId("g0", 1), ME.boot, b"", WrongLife(0))
+    bench.node.receive(Address("g0", 1), NodeId("g0", 1), MY_LIFE, b"", WrongLife(0))
     assert bench.take() == []
-    bench.node.receive(Address("g1", 1), NodeId("g1", 1), ME.boot, b"", WrongLife(0))
+    bench.node.receive(Address("g1", 1), NodeId("g1", 1), MY_LIFE, b"", WrongLife(0))
     assert [packet.message for packet in bench.take()] == [Hello(str(text)) for text in range(1, GREETINGS_MAX + 1)]
 
 
@@ -348,4 +349,4 @@ def _exchange(*benches: Bench) -> None:
             for packet in bench.take():
                 under_way = True
                 target = by_address[packet.address]
-                target.node.receive(bench.host.address, bench.host.me, packet.boot, packet.fingerprint, packet.message)
+                target.node.receive(bench.host.address, bench.host.me, packet.life, packet.fingerprint, packet.message)

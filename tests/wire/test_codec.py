@@ -63,10 +63,10 @@ def around(body: bytes, sender: bytes = packed(*ME)) -> bytes:
 
 
 @given(node_ids, boots, fingerprints, messages)
-def test_what_is_encoded_is_decoded(sender: NodeId, to_boot: int, fingerprint: bytes, message: Message) -> None:
+def test_what_is_encoded_is_decoded(sender: NodeId, to_life: int, fingerprint: bytes, message: Message) -> None:
     """F3: the envelope and the message arrive as they were sent, the same types included."""
-    envelope = CODEC.decode(CODEC.encode(sender, to_boot, fingerprint, message))
-    assert (envelope.sender, envelope.to_boot, envelope.fingerprint, envelope.message) == (sender, to_boot, fingerprint, message)
+    envelope = CODEC.decode(CODEC.encode(sender, to_life, fingerprint, message))
+    assert (envelope.sender, envelope.to_life, envelope.fingerprint, envelope.message) == (sender, to_life, fingerprint, message)
     assert type(envelope.sender) is NodeId
     assert type(envelope.message) is type(message)
 

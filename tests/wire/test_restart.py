@@ -10,6 +10,7 @@ from fuzz.messages import TYPES, Discover, draw
 from fuzz.receiver import Receiver
 from holdfast.drops import Drop
 from holdfast.host import Address, NodeId
+from holdfast.node import life_of
 from holdfast.wire import Channel, Codec, Key, Keyring, Plain, Sealed
 
 RECORDED = 10_000
@@ -119,7 +120,23 @@ def test_the_names_a_node_gives() -> None:
     random, peer = Random(1), NodeId("peer", 1)
     codec = Codec(target.node.types)
     talk = next(message for message in iter(lambda: draw(random), None) if type(message) in TYPES and not message.greeting)
-    for to_boot, message in ((99, talk), (0, Discover(1, HERE)), (0, talk), (100, talk)):
-        target.deliver(HERE, Plain("orders").seal(codec.encode(peer, to_boot, b"", message)))
+    for to_life, message in ((life_of(NodeId(NAME, 99)), talk), (0, Discover(1, HERE)), (0, talk), (life_of(target.me), talk)):
+        target.deliver(HERE, Plain("orders").seal(codec.encode(peer, to_life, b"", message)))
     assert target.drops == {Drop.WRONG_LIFE: 1, Drop.UNBOUND: 1, Drop.NOT_A_GREETING: 1, Drop.WRONG_FINGERPRINT: 1}
     assert target.keeper.told == []
+
+
+def test_a_message_redirected_to_another_name_with_the_same_boot_is_not_believed() -> None:
+    """F3: a life is name and boot; two processes that started in the same millisecond share only one of them."""
+    keyring = Keyring(Key(Random(3).randbytes(32)))
+    told = Receiver(NodeId("b", 100), HERE, TYPES, Sealed("orders", keyring, run_id=bytes(15) + b"b"), lambda *_: None)
+    other = Receiver(NodeId("c", 100), HERE, TYPES, Sealed("orders", keyring, run_id=bytes(15) + b"c"), lambda *_: None)
+    sender, codec = Sealed("orders", keyring, run_id=bytes(15) + b"a"), Codec(told.node.types)
+    random = Random(1)
+    talk = next(message for message in iter(lambda: draw(random), None) if type(message) in TYPES and not message.greeting)
+    datagram = sender.seal(codec.encode(NodeId("a", 100), life_of(told.me), told.node.digests[type(talk)], talk))
+    for receiver in (told, other):
+        receiver.deliver(HERE, datagram)
+    assert len(told.keeper.told) == 1
+    assert other.keeper.told == []
+    assert other.drops == {Drop.WRONG_LIFE: 1}

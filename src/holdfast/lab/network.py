@@ -15,7 +15,7 @@ from holdfast.host import Address, Message, NodeId
 from holdfast.lab.agenda import Push
 from holdfast.lab.links import LOST, Link
 from holdfast.lab.topology import Topology
-from holdfast.node import Handler
+from holdfast.node import Handler, life_of
 
 if TYPE_CHECKING:
     from holdfast.lab.host import Packet
@@ -39,14 +39,14 @@ class Line:
     """From one life to another, in calm. What the receiving node once admitted from this life it admits again while both live
     (``Node.admits``), so its handlers are called without asking; when it stops or dies, messages go through its front door."""
 
-    __slots__ = ("_admitted", "_boot", "_digests", "_end", "_peer", "_source", "handlers", "name", "sender")
+    __slots__ = ("_admitted", "_digests", "_end", "_life", "_peer", "_source", "handlers", "name", "sender")
 
     def __init__(self, source: Endpoint, end: Endpoint, peer: NodeId, digests: Mapping[type[Message], bytes], admitted: Handlers) -> None:
         self.name = end.name
         self.sender = source.me
         self.handlers: Handlers = admitted
         self._source, self._end, self._digests, self._admitted = source, end, digests, admitted
-        self._peer, self._boot = peer, peer.boot
+        self._peer, self._life = peer, life_of(peer)
 
     def close(self) -> None:
         self.handlers = CLOSED
@@ -60,7 +60,7 @@ class Line:
         self.handlers = self._admitted
 
     def deliver(self, message: Message) -> None:
-        self._end.receive(self._source.address, self.sender, self._boot, self._digests.get(type(message), b""), message)
+        self._end.receive(self._source.address, self.sender, self._life, self._digests.get(type(message), b""), message)
 
 
 class Endpoint:
@@ -130,10 +130,10 @@ class Endpoint:
         end._inbound.append(line)
         return line
 
-    def transmit(self, address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
+    def transmit(self, address: Address, life: int, fingerprint: bytes, message: Message) -> None:
         """The long road: everything that can happen to a message."""
         self.sent[type(message)] += 1
-        self._network.carry(self, address, boot, fingerprint, message)
+        self._network.carry(self, address, life, fingerprint, message)
 
     def _keep(self, *packet: object) -> None:
         if len(self._held) < SOCKET_PACKETS_MAX:
@@ -225,9 +225,9 @@ class Network:
         """Leave the short road: somebody traces, measures or sends through the wire."""
         self._refresh()
 
-    def carry(self, source: Endpoint, address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
+    def carry(self, source: Endpoint, address: Address, life: int, fingerprint: bytes, message: Message) -> None:
         if self.measure is not None:
-            source.sent_bytes[type(message)] += self.measure(source.me, boot, fingerprint, message)
+            source.sent_bytes[type(message)] += self.measure(source.me, life, fingerprint, message)
         target = self.endpoints.get(address)
         if target is None:
             self._lost(source.name, address.host, message, "no such address")
@@ -237,7 +237,7 @@ class Network:
             self._lost(source.name, target.name, message, why)
             return
         end: Any = target
-        packet: Packet = (source.address, source.me, boot, fingerprint, message)
+        packet: Packet = (source.address, source.me, life, fingerprint, message)
         if self.through is not None:
             sealed = self.through(source, target, packet)
             if sealed is None:

@@ -43,8 +43,8 @@ class WireEnd:
     def pack(self, packet: Packet) -> tuple[bytes, Channel] | None:
         """What is too large for a datagram takes the stream, what is too large for that is counted and forgotten (None)."""
         host = self._life()
-        _, sender, boot, fingerprint, message = packet
-        payload = self._codec.encode(sender, boot, fingerprint, message)  # type: ignore[arg-type]
+        _, sender, life, fingerprint, message = packet
+        payload = self._codec.encode(sender, life, fingerprint, message)  # type: ignore[arg-type]
         size = len(payload) + self._sealer.overhead
         if size > MESSAGE_BYTES_MAX:
             host.node.drops[Drop.TOO_LARGE] += 1
@@ -65,7 +65,7 @@ class WireEnd:
         if self._world.trace is not None:
             self._world.trace.record(self._world.now, "{} -> {}  {}", envelope.sender.name, self.name, envelope.message)
         known = source if channel is Channel.DATAGRAM else None  # A stream comes from a port where nobody listens.
-        host.endpoint.receive(known, envelope.sender, envelope.to_boot, envelope.fingerprint, envelope.message)
+        host.endpoint.receive(known, envelope.sender, envelope.to_life, envelope.fingerprint, envelope.message)
 
     def _life(self) -> LabHost:
         host = self._world.nodes[self.name]

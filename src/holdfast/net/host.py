@@ -53,7 +53,7 @@ def _nobody(event: Event) -> None:
     """Where events go that nobody asked for."""
 
 
-def _too_early(sender: NodeId, to_boot: int, fingerprint: bytes, message: Message) -> bytes:
+def _too_early(sender: NodeId, to_life: int, fingerprint: bytes, message: Message) -> bytes:
     raise AssertionError("a machine sends before its host was started")
 
 
@@ -181,8 +181,8 @@ class NetHost:
         if not self.failed.done():
             self.failed.set_result(None)
 
-    def _transmit(self, address: Address, boot: int, fingerprint: bytes, message: Message) -> None:
-        payload = self._encode(self.me, boot, fingerprint, message)
+    def _transmit(self, address: Address, life: int, fingerprint: bytes, message: Message) -> None:
+        payload = self._encode(self.me, life, fingerprint, message)
         if len(payload) <= self._payload_max:
             self._send_datagram(self._seal(payload), address)
         else:
@@ -198,7 +198,7 @@ class NetHost:
             except Rejected as rejected:
                 drops[rejected.why] += 1
                 return
-            receive(source, envelope.sender, envelope.to_boot, envelope.fingerprint, envelope.message)
+            receive(source, envelope.sender, envelope.to_life, envelope.fingerprint, envelope.message)
 
         return deliver
 
@@ -254,7 +254,7 @@ class NetHost:
         for _ in range(min(limit, len(self._inbox))):
             envelope, size = self._inbox.popleft()
             self._inbox_bytes -= size
-            self.node.receive(None, envelope.sender, envelope.to_boot, envelope.fingerprint, envelope.message)
+            self.node.receive(None, envelope.sender, envelope.to_life, envelope.fingerprint, envelope.message)
 
     def _run_posted(self) -> None:
         for _ in range(len(self._posted)):

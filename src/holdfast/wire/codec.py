@@ -28,7 +28,7 @@ class Envelope(Struct, Generic[Body], array_like=True, gc=False):
     """What surrounds a message: who says it, to which life, counting with which numbers (F3, F4)."""
 
     sender: NodeId
-    to_boot: Annotated[int, Meta(ge=0, le=BOOT_MAX)]  # 0: a greeting, to whoever is there
+    to_life: Annotated[int, Meta(ge=0, le=BOOT_MAX)]  # 0: a greeting, to whoever is there
     fingerprint: Annotated[bytes, Meta(max_length=FINGERPRINT_BYTES)]
     message: Body
 
@@ -37,7 +37,7 @@ class Peeked(Struct, array_like=True):
     """An envelope that nobody believes yet: four well-formed values, whatever they are."""
 
     sender: Raw
-    to_boot: Raw
+    to_life: Raw
     fingerprint: Raw
     message: Raw
 
@@ -65,8 +65,8 @@ class Codec:
         self._encode = msgspec.msgpack.Encoder().encode
         self._senders: set[NodeId] = set()
 
-    def encode(self, sender: NodeId, to_boot: int, fingerprint: bytes, message: Message) -> bytes:
-        return self._encode((sender, to_boot, fingerprint, message))
+    def encode(self, sender: NodeId, to_life: int, fingerprint: bytes, message: Message) -> bytes:
+        return self._encode((sender, to_life, fingerprint, message))
 
     def decode(self, payload: bytes | bytearray | memoryview) -> Envelope[Message]:
         """Raises ``Rejected`` for everything that is no message of ours, and nothing else."""
