@@ -17,6 +17,7 @@ from holdfast.lab.host import LabHost
 from holdfast.lab.links import Fixed, Link, Uniform
 from holdfast.lab.trace import Trace
 from holdfast.lab.world import World
+from holdfast.node import life_of
 from holdfast.wire.codec import Codec
 from holdfast.wire.keys import Key, Keyring
 from holdfast.wire.seal import Sealed
@@ -92,7 +93,7 @@ def test_bytes_are_those_of_the_wire() -> None:
     world = quiet_world(5, "a b")
     count_bytes(world)
     say(world, "a", "b", 12345)
-    payload = Codec((Ping,)).encode(world.nodes["a"].me, world.nodes["b"].me.boot, b"", Ping(12345))
+    payload = Codec((Ping,)).encode(world.nodes["a"].me, life_of(world.nodes["b"].me), b"", Ping(12345))
     assert sent(world)["a"]["Ping"].size == len(Sealed("lab", Keyring(Key(bytes(32)))).seal(payload))
 
 
