@@ -64,6 +64,12 @@ class Updated(Event, frozen=True):
 MembershipEvent = Joined | Suspected | Cleared | Decided | Failed | Left | Updated
 
 
+class Expelled(Event, frozen=True):
+    """This process is out of the group, not by its own wish, and will come back under a new id."""
+
+    why: str
+
+
 class LeaderChanged(Event, frozen=True):
     """Who leads, as known here. ``leader`` is None while nobody is known to lead."""
 

@@ -107,6 +107,18 @@ class Exchange:
     def table(self, topic: str) -> Rows:
         return self._tables[topic]
 
+    def close(self, topic: str) -> None:
+        """Share this table no longer; what it holds stays with whoever keeps it."""
+        del self._tables[topic]
+        self._broadcast.leave(topic)
+        call = self._calls.pop(topic, None)
+        if call is not None:
+            call.cancel()
+
+    def compare(self, topic: str, peer: NodeId) -> None:
+        """Compare with this peer now, instead of with a random one when the period is over."""
+        self._compare(self._tables[topic], peer, ROUNDS_MAX - 1)
+
     def start(self) -> None:
         # Spread over the period: members that start together should not all compare at the same instant.
         self._timer = self._host.after(self._host.random.uniform(0, self._ae_period), self._on_period)
@@ -173,7 +185,11 @@ class Exchange:
             if ours != theirs:
                 self._outbox.put(peer, RowsKeys(table.topic, bucket, table.digest(bucket)))
         if rounds_left > 0:
-            self._host.after(self._ae_period / MOMENTS, lambda: self._compare(table, peer, rounds_left - 1))
+            self._host.after(self._ae_period / MOMENTS, lambda: self._on_moment(table, peer, rounds_left - 1))
+
+    def _on_moment(self, table: Rows, peer: NodeId, rounds_left: int) -> None:
+        if self._tables.get(table.topic) is table:  # else it was closed meanwhile
+            self._compare(table, peer, rounds_left)
 
     def _on_digest(self, source: NodeId, table: Rows, message: RowsDigest) -> None:
         same = message.root == table.root
@@ -207,7 +223,7 @@ class Exchange:
             self._send_pages(source, table, better, final=True)
 
     def _on_period(self) -> None:
-        for table in self._tables.values():
+        for table in tuple(self._tables.values()):
             table.forget()
             peers = self._broadcast.peers(table.topic)
             if peers:

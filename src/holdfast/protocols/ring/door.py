@@ -1,0 +1,107 @@
+"""The door: what a member does for somebody who wants to join.  Spec: ring 5.6 (member side), D8, D9, D12, D27; paper 000, V.
+
+One candidate at a time. While the lock is held, this member admits nobody else, so that what it told the candidate about its
+neighbourhood stays true until the candidate is in, has given up, or its time is over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast.host import NodeId
+from holdfast.protocols.ring.ids import Peer, RingId, owner_of
+from holdfast.protocols.ring.messages import Answer, Discover, Discovered, Lock, Locked, Unlock
+from holdfast.protocols.ring.pair import Pair
+
+if TYPE_CHECKING:
+    from holdfast.protocols.ring.ring import RingNode
+
+
+class Held(NamedTuple):
+    """The join lock."""
+
+    candidate: RingId
+    expires_at: float
+
+
+class Door:
+    """The join lock of one member, and its answers to candidates."""
+
+    def __init__(self, ring: RingNode) -> None:
+        self._ring = ring
+        self.lock: Held | None = None
+
+    def serves(self, pair: Pair) -> bool:
+        """This pair is that of a candidate which is not in yet."""
+        return self.lock is not None and self.lock.candidate == pair.peer.id and not pair.obliged and not pair.opener
+
+    def admits(self, candidate: RingId) -> bool:
+        return self.lock is not None and self.lock.candidate == candidate
+
+    def renew(self, candidate: RingId) -> None:
+        self.lock = Held(candidate, self._ring.raw.now + self._ring.config.lock_ttl)
+
+    def release(self, candidate: RingId) -> None:
+        if self.lock is not None and self.lock.candidate == candidate:
+            self.lock = None
+
+    def busy_for(self, candidate: RingId) -> bool:
+        """Nobody is admitted next to a condemned node (D9), across a gap (D29), or beside another candidate."""
+        ring = self._ring
+        if (ring.condemned and ring.rules.quiet_joins) or not ring.settled:
+            return True
+        return self._locked() and self.lock is not None and self.lock.candidate != candidate
+
+    def on_discover(self, source: NodeId, message: Discover) -> None:
+        ring = self._ring
+        if not ring.is_member:
+            ring.raw.send(source, Discovered(message.serial, Answer.NO_MEMBER, 0, ()))
+            return
+        self._bury_former(source, message)
+        owner = owner_of(ring.list.ids, message.candidate.pos)
+        if owner != ring.id and owner is not None:
+            # Before "busy": the owner's neighbourhood may be free although ours is not.
+            self._answer(source, message, Answer.REDIRECT, ring.list.peers([owner]))
+        elif self.busy_for(message.candidate):
+            self._answer(source, message, Answer.BUSY, ())
+        else:
+            self._answer(source, message, Answer.OK, self._view())
+
+    def on_lock(self, source: NodeId, message: Lock) -> None:
+        ring = self._ring
+        if not ring.is_member:
+            return
+        candidate = message.source
+        granted = not self.busy_for(candidate) and candidate not in ring.list
+        if granted:
+            self.renew(candidate)
+        ring.raw.send(source, Locked(*ring.head(candidate), message.serial, granted, self._view() if granted else ()))
+
+    def on_unlock(self, source: NodeId, message: Unlock) -> None:
+        del source
+        pair = self._ring.pairs.get(message.source)
+        if pair is not None and self.serves(pair):
+            self._ring.opening.drop(pair)
+        self.release(message.source)
+
+    def _locked(self) -> bool:
+        """Until its time is over, or as long as its candidate's pair is DORMANT here."""
+        if self.lock is None:
+            return False
+        pair = self._ring.pairs.get(self.lock.candidate)
+        return self._ring.raw.now < self.lock.expires_at or (pair is not None and self.serves(pair))
+
+    def _view(self) -> tuple[Peer, ...]:
+        return (self._ring.me, *self._ring.nbr_peers)
+
+    def _answer(self, to: NodeId, message: Discover, answer: Answer, view: tuple[Peer, ...]) -> None:
+        self._ring.raw.send(to, Discovered(message.serial, answer, self._ring.ring, view))
+
+    def _bury_former(self, source: NodeId, message: Discover) -> None:
+        """The process itself says which of its memberships are over (F6). It names those of its present life one by one: this
+        message may be old, and the membership that was won since is not over."""
+        ring = self._ring
+        for ring_id, entry in ring.list.of_name(source.name):
+            earlier_life = message.over and entry.node.boot < source.boot
+            if earlier_life or (entry.node == source and ring_id in message.former):
+                ring.remove(ring_id, certain=True, reason="restarted")

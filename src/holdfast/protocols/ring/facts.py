@@ -1,0 +1,106 @@
+"""What happened inside a ring, for traces, metrics and checkers; users get ``holdfast.events``.  Spec: ring 9 (events)."""
+
+from __future__ import annotations
+
+from holdfast.events import Internal
+from holdfast.protocols.ring.ids import RingId
+
+
+class BecameMember(Internal, frozen=True):
+    """This node is a member of a ring now."""
+
+    ring: int
+    id: RingId
+    founded: bool
+
+
+class Departed(Internal, frozen=True):
+    """It no longer is, or gave up an attempt to join."""
+
+    id: RingId
+    reason: str
+    was_member: bool
+
+
+class Suspicion(Internal, frozen=True):
+    """A lease on an obliged pair ran out."""
+
+    peer: RingId
+    epoch: int
+    at: float  # nominal, own clock: the own deadline counts from it
+    stop: float  # when acking stopped, own clock: the declaration counts from it (D28)
+    entitled: bool
+
+
+class Won(Internal, frozen=True):
+    """A majority of the arbitrators agreed."""
+
+    peer: RingId
+    epoch: int
+    entitled: bool  # False: the pair was HALF, nothing is known about the peer
+    stop: float
+
+
+class Lost(Internal, frozen=True):
+    """They did not, or did not in time."""
+
+    peer: RingId
+    epoch: int
+    why: str
+
+
+class Removed(Internal, frozen=True):
+    """An id went from the member list."""
+
+    id: RingId
+    certain: bool
+    reason: str
+    gen: int  # the own generation after it
+
+
+class NeighbourhoodChanged(Internal, frozen=True):
+    """The k nearest on each side are others now."""
+
+    nbrs: tuple[RingId, ...]
+
+
+class GroupProposed(Internal, frozen=True):
+    """An opener wants another arbitrator group for a pair."""
+
+    peer: RingId
+    epoch: int
+    ver: int
+    size: int
+
+
+class JoinStarted(Internal, frozen=True):
+    """A candidate knocks."""
+
+    id: RingId
+    attempt: int
+
+
+class PhaseReached(Internal, frozen=True):
+    """A candidate got so far: "lock", "open", "ready"."""
+
+    id: RingId
+    phase: str
+
+
+class JoinRetry(Internal, frozen=True):
+    """An attempt to join failed; the next one follows."""
+
+    why: str
+    delay: float
+
+
+class Overslept(Internal, frozen=True):
+    """A session's end came so late that the socket is read first (D6)."""
+
+    seconds: float
+
+
+class Disturbed(Internal, frozen=True):
+    """A link was so bad that lease requests went round by others for too long (P1)."""
+
+    peer: RingId

@@ -1,0 +1,114 @@
+"""Fencing generations, and what was told to clients.  Spec: ring 5.7 (owns, token), 9; foundation F14, F16.
+
+Every removal of a member raises the generation of those who may inherit its keys. A token is given out only when all who
+might inherit from this member know its generation: whoever comes next has a larger one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast.host import NodeId
+from holdfast.protocols.ring.ids import RingId, owner_of
+from holdfast.protocols.ring.messages import Gen
+from holdfast.protocols.ring.pair import Pair
+
+if TYPE_CHECKING:
+    from holdfast.protocols.ring.ring import RingNode
+
+ORPHAN_JUMP = 1 << 20  # the last generation of an orphan is unknown; more removals than this in one life are not seen
+GEN_MAX = 1 << 53  # F16; a peer cannot push us beyond
+PUBLISHED_MAX = 4096  # keys with a running deadline that are kept one by one; beyond, one deadline stands for all
+
+
+class Ownership(NamedTuple):
+    """This member may act for a key until then, on its own clock; the resource compares tokens."""
+
+    token: int
+    until: float
+
+
+class Fencing:
+    """The generation of one member."""
+
+    def __init__(self, ring: RingNode) -> None:
+        self._ring = ring
+        self.gen = 0
+        self.gens: dict[RingId, int] = {}  # last known of each member that we were a pair with
+        self._published: dict[int, float] = {}  # key position -> deadline
+        self._published_all = float("-inf")  # deadline that covers every key
+
+    def raise_above(self, dead: RingId, known: int, *, certain: bool) -> None:
+        """A member is gone: whatever tokens it gave out are smaller than ours from now on."""
+        ring = self._ring
+        floor = max(self.gen, known, self.gens.pop(dead, 0))
+        jump = 1 if certain or not ring.rules.jump else ORPHAN_JUMP
+        self.gen = min(GEN_MAX, floor + jump)
+        for pair in ring.pairs.values():
+            if pair.entitled:
+                ring.raw.send(pair.peer.node, Gen(*ring.head(pair.peer.id), pair.epoch, self.gen, pair.pgen, reply=False))
+
+    def remember(self, pair: Pair) -> None:
+        """A pair ends, perhaps because its peer did: what we know of its generation must not be forgotten."""
+        self.gens[pair.peer.id] = max(pair.pgen, self.gens.get(pair.peer.id, 0))
+
+    def on_gen(self, source: NodeId, message: Gen) -> None:
+        ring = self._ring
+        pair = ring.pairs.get(message.source)
+        if pair is None or pair.epoch != message.epoch or not 0 <= message.gen <= GEN_MAX:
+            return
+        pair.pgen = max(pair.pgen, message.gen)
+        pair.pseen = max(pair.pseen, message.seen)
+        if not message.reply:
+            ring.raw.send(source, Gen(*ring.head(message.source), pair.epoch, self.gen, pair.pgen, reply=True))
+
+    def token(self) -> int | None:
+        """The generation, if everybody who monitors us knows it; suspected ones included."""
+        ring = self._ring
+        if not ring.valid or any(pair.pseen < self.gen for pair in ring.pairs.values() if pair.entitled):
+            return None
+        return self.gen
+
+    def owns(self, pos: int) -> Ownership | None:
+        """Told to a client, and therefore binding: until then nobody else will be told so (F14)."""
+        ring = self._ring
+        token = self.token()
+        if token is None or not ring.claims(pos) or self._promised_away(pos):
+            return None
+        until = min(ring.safe_until, ring.raw.now + ring.config.publish_length)
+        self._publish(pos, until)
+        return Ownership(token, until)
+
+    @property
+    def published_until(self) -> float:
+        """Nothing that was told to a client lasts longer."""
+        return max(self._published_all, *self._published.values(), float("-inf"))
+
+    def withdrawn(self) -> None:
+        """The clients have stopped: nothing that was told to them is used any more."""
+        self._published.clear()
+        self._published_all = float("-inf")
+
+    def may_hand_over(self, candidate: RingId) -> bool:
+        """No client was told that it may still act for one of the keys that the candidate will own."""
+        now = self._ring.raw.now
+        if self._published_all > now:
+            return False
+        return not any(until > now and self._would_own(candidate, pos) for pos, until in self._published.items())
+
+    def _publish(self, pos: int, until: float) -> None:
+        now = self._ring.raw.now
+        if pos not in self._published and len(self._published) >= PUBLISHED_MAX:
+            self._published = {each: end for each, end in self._published.items() if end > now}
+            if len(self._published) >= PUBLISHED_MAX:
+                self._published_all = max(self._published_all, until)
+                return
+        self._published[pos] = max(until, self._published.get(pos, until))
+
+    def _promised_away(self, pos: int) -> bool:
+        """A candidate that holds our lock will own it in a moment: telling a client now would only make it wait."""
+        lock = self._ring.door.lock
+        return lock is not None and self._would_own(lock.candidate, pos)
+
+    def _would_own(self, candidate: RingId, pos: int) -> bool:
+        return owner_of(sorted({*self._ring.list.ids, candidate}), pos) == candidate

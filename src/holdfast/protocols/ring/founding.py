@@ -1,0 +1,134 @@
+"""Founding by a majority of the seeds, so that a group that starts together becomes one ring.  Spec: ring D20; foundation F4, F8.
+
+A seed asks all seeds of the fixed list. It founds if a majority promises to found nothing itself for a while, nobody knows of a ring, and
+nobody with a smaller name objects. A promise is on disk before it is given. A founder who stays alone until the promises end
+gives its ring up before they do. What remains: a ring without any seed in it, all of its members forgotten on disk, can get a twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from holdfast.host import Address, NodeId
+from holdfast.kit.deadline import holder_length
+from holdfast.kit.phase import Outcome, Phase, PhaseEnd
+from holdfast.kit.quorum import count, majority
+from holdfast.protocols.ring.config import FOUNDING_LEASES
+from holdfast.protocols.ring.messages import FoundAsk, FoundPromise
+
+if TYPE_CHECKING:
+    from holdfast.protocols.ring.ring import RingNode
+
+ASK_EVERY, ASK_TIMEOUT = 0.25, 1.0  # in T_l
+PROMISED = "promised"  # the row on disk
+NAME_BYTES_MAX = 256
+
+
+class Founding:
+    """One seed's attempts to found a ring, and its promises to other seeds."""
+
+    def __init__(self, ring: RingNode) -> None:
+        self._ring = ring
+        self._phase: Phase[Address] | None = None
+        self._promised_to = ""
+        self._promised_for: tuple[NodeId, int] | None = None  # whose attempt it was
+        self._promised_until = ring.raw.now
+        self._serial = 0  # of the present attempt
+        self._guide: Address | None = None  # where somebody said that it is in a ring
+        stored = ring.storage.load().get(PROMISED)
+        if stored is not None:  # A promise outlives the life that gave it; how much of it is left is unknown.
+            self._promised_to = stored.decode("utf-8", "replace")
+            self._promised_until = ring.raw.now + self._length
+
+    @property
+    def _length(self) -> float:
+        return FOUNDING_LEASES * self._ring.config.lease
+
+    def start(self) -> None:
+        ring = self._ring
+        seeds = ring.config.seeds
+        self._guide = None
+        self._phase = Phase(
+            ring.host, ring.questions, {each: None if each == ring.raw.address else each for each in seeds},
+            FoundAsk, every=ASK_EVERY * ring.config.lease, timeout=ASK_TIMEOUT * ring.config.lease,
+            enough=count(len(seeds), seeds), done=self._on_end,
+        )  # fmt: skip
+        phase = self._phase
+        self._serial = phase.serial
+        phase.start()
+        own = self._may_promise(ring.raw.me.name)
+        if own:
+            self._promise(ring.raw.me, phase.serial, lambda: self._answer_own(phase.serial, granted=True))
+        else:
+            self._answer_own(phase.serial, granted=False)
+
+    def cancel(self) -> None:
+        if self._phase is not None:
+            self._phase.cancel()
+            self._phase = None
+
+    def forget(self) -> None:
+        """We are in a ring: what was promised has served its purpose."""
+        self._promised_to, self._promised_for, self._promised_until = "", None, self._ring.raw.now
+        self._ring.storage.save(PROMISED, None, _nothing)
+
+    def on_ask(self, source: NodeId, message: FoundAsk) -> None:
+        ring = self._ring
+        if message.withdraw:
+            if self._promised_for == (source, message.serial) and not ring.is_member:
+                self.forget()
+            return
+        smaller = ring.is_seed and ring.raw.me.name < source.name
+        if ring.is_member or smaller or not self._may_promise(source.name):
+            self._answer(source, message.serial, granted=False)
+        else:
+            self._promise(source, message.serial, lambda: self._answer(source, message.serial, granted=True))
+
+    def on_promise(self, source: NodeId, message: FoundPromise) -> None:
+        del source
+        if message.seed in self._ring.config.seeds and message.seed != self._ring.raw.address:
+            if message.member:
+                self._guide = message.seed
+            self._ring.questions.answer(message.serial, message.seed, message, yes=message.granted)
+
+    def _answer(self, to: NodeId, serial: int, *, granted: bool) -> None:
+        ring = self._ring
+        ring.raw.send(to, FoundPromise(serial, granted, ring.is_member, ring.raw.address))
+
+    def _answer_own(self, serial: int, *, granted: bool) -> None:
+        me = self._ring.raw.address
+        self._ring.questions.answer(serial, me, FoundPromise(serial, granted, member=False, seed=me), yes=granted)
+
+    def _may_promise(self, name: str) -> bool:
+        return self._promised_to in ("", name) or self._ring.raw.now >= self._promised_until
+
+    def _promise(self, to: NodeId, serial: int, then: Callable[[], None]) -> None:
+        self._promised_to, self._promised_for = to.name, (to, serial)
+        self._promised_until = self._ring.raw.now + self._length
+        self._ring.storage.save(PROMISED, to.name.encode()[:NAME_BYTES_MAX], then)
+
+    def _on_end(self, end: PhaseEnd[Address]) -> None:
+        ring = self._ring
+        self._phase = None
+        agreed = end.outcome is not Outcome.IMPOSSIBLE and majority(ring.config.seeds).enough(end.yes.keys())
+        if agreed:
+            ring.found()
+            ring.host.at(end.asked_at + holder_length(self._length, ring.config.rho), lambda: self._on_probation_over(ring.ring))
+            return
+        if self._promised_to == ring.raw.me.name:
+            self.forget()
+        for seed in end.yes:
+            if seed != ring.raw.address:
+                ring.raw.send(seed, FoundAsk(self._serial, withdraw=True))
+        ring.lifecycle.not_founded(self._guide)
+
+    def _on_probation_over(self, founded: int) -> None:
+        """Nobody came. The others may be founding a ring of their own now, so this one must be gone."""
+        ring = self._ring
+        if ring.is_member and ring.ring == founded and len(ring.list) == 1 and len(ring.config.seeds) > 1:
+            ring.depart("founded alone")
+
+
+def _nothing() -> None:
+    """Nobody waits for this row."""

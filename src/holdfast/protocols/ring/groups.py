@@ -1,0 +1,128 @@
+"""Arbitrator groups that change, and pairs nobody wants any more.  Spec: ring 5.3, D7, D11, D14, D15, D17; paper 000, IV-B, Theorem 1.
+
+The opener alone proposes. While its proposal is open it needs a majority of the old group and of the new one; the responder needs
+one of whichever it holds. So any two winning sets of votes share an arbitrator, whatever gets lost in between.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from holdfast.host import FANOUT_MAX, NodeId
+from holdfast.protocols.ring.facts import GroupProposed
+from holdfast.protocols.ring.ids import RingId
+from holdfast.protocols.ring.messages import ArbUpgrd, ArbUpgrdAck, Dissolve, Dissolved
+from holdfast.protocols.ring.pair import Pair, State
+
+if TYPE_CHECKING:
+    from holdfast.protocols.ring.ring import RingNode
+
+
+class Groups:
+    """Keeps the group of every pair equal to the formula of Equation 1."""
+
+    def __init__(self, ring: RingNode) -> None:
+        self._ring = ring
+
+    def formula(self, pair: Pair) -> frozenset[RingId]:
+        """A_PQ: both, and the neighbours of both, without those who are gone or condemned (D17)."""
+        ring = self._ring
+        gone, condemned = ring.list.gone, ring.condemned
+        others = (each for each in (*ring.nbrs, *pair.peer_nbrs) if each not in gone and each not in condemned)
+        return frozenset((ring.id, pair.peer.id, *others))
+
+    def regroup(self, pair: Pair) -> None:
+        ring = self._ring
+        if not pair.opener or pair.state is not State.ACTIVE or pair.susp is not None:
+            return
+        if pair.peer.id not in ring.nbrs and not pair.peer_wants:
+            self._begin_dissolving(pair)
+        elif ring.config.mode == "pairwise" and pair.next is None:
+            group = self.formula(pair)
+            if group != pair.cfg:
+                self._begin_upgrade(pair, self._reachable(pair, group))
+
+    def _reachable(self, pair: Pair, group: frozenset[RingId]) -> frozenset[RingId]:
+        """As much of the new group as can be asked together with the old one (F17); the rest follows in the next step."""
+        room = FANOUT_MAX - len(pair.cfg)
+        new = sorted(group - pair.cfg - {self._ring.id, pair.peer.id})
+        return group - frozenset(new[room:])
+
+    def _begin_upgrade(self, pair: Pair, group: frozenset[RingId]) -> None:
+        ring = self._ring
+        pair.next, pair.next_at = (pair.ver + 1, group), ring.raw.now
+        ring.raw.emit(GroupProposed(pair.peer.id, pair.epoch, pair.ver + 1, len(group)))
+        ring.counts["upgrades"] += 1
+        if ring.rules.upgrade == "proposal":
+            ring.proposals.propose(pair)
+        else:
+            self.tell(pair)
+
+    def tell(self, pair: Pair) -> None:
+        """Said once by itself, and again with every lease message while it is open."""
+        assert pair.next is not None
+        ver, group = pair.next
+        ring = self._ring
+        ring.raw.send(pair.peer.node, ArbUpgrd(*ring.head(pair.peer.id), pair.epoch, ver, tuple(sorted(group))))
+
+    def on_upgrade(self, source: NodeId, message: ArbUpgrd) -> None:
+        pair = self._held(message.source, message.epoch)
+        if pair is None or pair.opener or pair.state is State.DORMANT:
+            return
+        self.on_version(pair, message.ver, message.cfg)
+        if message.ver <= pair.ver:
+            self._ring.raw.send(source, ArbUpgrdAck(*self._ring.head(message.source), pair.epoch, pair.ver))
+
+    def on_upgrade_ack(self, source: NodeId, message: ArbUpgrdAck) -> None:
+        del source
+        pair = self._held(message.source, message.epoch)
+        if pair is not None and pair.opener:
+            self.on_version(pair, message.ver, ())
+
+    def on_version(self, pair: Pair, ver: int, cfg: tuple[RingId, ...]) -> None:
+        """What the other side has, or proposes, however it was told. The pair is not suspected."""
+        if pair.opener:
+            if pair.next is not None and ver == pair.next[0]:
+                (pair.ver, pair.cfg), pair.next = pair.next, None
+                self._ring.dirty = True
+        elif cfg and ver == pair.ver + 1 and pair.state is not State.DORMANT:
+            group = frozenset(cfg)
+            if self._ring.id in group and pair.peer.id in group:
+                pair.ver, pair.cfg = ver, group
+
+    # Dissolution: the opener gives up its right, the responder drops both, the opener drops its duty (D11).
+
+    def _begin_dissolving(self, pair: Pair) -> None:
+        pair.closing, pair.state, pair.next = True, State.HALF, None
+        self._on_dissolving(pair)
+
+    def _on_dissolving(self, pair: Pair) -> None:
+        ring = self._ring
+        if not ring.holds(pair) or pair.susp is not None:
+            return
+        ring.raw.send(pair.peer.node, Dissolve(*ring.head(pair.peer.id), pair.epoch))
+        ring.host.after(ring.config.retry * ring.config.lease, partial(self._on_dissolving, pair))
+
+    def on_dissolve(self, source: NodeId, message: Dissolve) -> None:
+        ring = self._ring
+        pair = ring.pairs.get(message.source)
+        if message.source in ring.condemned or not ring.is_member:
+            return
+        if pair is not None and pair.epoch == message.epoch:
+            if pair.opener or pair.susp is not None:
+                return
+            ring.opening.drop(pair)
+        ring.epochs[message.source] = max(message.epoch, ring.epochs.get(message.source, 0))
+        ring.raw.send(source, Dissolved(*ring.head(message.source), message.epoch))
+
+    def on_dissolved(self, source: NodeId, message: Dissolved) -> None:
+        del source
+        pair = self._held(message.source, message.epoch)
+        if pair is not None and pair.closing:
+            self._ring.opening.drop(pair)
+
+    def _held(self, peer: RingId, epoch: int) -> Pair | None:
+        """That instance, unless it is suspected: a suspicion is final and changes nothing any more (D3)."""
+        pair = self._ring.pairs.get(peer)
+        return pair if pair is not None and pair.epoch == epoch and pair.susp is None else None

@@ -1,0 +1,182 @@
+"""Who is in the ring, as known here: the list itself, what its members publish, and its way to everybody.
+
+Spec: ring 2 (members, gone), 5.7 (member list); foundation 3 (Membership), 4 (Rows). The list is one table that all members share by
+rumour and anti-entropy; whatever changes it, a neighbour's word or a rumour, passes through that table and from there to ``Listener``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+from typing import Protocol
+
+from holdfast.host import Host, Member, MemberStatus, NodeId
+from holdfast.kit.exchange import Exchange
+from holdfast.kit.rows import Row, Rows
+from holdfast.protocols.ring.entries import Entry, Listed, Tombstone, gone, id_of, join, key_of, read, valid, write
+from holdfast.protocols.ring.ids import Peer, RingId
+
+TOPIC = "ring:"
+KNOWN_MAX = 16_384  # addresses of ids, gone ones included: an arbitrator group may still name them
+
+
+class Listener(Protocol):
+    """Who is told of changes."""
+
+    def on_listed(self, ring_id: RingId, before: Listed | None, now: Listed) -> None: ...
+    def on_gone(self, ring_id: RingId, before: Listed | None, tombstone: Tombstone) -> None: ...
+
+
+def topic_of(ring: int) -> str:
+    """The table's topic: twins never mix, because they have different ones (D20)."""
+    return f"{TOPIC}{ring:016x}"
+
+
+class MemberList:
+    """The list of one membership. ``ids`` is sorted, holds this node and those who are condemned but not declared."""
+
+    def __init__(self, exchange: Exchange, host: Host, ring: int, listener: Listener, tombstone_ttl: float) -> None:
+        self.ids: list[RingId] = []
+        self.entries: dict[RingId, Listed] = {}
+        self.gone: dict[RingId, tuple[Tombstone, float]] = {}  # and when we learnt it, own clock
+        self.version = 0
+        self._host, self._exchange, self._listener, self._ttl = host, exchange, listener, tombstone_ttl
+        self.topic = topic_of(ring)
+        self._statuses: dict[RingId, MemberStatus] = {}
+        self._known: dict[RingId, Peer] = {}
+        self._members: dict[RingId, Member] = {}
+        self._cached: tuple[int, tuple[Member, ...]] = (-1, ())
+        self._table: Rows | None = None
+
+    @property
+    def table(self) -> Rows:
+        assert self._table is not None, "only a member has a list that changes"
+        return self._table
+
+    def open(self) -> None:
+        """A membership begins: the table is shared with everybody in this ring."""
+        self._table = self._exchange.rows(self.topic, join, gone=gone, valid=valid, tombstone_ttl=self._ttl)
+        self._table.on_change(self._on_change)
+
+    def close(self) -> None:
+        """This membership is over; its list stays as it is."""
+        self._table = None
+        self._exchange.close(self.topic)
+
+    def __contains__(self, ring_id: RingId) -> bool:
+        return ring_id in self.entries
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def announce(self, ring_id: RingId, entry: Entry) -> None:
+        """Something is new: take it, and tell everybody."""
+        self.table.set(key_of(ring_id), write(entry))
+
+    def hear(self, peers: Iterable[Peer]) -> None:
+        """A neighbour's word about others. Whoever is unknown and not gone becomes a member here; nobody else is told."""
+        unknown = [peer for peer in peers if peer.id not in self.entries and peer.id not in self.gone]
+        if unknown:
+            self.table.learn([Row(key_of(peer.id), write(Listed(peer.node, peer.address, 0.0, 0, {})), 0.0) for peer in unknown])
+
+    def peer(self, ring_id: RingId) -> Peer | None:
+        """Where an id is, or was."""
+        return self._known.get(ring_id)
+
+    def peers(self, ids: Iterable[RingId]) -> tuple[Peer, ...]:
+        return tuple(self._known[each] for each in ids if each in self._known)
+
+    def meet(self, peer: Peer) -> None:
+        """Remember where an id is, so that it can be written to; it is not listed by that."""
+        known = self._known
+        former = known.get(peer.id)
+        if former == peer:
+            return
+        if former is None and len(known) >= KNOWN_MAX:
+            del known[next(iter(known))]
+        known[peer.id] = peer
+        self._host.meet(peer.node, peer.address)
+
+    def compare_with(self, peer: Peer) -> None:
+        """Anti-entropy with this one, now."""
+        self._exchange.compare(self.topic, peer.node)
+
+    def forget(self) -> list[RingId]:
+        """Drop the tombstones whose time is over; says which."""
+        oldest = self._host.now - self._ttl
+        over = [ring_id for ring_id, (_, at) in self.gone.items() if at <= oldest]
+        for ring_id in over:
+            del self.gone[ring_id]
+            self._known.pop(ring_id, None)
+        return over
+
+    # What users see of it.
+
+    def member(self, ring_id: RingId) -> Member:
+        member = self._members.get(ring_id)
+        if member is None:
+            entry = self.entries[ring_id]
+            status = self._statuses.get(ring_id, MemberStatus.ALIVE)
+            member = self._members[ring_id] = Member(entry.node, entry.address, entry.rows, status)
+        return member
+
+    def mark(self, ring_id: RingId, status: MemberStatus) -> bool:
+        """A doubt about a member; it only grows (D3). True if it is news."""
+        if ring_id not in self.entries or self._statuses.get(ring_id, MemberStatus.ALIVE) >= status:
+            return False
+        self._statuses[ring_id] = status
+        self._members.pop(ring_id, None)
+        self.version += 1
+        return True
+
+    def members(self) -> tuple[Member, ...]:
+        """Sorted by id. Of two memberships of one process, or of two lives of one name, the one that began last."""
+        version, members = self._cached
+        if version != self.version:
+            newest: dict[str, tuple[tuple[int, float], RingId]] = {}
+            for ring_id, entry in self.entries.items():
+                rank = (entry.node.boot, entry.since), ring_id
+                if entry.node.name not in newest or newest[entry.node.name] < rank:
+                    newest[entry.node.name] = rank
+            members = tuple(sorted((self.member(ring_id) for _, ring_id in newest.values()), key=_by_id))
+            self._cached = self.version, members
+        return members
+
+    def of_node(self, node: NodeId) -> list[RingId]:
+        """Every membership listed under this life."""
+        return [ring_id for ring_id, entry in self.entries.items() if entry.node == node]
+
+    def of_name(self, name: str) -> list[tuple[RingId, Listed]]:
+        return [(ring_id, entry) for ring_id, entry in self.entries.items() if entry.node.name == name]
+
+    def _on_change(self, key: str, before: bytes | None, now: bytes) -> None:
+        """The one place where the list changes."""
+        ring_id = id_of(key)
+        if ring_id is None:
+            return
+        entry = read(now)
+        former = self.entries.get(ring_id)
+        if isinstance(entry, Tombstone):
+            if ring_id not in self.gone:
+                self.gone[ring_id] = entry, self._host.now
+                self._drop(ring_id)
+                self._listener.on_gone(ring_id, former, entry)
+            return
+        if former is None:
+            insort(self.ids, ring_id)
+        self.entries[ring_id] = entry
+        self._members.pop(ring_id, None)
+        self.version += 1
+        self.meet(Peer(ring_id, entry.node, entry.address))
+        self._listener.on_listed(ring_id, former, entry)
+
+    def _drop(self, ring_id: RingId) -> None:
+        if self.entries.pop(ring_id, None) is not None:
+            del self.ids[bisect_left(self.ids, ring_id)]
+            self.version += 1
+        self._statuses.pop(ring_id, None)
+        self._members.pop(ring_id, None)
+
+
+def _by_id(member: Member) -> NodeId:
+    return member.id

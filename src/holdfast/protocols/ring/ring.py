@@ -1,0 +1,499 @@
+"""A member of a ring: one state machine, wired from its parts.  Spec: ring 2, 5, 5.5, 10; paper 000.
+
+The parts, each in its file: leases, arbitration, opening and groups of pairs, neighbours, the door and the joiner, the member list,
+fencing, orphans, founding, the lifecycle. This file holds what they share and the order in which things happen: whatever
+comes in, the own deadline is looked at first, and what a change of the view asks for is done last.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import partial
+from math import inf
+from typing import Any
+
+from holdfast.errors import ConfigError
+from holdfast.events import Event, Expelled, Failed, Joined, Left, MembershipEvent, Updated
+from holdfast.host import Address, Host, Machine, Member, Message, NodeId, Timer
+from holdfast.kit.broadcast import Broadcast
+from holdfast.kit.deadline import wait_length
+from holdfast.kit.exchange import Exchange
+from holdfast.kit.phase import Questions
+from holdfast.kit.roster import ROW_BYTES_MAX, ROW_NAME_BYTES_MAX, ROWS_MAX
+from holdfast.protocols.ring import memberlist, news
+from holdfast.protocols.ring import messages as m
+from holdfast.protocols.ring.arbitration import Arbitration
+from holdfast.protocols.ring.config import RingConfig
+from holdfast.protocols.ring.departing import Departing
+from holdfast.protocols.ring.door import Door
+from holdfast.protocols.ring.entries import ROWS_BYTES_MAX, Listed, Tombstone, rows_bytes
+from holdfast.protocols.ring.facts import BecameMember, Departed, Removed
+from holdfast.protocols.ring.fencing import Fencing, Ownership
+from holdfast.protocols.ring.founding import Founding
+from holdfast.protocols.ring.groups import Groups
+from holdfast.protocols.ring.guard import Guarded
+from holdfast.protocols.ring.ids import Peer, RingId, owner_of, position_of
+from holdfast.protocols.ring.join import Joiner
+from holdfast.protocols.ring.lease import Leases
+from holdfast.protocols.ring.lifecycle import Lifecycle
+from holdfast.protocols.ring.memberlist import MemberList
+from holdfast.protocols.ring.neighbours import Neighbours
+from holdfast.protocols.ring.news import News
+from holdfast.protocols.ring.opening import Opening
+from holdfast.protocols.ring.orphans import Orphans
+from holdfast.protocols.ring.pair import Pair
+from holdfast.protocols.ring.proposal import Proposals
+from holdfast.protocols.ring.rules import Rules
+
+OWN_TOPICS = (f"topic:{memberlist.TOPIC}", f"topic:{news.TOPIC}")
+ANTI_ENTROPY_LEASES = 8  # in T_l
+ID_BITS = 64
+
+Status = Enum("Status", ["NEW", "JOINING", "MEMBER", "LEFT"])  # LEFT is final for an id, not for the process
+Handler = Callable[[NodeId, Any], None]
+
+# What a candidate takes part in; everything else is for members.
+OF_CANDIDATES = (m.LeaseRequest, m.LeaseAck, m.LeaseNak, m.Leave, m.Gone, m.Locked)
+# What a tombstoned id may still say: a departed arbitrator's vote binds, and who leaves may say so (5.7).
+OF_THE_GONE = (m.Vote, m.Leave, m.Gone, m.Unlock, m.Arb)
+TO_ANYBODY = (m.Arb, m.Lock, m.Propose)  # one message for several receivers; the answers name the id that gave them
+
+
+class RingNode:
+    """One process on a ring. Offers ``Membership``."""
+
+    def __init__(self, host: Host, config: RingConfig, *, rules: Rules | None = None, sole_life: bool = False) -> None:
+        """``sole_life``: the caller holds the lock of the state directory, so every former life of this name is over (F6)."""
+        self.raw = host
+        self.config = config
+        self.rules = Rules() if rules is None else rules
+        self.sole_life = sole_life
+        self.host = Guarded(host, self._enter)
+        self.storage = host.storage.part("ring")
+        self.questions = Questions()
+        self.counts: Counter[str] = Counter()
+        self.broadcast = Broadcast(host, self)
+        self.exchange = Exchange(host, self.broadcast, ae_period=ANTI_ENTROPY_LEASES * config.lease)
+        # Who we are.
+        self.status = Status.NEW
+        self.ring = 0
+        self.id = RingId(0, 0)
+        self.me = Peer(self.id, host.me, host.address)
+        self.since = host.now  # when this membership began
+        self._born_at = host.now
+        # What we know.
+        self.list = MemberList(self.exchange, host, 0, self, config.tombstone_ttl)
+        self.pairs: dict[RingId, Pair] = {}
+        self.epochs: dict[RingId, int] = {}
+        self.condemned: dict[RingId, float] = {}  # decided by us, not yet declared -> when we stopped acking
+        self.condemnations = 0  # changes of it
+        self.nbrs: tuple[RingId, ...] = ()
+        self.nbr_peers: tuple[Peer, ...] = ()
+        self.view = 0  # hash of nbrs
+        self.dirty = False  # the view has changed; what follows from it is done at the end of the callback
+        self._bound = inf  # not after safe_until
+        self._rows: dict[str, bytes] = {}
+        self._row_version = 1
+        self._version = 0
+        self._subscribers: list[Callable[[MembershipEvent], None]] = []
+        self._tick: Timer | None = None
+        # The parts.
+        self.leases = Leases(self)
+        self.arbitration = Arbitration(self)
+        self.opening = Opening(self)
+        self.groups = Groups(self)
+        self.neighbours = Neighbours(self)
+        self.door = Door(self)
+        self.joiner = Joiner(self)
+        self.fencing = Fencing(self)
+        self.news = News(self)
+        self.orphans = Orphans(self)
+        self.proposals = Proposals(self)
+        self.departing = Departing(self)
+        self.founding = Founding(self)
+        self.lifecycle = Lifecycle(self)
+        self._on: dict[type[Message], Handler] = self._handlers()
+
+    def _handlers(self) -> dict[type[Message], Handler]:
+        return {
+            m.LeaseRequest: self.leases.on_request, m.LeaseAck: self.leases.on_ack, m.LeaseNak: self.leases.on_nak,
+            m.Relay: self.leases.on_relay, m.Relayed: self.leases.on_relayed, m.RelayedAck: self.leases.on_relayed_ack,
+            m.ArbUpgrd: self.groups.on_upgrade, m.ArbUpgrdAck: self.groups.on_upgrade_ack,
+            m.Dissolve: self.groups.on_dissolve, m.Dissolved: self.groups.on_dissolved, m.Want: self.neighbours.on_want,
+            m.Arb: self.arbitration.on_arb, m.Vote: self.arbitration.on_vote, m.Here: self.arbitration.on_here,
+            m.Leave: self.departing.on_leave, m.Gone: self.departing.on_gone, m.Gen: self.fencing.on_gen,
+            m.Discover: self.door.on_discover, m.Discovered: self.joiner.on_discovered,
+            m.Lock: self.door.on_lock, m.Locked: self.joiner.on_locked, m.Unlock: self.door.on_unlock,
+            m.Vouch: self.orphans.on_vouch, m.Vouched: self.orphans.on_vouched,
+            m.FoundAsk: self.founding.on_ask, m.FoundPromise: self.founding.on_promise,
+            m.Propose: self.proposals.on_propose, m.Proposed: self.proposals.on_proposed,
+        }  # fmt: skip
+
+    # Machine.
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """What a node has to run: this, and the parts of the kit that carry its member list."""
+        return self, self.broadcast, self.exchange
+
+    @property
+    def handles(self) -> Sequence[type[Message]]:
+        return tuple(self._on)
+
+    @property
+    def fingerprint(self) -> bytes:
+        return self.config.fingerprint if self.rules.fingerprint else b""
+
+    def start(self) -> None:
+        self._enter(self.lifecycle.start)
+
+    def stop(self) -> None:
+        """The node ends. Whoever wants to be missed politely calls ``leave`` first and waits for ``left``."""
+        self.lifecycle.stop()
+        self.founding.cancel()
+        self.joiner.cancel()
+        self._end_pairs()
+        if self._tick is not None:
+            self._tick.cancel()
+
+    def on_away(self, seconds: float) -> None:
+        """The guard does the rest; only a candidate has promised nothing yet and starts again (D6)."""
+        if self.is_joining and seconds > self.config.oversleep:
+            self._enter(partial(self.joiner.fail, "overslept"))
+        else:
+            self._enter(_nothing)
+
+    def on_message(self, source: NodeId, message: Message) -> None:
+        if self.raw.now >= self._bound:
+            self._look_at_deadline()
+        if not isinstance(message, m.OfRing) or self._meant_for_us(source, message):
+            self._on[type(message)](source, message)
+        if self.dirty:
+            self._settle()
+
+    # What users ask for.
+
+    def found(self) -> None:
+        """Begin a ring of one. Nobody is asked."""
+        if self.is_member or self.is_joining:
+            raise ConfigError("found: this process is in a ring already, or about to join one; leave first")
+        self._draw_id()
+        self.lifecycle.wanted = True
+        self.ring = self.raw.random.getrandbits(ID_BITS)
+        # F16: tokens survive a re-founding, because wall-clock time has grown beyond any that was given out.
+        self.become_member((), int(self.raw.wall() * 1000), founded=True)
+
+    def join(self) -> None:
+        """Knock at the seeds until somebody opens; come back after a forced departure."""
+        if not self.config.seeds:
+            raise ConfigError("seeds: none; accepted are the addresses of 1 or more members")
+        self.lifecycle.join()
+
+    def leave(self) -> None:
+        """Go politely. Peers take over at once, without an arbitration."""
+        self.lifecycle.stop()
+        self.founding.cancel()
+        if self.is_joining:
+            self._enter(partial(self.joiner.fail, "left"))
+        else:
+            self._enter(partial(self.depart, "graceful"))
+
+    @property
+    def left(self) -> bool:
+        """Nothing remains to be said: the process may end."""
+        return not self.is_member and not self.is_joining and not self.departing.speaking
+
+    def owner(self, key: str | bytes | int) -> Member | None:
+        """The member closest to a key: a hint, from the own list."""
+        owner = owner_of(self.list.ids, position_of(key))
+        return None if owner is None else self.list.member(owner)
+
+    def owns(self, key: str | bytes | int) -> Ownership | None:
+        """This process may act for the key until the given instant. None: it may not, or not yet; ask again in a round trip."""
+        self._enter(_nothing)
+        return self.fencing.owns(position_of(key))
+
+    # Membership.
+
+    @property
+    def version(self) -> int:
+        return self._version + self.list.version
+
+    def members(self, topic: str | None = None) -> tuple[Member, ...]:
+        everybody = self.list.members() if self.is_member else ()
+        if topic is None or topic in (self.list.topic, self.news.topic):
+            return everybody
+        return tuple(member for member in everybody if f"topic:{topic}" in member.rows)
+
+    def get(self, name: str) -> Member | None:
+        return next((member for member in self.members() if member.id.name == name), None)
+
+    def publish(self, row: str, value: bytes | None) -> None:
+        if row.startswith(OWN_TOPICS):
+            return  # Every member is in these.
+        rows = {name: kept for name, kept in self._rows.items() if name != row}
+        if value is not None:
+            _check_row(row, value, rows)
+            rows[row] = value
+        if rows != self._rows:
+            self._rows = rows
+            self._row_version += 1
+            if self.is_member:
+                self._tell_self()
+
+    def subscribe(self, listener: Callable[[MembershipEvent], None]) -> None:
+        self._subscribers.append(listener)
+
+    def usable_until(self) -> float:
+        return self.safe_until
+
+    # Deadlines.
+
+    @property
+    def is_member(self) -> bool:
+        return self.status is Status.MEMBER
+
+    @property
+    def is_joining(self) -> bool:
+        return self.status is Status.JOINING
+
+    @property
+    def is_seed(self) -> bool:
+        return self.raw.address in self.config.seeds
+
+    @property
+    def safe_until(self) -> float:
+        """Nobody treats this member as gone before this instant, on its own clock; -inf when it is none."""
+        if not self.is_member:
+            return -inf
+        lease, t_a = self.config.lease, self.config.t_a
+        return min((pair.deadline(lease, t_a) for pair in self.pairs.values() if pair.obliged), default=inf)
+
+    @property
+    def valid(self) -> bool:
+        return self.is_member and (self.raw.now < self.safe_until or not self.rules.guard)
+
+    @property
+    def settled(self) -> bool:
+        return self.neighbours.settled
+
+    def claims(self, pos: int) -> bool:
+        """Owner of this position, as far as the ring is concerned: valid, settled and closest."""
+        return self.valid and self.settled and owner_of(self.list.ids, pos) == self.id
+
+    def bind(self, pair: Pair) -> None:
+        """This pair is obliged now, or suspected: its deadline counts."""
+        self._bound = min(self._bound, pair.deadline(self.config.lease, self.config.t_a))
+
+    def _look_at_deadline(self) -> None:
+        """The bound may be old: leases have been renewed since. Only if the deadline itself has passed it is over (F9)."""
+        self._bound = self.safe_until if self.is_member else inf
+        if self.is_member and self.raw.now >= self._bound and self.rules.guard:
+            self.depart("deadline")
+
+    def _enter(self, callback: Callable[[], None]) -> None:
+        """Every timer and every call passes here."""
+        if self.raw.now >= self._bound:
+            self._look_at_deadline()
+        callback()
+        if self.dirty:
+            self._settle()
+
+    def _settle(self) -> None:
+        while self.dirty and self.is_member:
+            self.dirty = False
+            self.neighbours.recompute()
+        self.dirty = False
+
+    # Beginning and end of a membership.
+
+    def begin_join(self, to: Address, attempt: int) -> None:
+        self._draw_id()
+        self.status = Status.JOINING
+        self.joiner.start(to, attempt)
+
+    def give_up(self, why: str) -> None:
+        """An attempt to join failed; the joiner has said so to whom it concerned."""
+        self.status = Status.LEFT
+        self.raw.emit(Departed(self.id, why, was_member=False))
+        self.departing.keep(why, was_member=False)
+        self._end_pairs()
+        self.lifecycle.on_failed(why)
+
+    def become_member(self, view: Sequence[Peer], gen: int, *, founded: bool = False) -> None:
+        self.status = Status.MEMBER
+        self.since = self.raw.now
+        self._version += self.list.version + 1
+        self.list = MemberList(self.exchange, self.raw, self.ring, self, self.config.tombstone_ttl)
+        self.list.open()
+        self.news.open(self.ring)
+        self.condemned, self.condemnations = {}, 0
+        self.fencing.gen = gen
+        self._bound = self.safe_until
+        self.raw.emit(BecameMember(self.ring, self.id, founded))
+        self.lifecycle.on_member()
+        self.founding.forget()
+        self.list.hear(peer for peer in view if peer.id != self.id)
+        self._tell_self()
+        for pair in self.pairs.values():
+            self.list.compare_with(pair.peer)
+            break
+        self.dirty = True
+        self._tick = self.host.after(self.config.lease * self.raw.random.uniform(0.5, 1.0), self._on_tick)
+
+    def depart(self, reason: str) -> None:
+        """Out, before anybody is told (5.5)."""
+        if not self.is_member:
+            return
+        self.status = Status.LEFT
+        self.counts[f"departed: {reason}"] += 1
+        self.raw.emit(Departed(self.id, reason, was_member=True))
+        if reason != "graceful":
+            self.announce(Expelled(reason))
+        self.departing.keep(reason, was_member=True)
+        self._end_pairs()
+        self.list.close()
+        self.news.close()
+        self.lifecycle.on_departed(reason)
+
+    def claims_about_the_past(self) -> tuple[tuple[RingId, ...], bool]:
+        """What a candidate may say about its former memberships (F6): those of this life that are over and, once no deadline
+        that the former life published can be running, that life itself."""
+        past = wait_length(self.config.publish_length, self.config.rho, self.config.margin)
+        return self.departing.over(), self.sole_life and self.raw.now - self._born_at >= past
+
+    def _draw_id(self) -> None:
+        pos = position_of(self.raw.me.name) if self.config.position is None else self.config.position
+        self.id = RingId(pos, self.raw.random.getrandbits(ID_BITS) or 1)  # 0 is nobody's
+        self.me = Peer(self.id, self.raw.me, self.raw.address)
+        self.ring = 0
+        self._end_pairs()
+
+    def _end_pairs(self) -> None:
+        for pair in self.pairs.values():
+            pair.quiet()
+        self.pairs = {}
+        self.epochs = {}
+        self.condemned = {}
+        self.door.lock = None
+        self.fencing.gens.clear()
+        self.opening.retry_at.clear()
+        self.orphans.reset()
+        self.proposals.reset()
+        self.neighbours.reset()
+        self._bound = inf
+        if self._tick is not None:
+            self._tick.cancel()
+
+    # What the parts share.
+
+    def head(self, to: RingId) -> tuple[int, RingId, int]:
+        """How every message to a membership begins."""
+        return self.ring, self.id, to.inc
+
+    def holds(self, pair: Pair) -> bool:
+        return self.pairs.get(pair.peer.id) is pair
+
+    def meet(self, peer: Peer) -> None:
+        if self.is_member:
+            self.list.meet(peer)
+        else:
+            self.raw.meet(peer.node, peer.address)
+
+    def condemn(self, peer: RingId, stop: float) -> None:
+        self.condemned[peer] = stop
+        self.condemnations += 1
+        self.dirty = True
+
+    def remove(self, ring_id: RingId, *, certain: bool, reason: str) -> None:
+        """An id is over, and everybody shall know."""
+        if ring_id == self.id:
+            self.depart("declared")
+        elif ring_id in self.list:
+            pair = self.pairs.get(ring_id)
+            known = max(self.fencing.gens.get(ring_id, 0), 0 if pair is None else pair.pgen)
+            self.list.announce(ring_id, Tombstone(certain, known, reason))
+
+    def announce(self, event: Event) -> None:
+        """A fact for users, and for whoever stands on this membership."""
+        self.raw.emit(event)
+        if isinstance(event, MembershipEvent):
+            for subscriber in tuple(self._subscribers):
+                subscriber(event)
+
+    # What the member list reports.
+
+    def on_listed(self, ring_id: RingId, before: Listed | None, now: Listed) -> None:
+        member = self.list.member(ring_id)
+        if before is None:
+            self.dirty = True
+            self.announce(Joined(member))
+        elif before.rows != now.rows:
+            self.announce(Updated(member))
+        if ring_id == self.id and now.version > self._row_version:
+            self._row_version = now.version
+
+    def on_gone(self, ring_id: RingId, before: Listed | None, tombstone: Tombstone) -> None:
+        if ring_id == self.id:
+            self.depart("declared")
+            return
+        if self.condemned.pop(ring_id, None) is not None:
+            self.condemnations += 1
+        pair = self.pairs.get(ring_id)
+        if pair is not None:
+            self.opening.drop(pair)
+        self.door.release(ring_id)
+        self.dirty = True
+        if before is None:
+            return
+        self.fencing.raise_above(ring_id, tombstone.gen, certain=tombstone.certain)
+        self.raw.emit(Removed(ring_id, tombstone.certain, tombstone.reason, self.fencing.gen))
+        member = Member(before.node, before.address, before.rows)
+        self.announce(Left(member) if tombstone.reason == "left" else Failed(member, tombstone.certain))
+
+    def _tell_self(self) -> None:
+        me = Listed(self.raw.me, self.raw.address, self.raw.wall(), self._row_version, self._rows)
+        self.list.announce(self.id, me)
+
+    def _meant_for_us(self, source: NodeId, message: m.OfRing) -> bool:
+        if message.ring != self.ring or (message.to != self.id.inc and not (message.to == 0 and isinstance(message, TO_ANYBODY))):
+            self.departing.on_stray(source, message)
+            return False
+        if self.is_member:
+            if message.source in self.list.gone and not isinstance(message, OF_THE_GONE):
+                certain = self.list.gone[message.source][0].certain
+                self.raw.send(source, m.Gone(*self.head(message.source), message.source, certain))
+                return False
+            return True
+        if self.is_joining and isinstance(message, OF_CANDIDATES):
+            return True
+        self.departing.on_stray(source, message)
+        return False
+
+    def _on_tick(self) -> None:
+        """Every T_l: what no message brings about."""
+        self._tick = self.host.after(self.config.lease, self._on_tick)
+        self.arbitration.trim()
+        for forgotten in self.list.forget():
+            self.epochs.pop(forgotten, None)
+            self.fencing.gens.pop(forgotten, None)
+        self.lifecycle.remember()
+        self.neighbours.recompute()
+        self.orphans.on_tick()
+
+
+def _check_row(row: str, value: bytes, others: dict[str, bytes]) -> None:
+    if not 1 <= len(row.encode()) <= ROW_NAME_BYTES_MAX:
+        raise ConfigError(f"row: {row!r} has {len(row.encode())} bytes; accepted are 1 to {ROW_NAME_BYTES_MAX}")
+    if len(value) > ROW_BYTES_MAX:
+        raise ConfigError(f"row {row!r}: {len(value)} bytes; accepted are at most {ROW_BYTES_MAX}")
+    if len(others) >= ROWS_MAX:
+        raise ConfigError(f"row {row!r}: would be row {len(others) + 1}; a member publishes at most {ROWS_MAX}")
+    if rows_bytes({**others, row: value}) > ROWS_BYTES_MAX:
+        raise ConfigError(f"row {row!r}: all rows of a member together may have {ROWS_BYTES_MAX} bytes")
+
+
+def _nothing() -> None:
+    """A call that only wants the deadline to be looked at."""
