@@ -120,6 +120,18 @@ class Rows:
         if changed:
             self._push(self, changed)
 
+    def quietly(self, items: Iterable[tuple[str, bytes]]) -> None:
+        """Take living rows that everybody is known to have already: nobody is told. Only for an empty table."""
+        assert not self._kept
+        for key, value in items:
+            self._put(key, value, None, None)
+
+    def copy(self, other: Rows) -> None:
+        """Hold what another table holds. Only for an empty one."""
+        assert not self._kept
+        self._kept, self._tombstones = dict(other._kept), dict(other._tombstones)
+        self._keys, self._hashes = [dict(keys) for keys in other._keys], list(other._hashes)
+
     def on_change(self, listener: Change) -> None:
         """Called after every change, own ones and "gone" included; not when a tombstone is forgotten."""
         self._listeners.append(listener)
