@@ -131,7 +131,7 @@ def preform(world: World, rings: Sequence[RingNode]) -> None:
 
 def _admit(each: RingNode, ring: int, gen: int) -> None:
     each.status, each.ring, each.since = Status.MEMBER, ring, each.raw.now
-    each.list = MemberList(each.exchange, each.raw, ring, each, each.config.tombstone_ttl)
+    each.list = MemberList(each.exchange, each.raw, ring, each.changes, each.config.tombstone_ttl)
     each.list.open()
     each.news.open(ring)
     each.fencing.gen = gen
@@ -141,7 +141,9 @@ def _admit(each: RingNode, ring: int, gen: int) -> None:
     each._tick = each.host.after(each.config.lease * each.raw.random.uniform(0.5, 1.0), each._on_tick)
 
 
-def _fill(view: MemberList, ids: list[RingId], peers: dict[RingId, Peer], listed: dict[RingId, Listed], template: MemberList | None) -> None:
+def _fill(
+    view: MemberList, ids: list[RingId], peers: dict[RingId, Peer], listed: dict[RingId, Listed], template: MemberList | None
+) -> None:
     """Everybody lists everybody. Rows are made once and shared: they never change in place."""
     view.ids, view.entries = list(ids), dict(listed)
     view._known = dict(peers)

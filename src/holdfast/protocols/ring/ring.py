@@ -15,21 +15,19 @@ from math import inf
 from typing import Any
 
 from holdfast.errors import ConfigError
-from holdfast.events import Event, Expelled, Failed, Joined, Left, MembershipEvent, Updated
+from holdfast.events import Event, Expelled, MembershipEvent
 from holdfast.host import Address, Host, Machine, Member, Message, NodeId, Timer
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.deadline import wait_length
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.phase import Questions
-from holdfast.kit.roster import ROW_BYTES_MAX, ROW_NAME_BYTES_MAX, ROWS_MAX
-from holdfast.protocols.ring import memberlist, news
 from holdfast.protocols.ring import messages as m
 from holdfast.protocols.ring.arbitration import Arbitration
+from holdfast.protocols.ring.changes import Changes
 from holdfast.protocols.ring.config import RingConfig
 from holdfast.protocols.ring.departing import Departing
 from holdfast.protocols.ring.door import Door
-from holdfast.protocols.ring.entries import ROWS_BYTES_MAX, Listed, Tombstone, rows_bytes
-from holdfast.protocols.ring.facts import BecameMember, Departed, Removed
+from holdfast.protocols.ring.facts import BecameMember, Departed
 from holdfast.protocols.ring.fencing import Fencing, Ownership
 from holdfast.protocols.ring.founding import Founding
 from holdfast.protocols.ring.groups import Groups
@@ -45,9 +43,9 @@ from holdfast.protocols.ring.opening import Opening
 from holdfast.protocols.ring.orphans import Orphans
 from holdfast.protocols.ring.pair import Pair
 from holdfast.protocols.ring.proposal import Proposals
+from holdfast.protocols.ring.publishing import Publishing
 from holdfast.protocols.ring.rules import Rules
 
-OWN_TOPICS = (f"topic:{memberlist.TOPIC}", f"topic:{news.TOPIC}")
 ANTI_ENTROPY_LEASES = 8  # in T_l
 ID_BITS = 64
 
@@ -82,9 +80,11 @@ class RingNode:
         self.id = RingId(0, 0)
         self.me = Peer(self.id, host.me, host.address)
         self.since = host.now  # when this membership began
+        self.since_wall = 0.0
         self._born_at = host.now
         # What we know.
-        self.list = MemberList(self.exchange, host, 0, self, config.tombstone_ttl)
+        self.changes = Changes(self)
+        self.list = MemberList(self.exchange, host, 0, self.changes, config.tombstone_ttl)
         self.pairs: dict[RingId, Pair] = {}
         self.epochs: dict[RingId, int] = {}
         self.condemned: dict[RingId, float] = {}  # decided by us, not yet declared -> when we stopped acking
@@ -94,12 +94,11 @@ class RingNode:
         self.view = 0  # hash of nbrs
         self.dirty = False  # the view has changed; what follows from it is done at the end of the callback
         self._bound = inf  # not after safe_until
-        self._rows: dict[str, bytes] = {}
-        self._row_version = 1
         self._version = 0
         self._subscribers: list[Callable[[MembershipEvent], None]] = []
         self._tick: Timer | None = None
         # The parts.
+        self.publishing = Publishing(self)
         self.leases = Leases(self)
         self.arbitration = Arbitration(self)
         self.opening = Opening(self)
@@ -231,17 +230,7 @@ class RingNode:
         return next((member for member in self.members() if member.id.name == name), None)
 
     def publish(self, row: str, value: bytes | None) -> None:
-        if row.startswith(OWN_TOPICS):
-            return  # Every member is in these.
-        rows = {name: kept for name, kept in self._rows.items() if name != row}
-        if value is not None:
-            _check_row(row, value, rows)
-            rows[row] = value
-        if rows != self._rows:
-            self._rows = rows
-            self._row_version += 1
-            if self.is_member:
-                self._tell_self()
+        self.publishing.publish(row, value)
 
     def subscribe(self, listener: Callable[[MembershipEvent], None]) -> None:
         self._subscribers.append(listener)
@@ -324,9 +313,9 @@ class RingNode:
 
     def become_member(self, view: Sequence[Peer], gen: int, *, founded: bool = False) -> None:
         self.status = Status.MEMBER
-        self.since = self.raw.now
+        self.since, self.since_wall = self.raw.now, self.raw.wall()
         self._version += self.list.version + 1
-        self.list = MemberList(self.exchange, self.raw, self.ring, self, self.config.tombstone_ttl)
+        self.list = MemberList(self.exchange, self.raw, self.ring, self.changes, self.config.tombstone_ttl)
         self.list.open()
         self.news.open(self.ring)
         self.condemned, self.condemnations = {}, 0
@@ -336,7 +325,7 @@ class RingNode:
         self.lifecycle.on_member()
         self.founding.forget()
         self.list.hear(peer for peer in view if peer.id != self.id)
-        self._tell_self()
+        self.publishing.tell()
         for pair in self.pairs.values():
             self.list.compare_with(pair.peer)
             break
@@ -408,13 +397,7 @@ class RingNode:
         self.dirty = True
 
     def remove(self, ring_id: RingId, *, certain: bool, reason: str) -> None:
-        """An id is over, and everybody shall know."""
-        if ring_id == self.id:
-            self.depart("declared")
-        elif ring_id in self.list:
-            pair = self.pairs.get(ring_id)
-            known = max(self.fencing.gens.get(ring_id, 0), 0 if pair is None else pair.pgen)
-            self.list.announce(ring_id, Tombstone(certain, known, reason))
+        self.changes.remove(ring_id, certain=certain, reason=reason)
 
     def announce(self, event: Event) -> None:
         """A fact for users, and for whoever stands on this membership."""
@@ -422,40 +405,6 @@ class RingNode:
         if isinstance(event, MembershipEvent):
             for subscriber in tuple(self._subscribers):
                 subscriber(event)
-
-    # What the member list reports.
-
-    def on_listed(self, ring_id: RingId, before: Listed | None, now: Listed) -> None:
-        member = self.list.member(ring_id)
-        if before is None:
-            self.dirty = True
-            self.announce(Joined(member))
-        elif before.rows != now.rows:
-            self.announce(Updated(member))
-        if ring_id == self.id and now.version > self._row_version:
-            self._row_version = now.version
-
-    def on_gone(self, ring_id: RingId, before: Listed | None, tombstone: Tombstone) -> None:
-        if ring_id == self.id:
-            self.depart("declared")
-            return
-        if self.condemned.pop(ring_id, None) is not None:
-            self.condemnations += 1
-        pair = self.pairs.get(ring_id)
-        if pair is not None:
-            self.opening.drop(pair)
-        self.door.release(ring_id)
-        self.dirty = True
-        if before is None:
-            return
-        self.fencing.raise_above(ring_id, tombstone.gen, certain=tombstone.certain)
-        self.raw.emit(Removed(ring_id, tombstone.certain, tombstone.reason, self.fencing.gen))
-        member = Member(before.node, before.address, before.rows)
-        self.announce(Left(member) if tombstone.reason == "left" else Failed(member, tombstone.certain))
-
-    def _tell_self(self) -> None:
-        me = Listed(self.raw.me, self.raw.address, self.raw.wall(), self._row_version, self._rows)
-        self.list.announce(self.id, me)
 
     def _meant_for_us(self, source: NodeId, message: m.OfRing) -> bool:
         if message.ring != self.ring or (message.to != self.id.inc and not (message.to == 0 and isinstance(message, TO_ANYBODY))):
@@ -482,17 +431,6 @@ class RingNode:
         self.lifecycle.remember()
         self.neighbours.recompute()
         self.orphans.on_tick()
-
-
-def _check_row(row: str, value: bytes, others: dict[str, bytes]) -> None:
-    if not 1 <= len(row.encode()) <= ROW_NAME_BYTES_MAX:
-        raise ConfigError(f"row: {row!r} has {len(row.encode())} bytes; accepted are 1 to {ROW_NAME_BYTES_MAX}")
-    if len(value) > ROW_BYTES_MAX:
-        raise ConfigError(f"row {row!r}: {len(value)} bytes; accepted are at most {ROW_BYTES_MAX}")
-    if len(others) >= ROWS_MAX:
-        raise ConfigError(f"row {row!r}: would be row {len(others) + 1}; a member publishes at most {ROWS_MAX}")
-    if rows_bytes({**others, row: value}) > ROWS_BYTES_MAX:
-        raise ConfigError(f"row {row!r}: all rows of a member together may have {ROWS_BYTES_MAX} bytes")
 
 
 def _nothing() -> None:
