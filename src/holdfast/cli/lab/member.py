@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from ipaddress import ip_address
 from pathlib import Path
@@ -23,9 +24,11 @@ from holdfast.disk.state import State
 from holdfast.errors import AddressUnusable, ConfigError, KeyUnusable
 from holdfast.events import Event
 from holdfast.host import FANOUT_MAX, Address, NodeId
+from holdfast.host import Member as ListedMember
 from holdfast.net.host import NetHost
 from holdfast.net.resolve import Endpoint, Resolver, parse
 from holdfast.protocols.detection.omega import Omega
+from holdfast.protocols.ring.ids import RingId
 from holdfast.wire.codec import NAME_BYTES_MAX
 from holdfast.wire.keys import Keyring, exposure, load_key
 from holdfast.wire.seal import Plain, Sealed, Sealer
@@ -85,11 +88,11 @@ def sealer_for(group: str, key_file: Path | None, *, insecure: bool) -> Sealer:
 
 async def serve(member: Member) -> None:
     """Run until SIGTERM or SIGINT; both end it in good order."""
-    bind = await _resolved(parse(member.bind, listen=True), "--bind")
-    advertise = await _resolved(parse(member.advertise), "--advertise") if member.advertise else None
-    peers = {name: await _resolved(endpoint, f"--peers {name}") for name, endpoint in member.peers.items()}
+    bind = await resolved(parse(member.bind, listen=True), "--bind")
+    advertise = await resolved(parse(member.advertise), "--advertise") if member.advertise else None
+    peers = {name: await resolved(endpoint, f"--peers {name}") for name, endpoint in member.peers.items()}
     if member.insecure:
-        _check_loopback([bind, *peers.values()])
+        check_loopback([bind, *peers.values()])
     with ExitStack() as stack:
         boot, storage = int(time.time() * 1000), None
         if member.state_dir is not None:
@@ -125,17 +128,17 @@ async def _run(host: NetHost, members: dict[str, Address], interval: float) -> N
 class Lines:
     """Events as JSON lines. A reader that goes away ends the node: nobody would see what it says."""
 
-    def __init__(self, me: NodeId, stop: asyncio.Event) -> None:
-        self._me, self._stop = me, stop
+    def __init__(self, me: NodeId, stop: asyncio.Event, *, now: Callable[[], float] = time.time) -> None:
+        self._me, self._stop, self._now = me, stop, now
 
-    def event(self, event: Event) -> None:
-        self.line(type(event).__name__, **{field: getattr(event, field) for field in event.__struct_fields__})
+    def event(self, event: Event, **more: Any) -> None:
+        self.line(type(event).__name__, **more, **{field: getattr(event, field) for field in event.__struct_fields__})
 
     def line(self, event: str, **fields: Any) -> None:
         if sys.stdout is None:
             return
-        plain = {name: str(value) if isinstance(value, NodeId) else value for name, value in fields.items()}
-        text = msgspec.json.encode({"at": round(time.time(), 6), "node": str(self._me), "event": event, **plain})
+        plain = {name: _plain(value) for name, value in fields.items()}
+        text = msgspec.json.encode({"at": round(self._now(), 6), "node": str(self._me), "event": event, **plain})
         try:
             print(text.decode(), flush=True)
         except BrokenPipeError:
@@ -143,7 +146,14 @@ class Lines:
             self._stop.set()
 
 
-async def _resolved(endpoint: Endpoint, flag: str) -> Address:
+def _plain(value: Any) -> Any:
+    """Identities as people write them; of a member, its identity."""
+    if isinstance(value, ListedMember):
+        return str(value.id)
+    return str(value) if isinstance(value, NodeId | RingId) else value
+
+
+async def resolved(endpoint: Endpoint, flag: str) -> Address:
     resolver = Resolver([endpoint])
     try:
         addresses = await resolver.start()
@@ -154,7 +164,7 @@ async def _resolved(endpoint: Endpoint, flag: str) -> Address:
     return addresses[0]
 
 
-def _check_loopback(addresses: list[Address]) -> None:
+def check_loopback(addresses: list[Address]) -> None:
     for address in addresses:
         if not ip_address(address.host).is_loopback:
             raise ConfigError(f"--insecure with {address}: plaintext is accepted on loopback (127.0.0.1, [::1]); elsewhere give --key-file")

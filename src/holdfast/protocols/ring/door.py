@@ -55,7 +55,7 @@ class Door:
     def on_discover(self, source: NodeId, message: Discover) -> None:
         ring = self._ring
         if not ring.is_member:
-            ring.raw.send(source, Discovered(message.serial, Answer.NO_MEMBER, 0, ()))
+            ring.raw.send(source, Discovered(message.serial, Answer.NO_MEMBER, 0, (), seeded=False, asked=ring.raw.address))
             return
         self._bury_former(source, message)
         owner = owner_of(ring.list.ids, message.candidate.pos)
@@ -95,7 +95,8 @@ class Door:
         return (self._ring.me, *self._ring.nbr_peers)
 
     def _answer(self, to: NodeId, message: Discover, answer: Answer, view: tuple[Peer, ...]) -> None:
-        self._ring.raw.send(to, Discovered(message.serial, answer, self._ring.ring, view))
+        ring = self._ring
+        ring.raw.send(to, Discovered(message.serial, answer, ring.ring, view, ring.scouting.seeded, ring.raw.address))
 
     def _bury_former(self, source: NodeId, message: Discover) -> None:
         """The process itself says which of its memberships are over (F6). It names those of its present life one by one: this

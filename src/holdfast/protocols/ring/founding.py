@@ -80,7 +80,7 @@ class Founding:
                 self.forget()
             return
         smaller = ring.is_seed and ring.raw.me.name < source.name
-        if ring.is_member or smaller or not self._may_promise(source.name):
+        if ring.is_member or smaller or ring.scouting.unasked or not self._may_promise(source.name):
             self._answer(source, message.serial, granted=False)
         else:
             self._promise(source, message.serial, lambda: self._answer(source, message.serial, granted=True))

@@ -76,9 +76,6 @@ class Joiner:
         )  # fmt: skip
         self._call.start()
 
-    def on_discovered(self, source: NodeId, message: Discovered) -> None:
-        self._ring.questions.answer(message.serial, source, message)
-
     def _on_discovered(self, message: Message | None) -> None:
         ring = self._ring
         if message is None:

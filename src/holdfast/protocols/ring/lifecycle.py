@@ -35,7 +35,7 @@ class Lifecycle:
         self._timer: Timer | None = None
         self._guide: Address | None = None  # somebody who said that it is in a ring
         self._cached = _read(ring.storage.load().get(CACHE))
-        self._untried = list(self._cached)
+        ring.scouting.suspects(self._cached)
         self._saved_at = ring.raw.now
         self.wanted = False  # the user wants to be in a ring
 
@@ -60,12 +60,12 @@ class Lifecycle:
         self.attempt = 0
         self._guide = None
         self._member_since = self._ring.raw.now
-        self._untried = []
+        self._ring.scouting.suspects(())
 
     def on_failed(self, why: str) -> None:
         """An attempt to join failed."""
         ring = self._ring
-        if why in NO_RING and ring.is_seed and not self._untried and self.wanted:
+        if why in NO_RING and ring.is_seed and self.wanted:
             ring.founding.start()
         else:
             self._retry(why)
@@ -119,6 +119,9 @@ class Lifecycle:
         ring = self._ring
         if not self.wanted or ring.is_member or ring.is_joining:
             return
+        if ring.scouting.unasked:
+            ring.scouting.start(self._on_scouted)
+            return
         target = self._target()
         if target is not None:
             ring.begin_join(target, self.attempt)
@@ -127,17 +130,18 @@ class Lifecycle:
         else:
             self._retry("nobody to ask")
 
+    def _on_scouted(self, member: Address | None) -> None:
+        """Those we last knew in a ring have been asked."""
+        self._guide = member
+        self._on_turn()
+
     def _target(self) -> Address | None:
-        """Where to knock: a guide, those known from the disk one by one, then any seed or known member."""
+        """Where to knock: at a guide's, at any seed, at any member known from the disk."""
         ring = self._ring
         me = ring.raw.address
         if self._guide is not None:
             guide, self._guide = self._guide, None
             return guide
-        while self._untried:
-            cached = self._untried.pop()
-            if cached != me:
-                return cached
         seeds = [seed for seed in ring.config.seeds if seed != me]
         others = seeds or [each for each in self._cached if each != me]
         return ring.raw.random.choice(others) if others else None

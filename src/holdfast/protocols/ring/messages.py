@@ -161,6 +161,8 @@ class Discovered(Message, frozen=True, tag=30):
     answer: Answer
     ring: int
     view: Neighbours  # OK: owner and its neighbours; REDIRECT: the owner alone
+    seeded: bool  # a majority of the seeds is in this ring
+    asked: Address  # where I am
 
 
 class Lock(OfRing, frozen=True, tag=31):

@@ -45,6 +45,7 @@ from holdfast.protocols.ring.pair import Pair
 from holdfast.protocols.ring.proposal import Proposals
 from holdfast.protocols.ring.publishing import Publishing
 from holdfast.protocols.ring.rules import Rules
+from holdfast.protocols.ring.scouting import Scouting
 
 ANTI_ENTROPY_LEASES = 8  # in T_l
 ID_BITS = 64
@@ -111,6 +112,7 @@ class RingNode:
         self.orphans = Orphans(self)
         self.proposals = Proposals(self)
         self.departing = Departing(self)
+        self.scouting = Scouting(self)
         self.founding = Founding(self)
         self.lifecycle = Lifecycle(self)
         self._on: dict[type[Message], Handler] = self._handlers()
@@ -123,7 +125,7 @@ class RingNode:
             m.Dissolve: self.groups.on_dissolve, m.Dissolved: self.groups.on_dissolved, m.Want: self.neighbours.on_want,
             m.Arb: self.arbitration.on_arb, m.Vote: self.arbitration.on_vote, m.Here: self.arbitration.on_here,
             m.Leave: self.departing.on_leave, m.Gone: self.departing.on_gone, m.Gen: self.fencing.on_gen,
-            m.Discover: self.door.on_discover, m.Discovered: self.joiner.on_discovered,
+            m.Discover: self.door.on_discover, m.Discovered: self.scouting.on_discovered,
             m.Lock: self.door.on_lock, m.Locked: self.joiner.on_locked, m.Unlock: self.door.on_unlock,
             m.Vouch: self.orphans.on_vouch, m.Vouched: self.orphans.on_vouched,
             m.FoundAsk: self.founding.on_ask, m.FoundPromise: self.founding.on_promise,
@@ -152,6 +154,7 @@ class RingNode:
         """The node ends. Whoever wants to be missed politely calls ``leave`` first and waits for ``left``."""
         self.lifecycle.stop()
         self.founding.cancel()
+        self.scouting.cancel()
         self.joiner.cancel()
         self._end_pairs()
         if self._tick is not None:
@@ -194,6 +197,7 @@ class RingNode:
         """Go politely. Peers take over at once, without an arbitration."""
         self.lifecycle.stop()
         self.founding.cancel()
+        self.scouting.cancel()
         if self.is_joining:
             self._enter(partial(self.joiner.fail, "left"))
         else:
@@ -337,11 +341,13 @@ class RingNode:
         if not self.is_member:
             return
         self.status = Status.LEFT
+        self._version += 1  # Whoever stands on this membership has no peers any more.
         self.counts[f"departed: {reason}"] += 1
         self.raw.emit(Departed(self.id, reason, was_member=True))
         if reason != "graceful":
             self.announce(Expelled(reason))
         self.departing.keep(reason, was_member=True)
+        self.scouting.suspects(self.list.entries[each].address for each in (*self.nbrs, *self.list.ids) if each in self.list.entries)
         self._end_pairs()
         self.list.close()
         self.news.close()
@@ -429,6 +435,7 @@ class RingNode:
             self.epochs.pop(forgotten, None)
             self.fencing.gens.pop(forgotten, None)
         self.lifecycle.remember()
+        self.scouting.on_tick()
         self.neighbours.recompute()
         self.orphans.on_tick()
 

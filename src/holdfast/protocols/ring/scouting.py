@@ -1,0 +1,103 @@
+"""Scouting: is there a ring already, or another one beside ours?  Spec: ring D20 (cached members are tried first, twins).
+
+Before a process founds anything, or promises somebody else not to stand in the way, it asks everybody it last knew in a ring.
+And a ring that holds no majority of the seeds looks for one that does: whoever finds such a twin leaves its own and joins that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from holdfast.host import FANOUT_MAX, Address, Message, NodeId
+from holdfast.kit.phase import Call, Outcome, Phase, PhaseEnd
+from holdfast.kit.quorum import count, majority
+from holdfast.protocols.ring.messages import Answer, Discover, Discovered
+
+if TYPE_CHECKING:
+    from holdfast.protocols.ring.ring import RingNode
+
+ASK_EVERY, ASK_TIMEOUT = 0.25, 1.0  # in T_l
+TWIN_LEASES = 8  # in T_l: how often a ring without a majority of the seeds looks for another
+TRIES = 2
+
+Found = Callable[[Address | None], None]
+
+
+class Scouting:
+    """Questions to those who may be in a ring."""
+
+    def __init__(self, ring: RingNode) -> None:
+        self._ring = ring
+        self.unasked: tuple[Address, ...] = ()  # members we last knew, not asked since
+        self._phase: Phase[Address] | None = None
+        self._call: Call | None = None
+        self._looked_at = ring.raw.now
+
+    def suspects(self, addresses: Iterable[Address]) -> None:
+        """There was a ring with these in it. Until they have been asked, it may still be there."""
+        me = self._ring.raw.address
+        self.unasked = tuple(dict.fromkeys(each for each in addresses if each != me))[:FANOUT_MAX]
+
+    def start(self, found: Found) -> None:
+        """Ask all of them at once; ``found`` gets the address of a member, or None."""
+        ring = self._ring
+        asked = self.unasked
+        self._phase = Phase(
+            ring.host, ring.questions, {each: each for each in asked},
+            lambda serial: Discover(serial, ring.id, *ring.claims_about_the_past()),
+            every=ASK_EVERY * ring.config.lease, timeout=ASK_TIMEOUT * ring.config.lease,
+            enough=count(1, asked), done=lambda end: self._on_end(end, found),
+        )  # fmt: skip
+        self._phase.start()
+
+    def cancel(self) -> None:
+        for each in (self._phase, self._call):
+            if each is not None:
+                each.cancel()
+
+    def on_discovered(self, source: NodeId, message: Discovered) -> None:
+        """Every answer to Discover passes here; one of ours names the address that was asked."""
+        ring = self._ring
+        if self._phase is not None and message.serial == self._phase.serial:
+            where = message.asked
+            ring.questions.answer(message.serial, where, message, yes=message.answer is not Answer.NO_MEMBER)
+        else:
+            ring.questions.answer(message.serial, source, message)
+
+    def _on_end(self, end: PhaseEnd[Address], found: Found) -> None:
+        self._phase = None
+        self.unasked = ()
+        found(next(iter(end.yes)) if end.outcome is Outcome.ENOUGH else None)
+
+    # Twins.
+
+    @property
+    def seeded(self) -> bool:
+        """A majority of the seeds is in our list. True without seeds: then there is nowhere to look."""
+        ring = self._ring
+        seeds = ring.config.seeds
+        return not seeds or majority(seeds).enough({entry.address for entry in ring.list.entries.values()})
+
+    def on_tick(self) -> None:
+        ring = self._ring
+        now = ring.raw.now
+        if now - self._looked_at < TWIN_LEASES * ring.config.lease:
+            return
+        self._looked_at = now
+        if self.seeded:
+            return
+        here = {entry.address for entry in ring.list.entries.values()}
+        elsewhere = [seed for seed in ring.config.seeds if seed not in here]
+        self._call = Call(
+            ring.host, ring.questions, ring.raw.random.choice(elsewhere), lambda serial: Discover(serial, ring.id, (), over=False),
+            every=ASK_EVERY * ring.config.lease, tries=TRIES, done=self._on_seed,
+        )  # fmt: skip
+        self._call.start()
+
+    def _on_seed(self, message: Message | None) -> None:
+        ring = self._ring
+        if not isinstance(message, Discovered) or message.answer is Answer.NO_MEMBER or not ring.is_member:
+            return
+        if message.ring != ring.ring and (message.seeded or message.ring < ring.ring):
+            ring.depart("twin")
