@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from holdfast.cli.lab import demo, listing, node, plan, replay, reproduce, run, script, sweep
+from holdfast.cli.lab import demo, listing, node, plan, replay, reproduce, ring, run, script, sweep
 
 app = typer.Typer(
     help="The simulator: virtual time, seeded faults, invariants, every figure of the papers.",
@@ -21,3 +21,4 @@ app.command("script")(script.script)
 app.command("reproduce")(reproduce.reproduce)
 app.command("demo")(demo.demo)
 app.command("node")(node.node)
+app.command("ring")(ring.ring)

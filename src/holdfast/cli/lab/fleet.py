@@ -1,0 +1,314 @@
+"""What ``lab ring`` does after its flags were read: members of one ring, each with its own sockets, until told to stop.
+
+Everything they say is for somebody who looks on from outside: events, who owns which key until when, and the member list as a
+digest, all on the clock the ring itself counts with. That clock is the same for all processes of a machine, so lines of several
+processes can be put in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from threading import Thread
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from holdfast.cli.exits import CannotServe
+from holdfast.cli.lab.member import Lines, check_loopback, parsed_name, resolved
+from holdfast.disk.state import State
+from holdfast.errors import AddressUnusable, ConfigError
+from holdfast.events import ConfigMismatch, Event
+from holdfast.host import Address, Message, NodeId
+from holdfast.net import clock
+from holdfast.net.host import NetHost
+from holdfast.net.resolve import Endpoint, parse
+from holdfast.protocols.ring.config import SEEDS_MAX, RingConfig, adopt
+from holdfast.protocols.ring.facts import GroupProposed, JoinStarted, NeighbourhoodChanged, PhaseReached
+from holdfast.protocols.ring.ids import hash_of
+from holdfast.protocols.ring.ring import RingNode
+from holdfast.wire.seal import Sealer
+
+MEMBERS_MAX = 256  # of one process; one core carries about a hundred at T_l = 1 s
+LOOKS = 8  # per T_l: how often the watch looks at its member
+UNTOLD = (GroupProposed, JoinStarted, NeighbourhoodChanged, PhaseReached)  # many, and of use only beside the messages
+ORDER_BYTES = 65536
+
+
+class Plan(NamedTuple):
+    """The members of one process, as the flags describe them."""
+
+    members: Mapping[str, Endpoint]
+    advertise: str
+    seeds: tuple[Endpoint, ...]
+    found: str
+    config: RingConfig
+    adopt: bool
+    keys: tuple[str, ...]
+    orders: bool
+    sealer: Sealer
+    insecure: bool
+    state_dir: Path | None
+
+
+def parsed_members(text: str, *, found: str, advertise: str) -> dict[str, Endpoint]:
+    members: dict[str, Endpoint] = {}
+    for part in text.split(","):
+        name, equals, address = part.strip().partition("=")
+        if not equals or name in members:
+            why = "is listed twice" if equals else "has no address"
+            raise ConfigError(f"--members: {name!r} {why}; accepted is a=HOST:PORT,b=HOST:PORT")
+        members[parsed_name(name)] = parse(address, listen=True)
+    if len(members) > MEMBERS_MAX:
+        raise ConfigError(f"--members: {len(members)} of them; accepted are up to {MEMBERS_MAX} in one process")
+    if found and found not in members:
+        raise ConfigError(f"--found {found}: does not run here; accepted are {', '.join(members)}")
+    if advertise and len(members) > 1:
+        raise ConfigError(f"--advertise with {len(members)} members: accepted with one, because each needs an address of its own")
+    return members
+
+
+def parsed_seeds(text: str) -> tuple[Endpoint, ...]:
+    seeds = tuple(parse(part) for part in text.split(",") if part.strip())
+    if len(seeds) > SEEDS_MAX:
+        raise ConfigError(f"--seeds: {len(seeds)} of them; accepted are up to {SEEDS_MAX}")
+    return seeds
+
+
+async def serve(plan: Plan) -> None:
+    """Run until SIGTERM or SIGINT, or until nobody gives orders any more."""
+    binds = {name: await resolved(endpoint, f"--members {name}") for name, endpoint in plan.members.items()}
+    seeds = tuple([await resolved(endpoint, "--seeds") for endpoint in plan.seeds])
+    advertise = await resolved(parse(plan.advertise), "--advertise") if plan.advertise else None
+    if plan.insecure:
+        check_loopback([*binds.values(), *seeds])
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    config = replace(plan.config, seeds=seeds)
+    residents = {name: Resident(name, bind, plan, config, stop, advertise) for name, bind in binds.items()}
+    if plan.orders:
+        Thread(target=_read_orders, args=(loop, Orders(residents, stop)), daemon=True).start()
+    try:
+        for resident in residents.values():
+            await resident.start()
+        await stop.wait()
+        await asyncio.gather(*(resident.leave() for resident in residents.values()))
+    finally:
+        for resident in residents.values():
+            await resident.end()
+
+
+class MeasuredHost(NetHost):
+    """Remembers how late its timers ran at worst: what this process, or its machine, added to every bound."""
+
+    worst = 0.0
+    _late = 0.0
+
+    @property
+    def late(self) -> float:
+        return self._late
+
+    @late.setter
+    def late(self, seconds: float) -> None:
+        self._late = seconds
+        self.worst = max(self.worst, seconds)
+
+
+class Watch:
+    """Looks at one member a few times per T_l, in the member's own turns, and says what has changed."""
+
+    handles: tuple[type[Message], ...] = ()
+    fingerprint = b""
+
+    def __init__(self, host: NetHost, ring: RingNode, keys: tuple[str, ...], say: Callable[..., None]) -> None:
+        self._host, self._ring, self._keys, self._say = host, ring, keys, say
+        self._owned_until = dict.fromkeys(keys, host.now)
+        self._view: tuple[object, ...] = ()
+
+    def start(self) -> None:
+        self._on_look()
+
+    def on_message(self, source: NodeId, message: Message) -> None:
+        """Nothing is sent to it."""
+
+    def on_away(self, seconds: float) -> None:
+        """The member itself is told."""
+
+    def stop(self) -> None:
+        """Its timer ends with the host."""
+
+    def _on_look(self) -> None:
+        ring, now = self._ring, self._host.now
+        self._host.after(ring.config.lease / LOOKS, self._on_look)
+        for key, until in self._owned_until.items():
+            # Told anew in time, so that an owner that stays one has no gap.
+            if until - now < ring.config.publish_length / 2 and (owned := ring.owns(key)) is not None:
+                self._owned_until[key] = owned.until
+                self._say("Owned", key=key, token=owned.token, until=owned.until)
+        view = (ring.status, ring.id, ring.version)
+        if view != self._view:
+            self._view = view
+            self._say("View", status=ring.status.name, ring=ring.ring, size=len(ring.list), digest=f"{hash_of(ring.list.ids):016x}")
+
+
+class Resident:
+    """One member of this process, through all its lives here."""
+
+    def __init__(self, name: str, bind: Address, plan: Plan, config: RingConfig, stop: asyncio.Event, advertise: Address | None) -> None:
+        self.name = name
+        self._bind, self._advertise = bind, advertise
+        self._plan, self._config, self._stop = plan, config, stop
+        self._boot = 0
+        self._state: State | None = None
+        self._host: MeasuredHost | None = None
+        self._ring: RingNode | None = None
+        self._out: Lines | None = None
+        self._adopting: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin a life."""
+        if self._host is not None:
+            return
+        first, storage = self._boot == 0, None
+        self._boot = max(self._boot + 1, int(time.time() * 1000))
+        if self._plan.state_dir is not None:
+            self._state = State.open(self._plan.state_dir / self.name)
+            self._boot, storage = self._state.boot, self._state.journal
+        me = NodeId(self.name, self._boot)
+        self._out = Lines(me, self._stop, now=clock.now)
+        try:
+            host = await MeasuredHost.open(me, self._bind, self._plan.sealer, advertise=self._advertise, storage=storage)
+        except AddressUnusable as error:
+            raise CannotServe(f"--members {self.name}: {error}") from None
+        assert isinstance(host, MeasuredHost)
+        self._bind, self._host = host.bound, host  # The next life listens where peers know it.
+        # A ring is founded once: a later life joins the one that is there.
+        config = replace(self._config, found=first and self.name == self._plan.found)
+        self._ring = ring = RingNode(host, config, sole_life=self._state is not None)
+        host.on_event = self._on_event
+        host.failed.add_done_callback(self._on_failed)
+        for machine in ring.machines:
+            host.node.add(machine)
+        host.node.add(Watch(host, ring, self._plan.keys, self._say))
+        self._say("Started", address=str(host.address), bound=str(host.bound), seed=host.seed, lease=config.lease, k=config.k)
+        host.start()
+
+    async def crash(self) -> None:
+        """Without a word: its sockets are closed, and that is all its peers see."""
+        if self._host is not None:
+            self._say("Crashed")
+            self._host.streams.abort()
+        await self.end()
+
+    async def leave(self) -> None:
+        """In good order. Nothing is said while a key is still owned by what was published (F14)."""
+        host, ring = self._host, self._ring
+        if host is None or ring is None:
+            return
+        host.post(ring.leave)
+        give_up_at = clock.now() + 4 * ring.config.lease
+        while (ring.is_member or not ring.left) and clock.now() < give_up_at:
+            await asyncio.sleep(ring.config.lease / LOOKS)
+        await self.end()
+
+    async def end(self) -> None:
+        host, self._host, self._ring = self._host, None, None
+        if host is not None:
+            await host.close()
+            self._say("Stopped", drops={why.value: count for why, count in sorted(host.drops.items())})
+        state, self._state = self._state, None
+        if state is not None:
+            state.close()
+
+    def mark(self) -> None:
+        """How late its timers ran since the last mark."""
+        if self._host is not None:
+            self._say("Lateness", worst=round(self._host.worst, 6))
+            self._host.worst = 0.0
+
+    def refuse(self, order: str, why: str) -> None:
+        self._say("Refused", order=order, why=why)
+
+    def _say(self, event: str, **fields: Any) -> None:
+        assert self._out is not None
+        self._out.line(event, **self._life(), **fields)
+
+    def _life(self) -> dict[str, Any]:
+        return {} if self._ring is None else {"as": str(self._ring.id)}
+
+    def _on_event(self, event: Event) -> None:
+        assert self._out is not None
+        if not isinstance(event, UNTOLD):
+            self._out.event(event, **self._life())
+        if isinstance(event, ConfigMismatch) and self._plan.adopt and self._ring is not None and not self._ring.is_member:
+            self._adopt(event)
+
+    def _adopt(self, event: ConfigMismatch) -> None:
+        """The ring counts otherwise, and we are not in it: count as it does, in another life."""
+        try:
+            self._config = adopt(self._config, event)
+        except ConfigError as error:
+            self.refuse("adopt", str(error))
+            return
+        if self._adopting is None or self._adopting.done():
+            self._adopting = asyncio.get_running_loop().create_task(self._begin_again())
+
+    async def _begin_again(self) -> None:
+        await self.end()
+        await self.start()
+
+    def _on_failed(self, failed: asyncio.Future[None]) -> None:
+        """A bug in a handler is shown as one: with its traceback, by an end that nobody can overlook."""
+        if failed.exception() is not None:
+            asyncio.get_running_loop().call_exception_handler({"message": f"{self.name} failed", "exception": failed.exception()})
+            self._stop.set()
+
+
+class Orders:
+    """What whoever started this process may ask of its members, one order per line."""
+
+    def __init__(self, residents: Mapping[str, Resident], stop: asyncio.Event) -> None:
+        self._residents, self._stop = residents, stop
+        self._running: set[asyncio.Task[None]] = set()
+
+    def take(self, line: str) -> None:
+        words = line.split()
+        resident = self._residents.get(words[1]) if len(words) == 2 else None
+        if words == ["mark"]:
+            for each in self._residents.values():
+                each.mark()
+        elif resident is not None and words[0] in ("crash", "start", "leave"):
+            act = {"crash": resident.crash, "start": resident.start, "leave": resident.leave}[words[0]]
+            task = asyncio.get_running_loop().create_task(act())
+            self._running.add(task)
+            task.add_done_callback(self._on_done)
+        else:
+            accepted = "accepted are mark, crash NAME, start NAME, leave NAME"
+            next(iter(self._residents.values())).refuse(line, accepted)
+
+    def end(self) -> None:
+        self._stop.set()
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._stop.set()
+
+
+def _read_orders(loop: asyncio.AbstractEventLoop, orders: Orders) -> None:
+    """In a thread of its own, unbuffered: nothing of it is in the way when the interpreter ends."""
+    rest = b""
+    while data := os.read(sys.stdin.fileno(), ORDER_BYTES):
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            if line.strip():
+                loop.call_soon_threadsafe(orders.take, line.decode("utf-8", "replace"))
+    loop.call_soon_threadsafe(partial(orders.end))
