@@ -34,7 +34,7 @@ class Founding:
         self._promised_to = ""
         self._promised_for: tuple[NodeId, int] | None = None  # whose attempt it was
         self._promised_until = ring.raw.now
-        self._serial = 0  # of the present attempt
+        self._founded_by = 0  # the attempt that succeeded; its promises stand
         self._guide: Address | None = None  # where somebody said that it is in a ring
         stored = ring.storage.load().get(PROMISED)
         if stored is not None:  # A promise outlives the life that gave it; how much of it is left is unknown.
@@ -55,7 +55,6 @@ class Founding:
             enough=count(len(seeds), seeds), done=self._on_end,
         )  # fmt: skip
         phase = self._phase
-        self._serial = phase.serial
         phase.start()
         own = self._may_promise(ring.raw.me.name)
         if own:
@@ -86,11 +85,15 @@ class Founding:
             self._promise(source, message.serial, lambda: self._answer(source, message.serial, granted=True))
 
     def on_promise(self, source: NodeId, message: FoundPromise) -> None:
-        del source
-        if message.seed in self._ring.config.seeds and message.seed != self._ring.raw.address:
-            if message.member:
-                self._guide = message.seed
-            self._ring.questions.answer(message.serial, message.seed, message, yes=message.granted)
+        if message.seed not in self._ring.config.seeds or message.seed == self._ring.raw.address:
+            return
+        if self._phase is None or message.serial != self._phase.serial:
+            if message.granted and message.serial != self._founded_by:
+                self._ring.raw.send(source, FoundAsk(message.serial, withdraw=True))  # Too late: it shall not bind for nothing.
+            return
+        if message.member:
+            self._guide = message.seed
+        self._ring.questions.answer(message.serial, message.seed, message, yes=message.granted)
 
     def _answer(self, to: NodeId, serial: int, *, granted: bool) -> None:
         ring = self._ring
@@ -110,9 +113,11 @@ class Founding:
 
     def _on_end(self, end: PhaseEnd[Address]) -> None:
         ring = self._ring
-        self._phase = None
+        assert self._phase is not None
+        serial, self._phase = self._phase.serial, None
         agreed = end.outcome is not Outcome.IMPOSSIBLE and majority(ring.config.seeds).enough(end.yes.keys())
         if agreed:
+            self._founded_by = serial
             ring.found()
             ring.host.at(end.asked_at + holder_length(self._length, ring.config.rho), lambda: self._on_probation_over(ring.ring))
             return
@@ -120,7 +125,7 @@ class Founding:
             self.forget()
         for seed in end.yes:
             if seed != ring.raw.address:
-                ring.raw.send(seed, FoundAsk(self._serial, withdraw=True))
+                ring.raw.send(seed, FoundAsk(serial, withdraw=True))
         ring.lifecycle.not_founded(self._guide)
 
     def _on_probation_over(self, founded: int) -> None:
