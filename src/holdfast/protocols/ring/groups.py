@@ -94,7 +94,8 @@ class Groups:
     # Dissolution: the opener gives up its right, the responder drops both, the opener drops its duty (D11).
 
     def _begin_dissolving(self, pair: Pair) -> None:
-        pair.closing, pair.state, pair.next = True, State.HALF, None
+        # A group that was proposed stays proposed: the responder may have taken it already (I4).
+        pair.closing, pair.state = True, State.HALF
         self._on_dissolving(pair)
 
     def _on_dissolving(self, pair: Pair) -> None:
