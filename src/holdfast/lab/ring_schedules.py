@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from holdfast.events import Event
 from holdfast.host import Message
-from holdfast.kit import exchange
 from holdfast.lab.links import Fixed, Link
 from holdfast.lab.ring_watch import DELAY, Stage
 from holdfast.protocols.ring import facts
@@ -36,7 +35,7 @@ class Schedule(Struct, frozen=True):
     decision: str  # as in the spec
     off: Rules  # without that decision
     expected: frozenset[str]  # what is seen then, among other things; "healthy": members had to go that nothing had happened to
-    play: Callable[[Rules], Outcome]
+    play: Callable[[Rules, int], Outcome]
 
 
 def _outcome(stage: Stage, *culprits: str) -> Outcome:
@@ -48,10 +47,10 @@ def _outcome(stage: Stage, *culprits: str) -> Outcome:
     return Outcome(breaches, departed)
 
 
-def dormant_repair(rules: Rules) -> Outcome:
+def dormant_repair(rules: Rules, seed: int) -> Outcome:
     """D10. n06 crashes; n04 opens a pair with n08 to close the hole. The link between the two is cut at the instant n08 becomes
     entitled, so ACK(2) is lost. An opener that is not obliged yet drops the pair and lives on, while n08 wins and declares it."""
-    stage = Stage(RingConfig(k=3), rules, size=14)
+    stage = Stage(RingConfig(k=3), rules, seed, size=14)
     ends = {"n04", "n08"}
     cut: list[float] = []
 
@@ -67,22 +66,24 @@ def dormant_repair(rules: Rules) -> Outcome:
     stage.world.at(3.0, lambda: stage.world.crash("n06"))
     stage.run(16.0)
     assert cut, "the pair was never opened"
+    assert stage.seen(facts.Suspicion, "n08"), "the responder never asked"
     return _outcome(stage, *ends)
 
 
-def long_pause(rules: Rules) -> Outcome:
+def long_pause(rules: Rules, seed: int) -> Outcome:
     """D6. n03 does not run for 9 T_l. Its neighbours have declared it and own its keys when it goes on."""
-    stage = Stage(RingConfig(k=2), rules, size=8)
+    stage = Stage(RingConfig(k=2), rules, seed, size=8)
     stage.world.at(3.0, lambda: stage.world.stop("n03"))
     stage.world.at(12.0, lambda: stage.world.resume("n03"))
     stage.run(14.0)
+    assert stage.seen(facts.Removed, "n02"), "it was not declared"
     return _outcome(stage, "n03")
 
 
-def stale_joiner(rules: Rules) -> Outcome:
-    """D8. n20 asks its owner for its neighbours; its Lock messages take 0.5 s. Meanwhile n21 joins right beside it through another owner.
-    All locks are free again when they are asked for, and n20 joins a neighbourhood that is no more."""
-    stage = Stage(RingConfig(k=2), rules, size=8, late={"n20": 2.45, "n21": 2.55})
+def stale_joiner(rules: Rules, seed: int) -> Outcome:
+    """D8. n20 asks its owner for its neighbours; its first Locks take 0.5 s. Meanwhile n21 joins right beside it through another owner.
+    All locks are free again when they are asked for, and what n20 was told is no more."""
+    stage = Stage(RingConfig(k=2), rules, seed, size=8, late={"n20": 2.45, "n21": 2.55})
     stage.run(2.0)
 
     def delay(event: Event) -> None:
@@ -90,45 +91,42 @@ def stale_joiner(rules: Rules) -> Outcome:
             stage.world.network.set_link(Link(Fixed(0.5)), "n20", name)
 
     stage.when(facts.PhaseReached, "n20", delay)
-    stage.rings.start("n20")
+    stage.start("n20")
     stage.run(0.1)
     for name in stage.names:
         stage.world.network.set_link(Link(Fixed(DELAY)), "n20", name)
-    stage.rings.start("n21")
-    stage.run(10.0)
+    stage.start("n21")
+    stage.run(30.0)  # The slow Locks bind their receivers for 3 T_l, and n20 knocks again after up to 8 T_l.
     assert stage["n20"].is_member
     assert stage["n21"].is_member
     return _outcome(stage)
 
 
-def beside_the_condemned(rules: Rules) -> Outcome:
+def beside_the_condemned(rules: Rules, seed: int) -> Outcome:
     """D9. The answers of n03 to its two monitors get lost, so both win against it and drop it from their neighbourhood. It is valid for
     another T_l and more. A joiner between n02 and n03 asks only those two monitors, and does not learn of n03."""
-    stage = Stage(RingConfig(k=1), rules, size=6, late={"n20": 2.4})
+    stage = Stage(RingConfig(k=1), rules, seed, size=6, late={"n20": 2.4})
     won: list[str] = []
 
     def start(name: str) -> None:
         won.append(name)
         if len(won) == 2:
-            stage.world.at(stage.now + 0.02, lambda: _start(stage, "n20"))  # The two have become a pair by then.
+            stage.world.at(stage.now + 0.02, lambda: stage.start("n20"))  # The two have become a pair by then.
 
     for monitor in ("n02", "n04"):
         stage.lose(m.LeaseAck, source="n03", target=monitor)
         stage.when(facts.Won, monitor, lambda event, monitor=monitor: start(monitor))  # type: ignore[misc]
     stage.run(20.0)
+    assert len(won) == 2
     assert stage["n20"].is_member
     return _outcome(stage, "n03")
 
 
-def _start(stage: Stage, name: str) -> None:
-    stage.rings.start(name)
-
-
-def oversleeping_accuser(rules: Rules) -> Outcome:
+def oversleeping_accuser(rules: Rules, seed: int) -> Outcome:
     """D28. The answers of Q to P get lost. P does not run from shortly before its session ends until 0.42 s after. On waking it first
     answers the request that Q has sent meanwhile, which gives Q another 2 T_l + T_a from the start of that session, and then
     suspects Q, nominally at the session's end. Q's questions to the arbitrators get lost, so it stays as long as it may."""
-    stage = Stage(RingConfig(k=2), rules, size=8)
+    stage = Stage(RingConfig(k=2), rules, seed, size=8)
     stage.run(2.0)
     accuser, accused, ends = _phases(stage, 0.15, 0.38)
     stage.world.at(ends - 1.0 - 2 * DELAY, lambda: stage.lose(m.LeaseAck, source=accused, target=accuser))
@@ -136,6 +134,7 @@ def oversleeping_accuser(rules: Rules) -> Outcome:
     stage.world.at(ends - 0.1, lambda: stage.world.stop(accuser))
     stage.world.at(ends + 0.42, lambda: stage.world.resume(accuser))
     stage.run(ends + 5.0 - stage.now)
+    assert stage.seen(facts.Won, accuser), "the accuser lost"
     return _outcome(stage, accuser, accused)
 
 
@@ -151,43 +150,50 @@ def _phases(stage: Stage, least: float, most: float) -> tuple[str, str, float]:
     raise AssertionError("no two of them have such phases; take another seed")
 
 
-def other_lease(rules: Rules) -> Outcome:
+def other_lease(rules: Rules, seed: int) -> Outcome:
     """F4. n20 joins with T_l = 5 s among members with T_l = 1 s. Cut off from them, it is declared long before it gives up."""
-    stage = Stage(RingConfig(k=2), rules, size=8, late={"n20": 2.5})
+    stage = Stage(RingConfig(k=2), rules, seed, size=8, late={"n20": 2.5})
     stage.others["n20"] = RingConfig(k=2, lease=5.0)
-    stage.rings.start("n20")
+    stage.start("n20")
     stage.run(20.0)
+    assert stage["n20"].is_member is not rules.fingerprint
     stage.world.network.partition("alone", (["n20"], stage.names))
     stage.run(8.0)
     return _outcome(stage, "n20")
 
 
-def young_ring(rules: Rules) -> Outcome:
+def young_ring(rules: Rules, seed: int) -> Outcome:
     """D12. One crash in a ring that is younger than T_arb."""
-    stage = Stage(RingConfig(k=3), rules, size=16)
+    stage = Stage(RingConfig(k=3), rules, seed, size=16)
     stage.world.at(0.1, lambda: stage.world.crash("n05"))
     stage.run(8.0)
+    assert stage.seen(facts.Suspicion, "n04")
     return _outcome(stage, "n05")
 
 
-def skewed_upgrade(rules: Rules) -> Outcome:
-    """D14. A joiner takes the place of n00 beside n01: the group of n01 and n02 changes from {n00 n01 n02 n03} to {n20 n01 n02 n03}. The link
-    between the two is cut before n02 hears of it. n01 and the joiner are a majority of the new group, n02 and n00 one of the old."""
-    stage = Stage(RingConfig(k=1), rules, size=5, late={"n20": 0.5})
+def skewed_upgrade(rules: Rules, seed: int) -> Outcome:
+    """D14. A joiner takes the place of n00 beside n01: the group of n01 and n02 changes from {n00 n01 n02 n03} to {n20 n01 n02 n03}. The
+    link between the two is cut before n02 hears of it, and n02 asks first: it and n00, whose vote counts twice, are a majority
+    of the old group, n01 and n20 are one of the new."""
+    stage = Stage(RingConfig(k=1), rules, seed, size=5, late={"n20": 0.5})
     stage.run(2.0)
+    pair = stage.pair("n01", "n02")
+    assert pair is not None
+    # Just after n01 began a session: that of n02 is older and runs out earlier.
+    stage.run(stage.true_time("n01", pair.s) + 1.0 + 2 * DELAY - stage.now)
     stage.when(facts.GroupProposed, "n01", lambda event: stage.cut("n01", "n02"))
-    stage.rings.start("n20")
+    stage.start("n20")
     stage.run(8.0)
+    assert stage.seen(facts.Suspicion, "n01") or stage.seen(facts.Suspicion, "n02")
     return _outcome(stage, "n01", "n02")
 
 
-def gap(rules: Rules) -> Outcome:
+def gap(rules: Rules, seed: int) -> Outcome:
     """D29. n20 joins between n03 and n04, and n03 crashes at once: n02 has not heard of n20. Nothing but questions and votes reaches n02
     from beyond the hole. When it declares n03, all keys up to the middle between n02 and n04 seem to be its own, n20's among them."""
-    stage = Stage(RingConfig(k=1), rules, size=6, late={"n20": 3.5})
+    stage = Stage(RingConfig(k=1), rules, seed, size=6, late={"n20": 3.5})
     stage.run(2.0)
     beyond = {"n04", "n05", "n20"}
-    gossip = tuple(kind for kind in vars(exchange).values() if isinstance(kind, type) and issubclass(kind, Message))
 
     def lost(source: str, target: str, message: Message) -> bool:
         if target == "n02" and not isinstance(message, m.OfRing):
@@ -199,7 +205,22 @@ def gap(rules: Rules) -> Outcome:
         stage.world.soon(lambda: stage.world.crash("n03"))
 
     stage.when(facts.BecameMember, "n20", begin)
-    stage.rings.start("n20")
+    stage.start("n20")
     stage.run(7.0)
     assert stage["n20"].is_member
+    assert stage.seen(facts.Removed, "n02"), "the hole was not declared"
     return _outcome(stage, "n02", "n20")
+
+
+SCHEDULES = (
+    Schedule("dormant repair pair", "D10", Rules(half=False), frozenset({"I2", "I8"}), dormant_repair),
+    Schedule("long pause", "D6", Rules(guard=False), frozenset({"I8"}), long_pause),
+    Schedule("stale joiner", "D8", Rules(recheck=False), frozenset({"I10"}), stale_joiner),
+    Schedule("join beside the condemned", "D9", Rules(quiet_joins=False), frozenset({"I10"}), beside_the_condemned),
+    Schedule("oversleeping accuser", "D28", Rules(from_stop=False), frozenset({"I2", "I7"}), oversleeping_accuser),
+    Schedule("another T_l", "F4", Rules(fingerprint=False), frozenset({"I2", "I7", "I8"}), other_lease),
+    Schedule("young ring", "D12", Rules(start_up=True), frozenset({"healthy"}), young_ring),
+    Schedule("skewed upgrade", "D14", Rules(upgrade="naive"), frozenset({"I1"}), skewed_upgrade),
+    Schedule("gap", "D29", Rules(gap=False), frozenset({"I8"}), gap),
+)
+BY_NAME = {schedule.name: schedule for schedule in SCHEDULES}

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -19,7 +20,7 @@ from holdfast.lab.rings import Rings
 from holdfast.lab.world import World
 from holdfast.protocols.ring import facts
 from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.ids import CIRCLE, RingId, sides
+from holdfast.protocols.ring.ids import CIRCLE, RingId, owner_of, sides
 from holdfast.protocols.ring.pair import Pair, State
 from holdfast.protocols.ring.ring import RingNode
 from holdfast.protocols.ring.rules import Rules
@@ -27,6 +28,7 @@ from holdfast.protocols.ring.rules import Rules
 DELAY = 0.001
 KEYS = 64  # sampled, evenly spaced between the positions of members
 AT_ONCE = 1e-6  # after this instant, not in it
+NOTHING: frozenset[int] = frozenset()
 
 
 class Watch(Checker):
@@ -38,10 +40,12 @@ class Watch(Checker):
         self.rules = rules
         self.breaches: dict[str, str] = {}  # invariant -> what was seen first
         self.departed: list[tuple[str, str]] = []  # members that ended, and why
+        self.seen: Counter[tuple[type[Event], str]] = Counter()
         self.members: Mapping[str, RingNode] = {}
         self._winners: dict[tuple[RingId, RingId, int], RingId] = {}
         self._suspected: dict[tuple[RingId, RingId], float] = {}  # nominal time, own clock
         self._claims: dict[str, frozenset[int]] = {}
+        self._own: dict[tuple[RingId, int], frozenset[int]] = {}  # by id and version of its list
         self._new: str | None = None  # became a member in this very event
         self._keys = tuple((2 * i + 1) * (CIRCLE // (2 * KEYS)) + 1 for i in range(KEYS))
 
@@ -58,6 +62,7 @@ class Watch(Checker):
         ring = self.members.get(host.me.name)
         if ring is None:
             return
+        self.seen[type(event), host.me.name] += 1
         if isinstance(event, facts.Suspicion):
             self._suspected[ring.id, event.peer] = event.at
         elif isinstance(event, facts.Won):
@@ -115,22 +120,28 @@ class Watch(Checker):
         """I8. Only who runs can act; only the touched node can have begun to."""
         name = host.me.name
         ring = self.members[name]
-        claims = self._claims[name] = frozenset(key for key in self._keys if host.running and ring.claims(key))
+        claims = self._claims[name] = self._closest(ring) if host.running and ring.valid and ring.settled else NOTHING
         for other, theirs in self._claims.items():
             if other == name or not claims & theirs or not world.nodes[other].running:
                 continue
             if any(self.members[other].claims(key) for key in claims & theirs):
                 self.note(world, "I8", f"{host.me} and {world.nodes[other].me} own the same keys")
 
+    def _closest(self, ring: RingNode) -> frozenset[int]:
+        """The keys that are this member's by its own list."""
+        state = ring.id, ring.list.version
+        found = self._own.get(state)
+        if found is None:
+            found = self._own[state] = frozenset(key for key in self._keys if owner_of(ring.list.ids, key) == ring.id)
+        return found
+
 
 class Stage:
     """One run of one schedule."""
 
-    def __init__(
-        self, config: RingConfig, rules: Rules, *, size: int, seed: int = 1, late: Mapping[str, float] | None = None, names: str = "n"
-    ) -> None:
+    def __init__(self, config: RingConfig, rules: Rules, seed: int, *, size: int, late: Mapping[str, float] | None = None) -> None:
         """Members n00, n01, ... sit evenly around the circle. ``late`` names joiners by their place: 2.5 is between n02 and n03."""
-        self.names = [f"{names}{i:02d}" for i in range(size)]
+        self.names = [f"n{i:02d}" for i in range(size)]
         places = dict(zip(self.names, range(size), strict=True)) | dict(late or {})
         self.positions = {name: int(place * (CIRCLE // size)) + 1 for name, place in places.items()}
         self.watch = Watch(rules)
@@ -144,6 +155,10 @@ class Stage:
 
     def _configure(self, name: str, config: RingConfig) -> RingConfig:
         return replace(self.others.get(name, config), seeds=config.seeds, position=self.positions[name])
+
+    def start(self, name: str) -> None:
+        """A joiner begins to knock."""
+        self.rings.start(name)
 
     def __getitem__(self, name: str) -> RingNode:
         return self.rings.members[name]
@@ -181,6 +196,10 @@ class Stage:
                 then(event)
 
         self.world.listeners.append(listen)
+
+    def seen(self, kind: type[Event], name: str) -> int:
+        """Events of this kind at this node so far."""
+        return self.watch.seen[kind, name]
 
     def true_time(self, name: str, own: float) -> float:
         host = self.world.nodes[name]

@@ -13,7 +13,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -37,6 +36,7 @@ from holdfast.wire.seal import Sealer
 
 MEMBERS_MAX = 256  # of one process; one core carries about a hundred at T_l = 1 s
 LOOKS = 8  # per T_l: how often the watch looks at its member
+LEAVING = 4  # in T_l: what was published ends after half of one, then three goodbyes are said
 UNTOLD = (GroupProposed, JoinStarted, NeighbourhoodChanged, PhaseReached)  # many, and of use only beside the messages
 ORDER_BYTES = 65536
 
@@ -152,7 +152,7 @@ class Watch:
             # Told anew in time, so that an owner that stays one has no gap.
             if until - now < ring.config.publish_length / 2 and (owned := ring.owns(key)) is not None:
                 self._owned_until[key] = owned.until
-                self._say("Owned", key=key, token=owned.token, until=owned.until)
+                self._say("Owned", key=key, token=owned.token, since=now, until=owned.until)
         view = (ring.status, ring.id, ring.version)
         if view != self._view:
             self._view = view
@@ -214,8 +214,9 @@ class Resident:
         if host is None or ring is None:
             return
         host.post(ring.leave)
-        give_up_at = clock.now() + 4 * ring.config.lease
-        while (ring.is_member or not ring.left) and clock.now() < give_up_at:
+        for _ in range(LEAVING * LOOKS):
+            if ring.left:
+                break
             await asyncio.sleep(ring.config.lease / LOOKS)
         await self.end()
 
@@ -311,4 +312,4 @@ def _read_orders(loop: asyncio.AbstractEventLoop, orders: Orders) -> None:
         for line in lines:
             if line.strip():
                 loop.call_soon_threadsafe(orders.take, line.decode("utf-8", "replace"))
-    loop.call_soon_threadsafe(partial(orders.end))
+    loop.call_soon_threadsafe(orders.end)

@@ -6,7 +6,6 @@ scale for the own sessions, and ``wait`` carries the drift of the other's clock 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from math import inf
 
@@ -138,8 +137,8 @@ class Lifespan(Checker):
 class JoinTime(RingChecker):
     """I12: without faults and contention a candidate is a member less than 3 T_l after its first phase (Th. 8).
 
-    Judged if nothing went wrong for ``CALM_LEASES`` or ever, everybody lists the same members, nobody is condemned or across a gap, and
-    no other candidate was there from then on.
+    Judged if nothing went wrong and nobody left for ``CALM_LEASES`` or ever, everybody lists the same members, nobody is condemned or
+    across a gap, and no other candidate was there from then on.
     """
 
     name = "I12 join-time"
@@ -147,41 +146,46 @@ class JoinTime(RingChecker):
     def __init__(self, watch: RingWatch, *, lossless: bool) -> None:
         super().__init__(watch)
         self._lossless = lossless
-        self._candidates: dict[RingId, float] = {}
-        self._last_started_at = -inf
+        self._candidates: set[RingId] = set()
+        self._active_at: dict[Life, float] = {}  # when each last began or ended an attempt
+        self._left_at = -inf
         self.judged = 0
 
     def on_event(self, world: World, host: LabHost, event: Event) -> None:
+        life = self.watch.lives.get(host)
+        if life is None:
+            return
         if isinstance(event, JoinStarted):
-            self._candidates[event.id] = self._last_started_at = world.now
+            self._candidates.add(event.id)
+            self._active_at[life] = world.now
         elif isinstance(event, BecameMember | Departed):
-            self._candidates.pop(event.id, None)
-        elif isinstance(event, PhaseReached) and event.phase == "lock" and self._lossless:
-            life = self.watch.lives[host]
-            assert life is not None
-            if set(self._candidates) == {event.id} and self._is_calm(world, life):
-                config = life.ring.config
-                bound = (3 + (PACED_SLACK if config.join_pace else 0.0)) * config.lease / host.rate
-                self.watch.at(world.now + bound, self._judgement(life, event.id, world.now, self._last_started_at))
+            self._candidates.discard(event.id)
+            if isinstance(event, Departed) and event.was_member:
+                self._left_at = world.now
+            else:
+                self._active_at[life] = world.now
+        elif isinstance(event, PhaseReached) and event.phase == "lock" and self._candidates == {event.id} and self._is_calm(world, life):
+            config = life.ring.config
+            bound = (3 + (PACED_SLACK if config.join_pace else 0.0)) * config.lease / host.rate
+            self.watch.at(world.now + bound, partial(self._judge, life, event.id, world.now))
+
+    def died(self, world: World, life: Life) -> None:
+        self._candidates.discard(life.ring.id)
 
     def _is_calm(self, world: World, candidate: Life) -> bool:
-        if world.now - self.watch.calm_since(world) < CALM_LEASES * candidate.ring.config.lease:
+        since = max(self.watch.calm_since(world), self._left_at)
+        if not self._lossless or world.now - since < CALM_LEASES * candidate.ring.config.lease:
             return False
         members = list(self.watch.valid(candidate.ring.ring, world.now))
-        alike = all(each.ring.list.ids == members[0].ring.list.ids for each in members)
-        return alike and all(each.ring.settled and not each.ring.condemned and len(each.ring.list) == len(members) for each in members)
+        ids = sorted(each.id for each in members)
+        return all(each.ring.list.ids == ids and each.ring.settled and not each.ring.condemned for each in members)
 
-    def _judgement(self, life: Life, ring_id: RingId, since: float, started_at: float) -> Callable[[World, float], None]:
-        def judge(world: World, now: float) -> None:
-            if self._last_started_at != started_at and ring_id not in self.watch.joined:
-                # It tried again itself, which is what must not happen; or somebody else came, and that is contention.
-                others = [each for each, at in self._candidates.items() if at > since and self.watch.by_id[each] is not life]
-                if others:
-                    return
-            if self.watch.calm_since(world) > since:
-                return
-            self.judged += 1
-            if ring_id not in self.watch.joined:
-                self.fail(f"{life} reached the second phase {now - since:g} s ago, nothing went wrong, and it is no member")
-
-        return judge
+    def _judge(self, life: Life, ring_id: RingId, since: float, world: World, now: float) -> None:
+        # A lock of an attempt that failed may stand until its time is over, if the word that frees it came before it.
+        alone_since = since - life.ring.config.lock_ttl - life.ring.config.lease
+        contended = any(at >= alone_since for other, at in self._active_at.items() if other is not life)
+        if contended or max(self.watch.calm_since(world), self._left_at) > since:
+            return
+        self.judged += 1
+        if ring_id not in self.watch.joined:
+            self.fail(f"{life} reached the second phase {now - since:g} s ago, nothing went wrong, and it is no member")

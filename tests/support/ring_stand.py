@@ -1,0 +1,134 @@
+"""One member of a ring on a fake host; its peers are played by the test, message by message.
+
+T_l is 1 s and T_a half of it, so T_arb is 2.5 s. ``Stand`` only says what peers may say; what they say when is the test's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from holdfast.host import Address, Message, NodeId
+from holdfast.protocols.ring import messages as m
+from holdfast.protocols.ring.config import RingConfig
+from holdfast.protocols.ring.ids import Peer, RingId, hash_of
+from holdfast.protocols.ring.pair import Pair
+from holdfast.protocols.ring.ring import RingNode
+from holdfast.protocols.ring.rules import Rules
+from tests.support.fake_host import FakeHost
+
+T_L, T_A = 1.0, 0.5
+T_ARB = 2 * T_L + T_A
+CONFIG = RingConfig(k=3)
+STEP = T_L / 16  # how often ``live`` answers
+M = TypeVar("M", bound=Message)
+
+
+def peer(name: str, pos: int, inc: int = 1) -> Peer:
+    """A membership of a process that the test plays."""
+    return Peer(RingId(pos, inc), NodeId(name, 1), Address(name, 1))
+
+
+class Stand:
+    """A founder at ``pos``, with nobody beside it yet."""
+
+    def __init__(self, pos: int = 1000, *, config: RingConfig = CONFIG, rules: Rules | None = None, host: FakeHost | None = None) -> None:
+        self.host = FakeHost("me") if host is None else host
+        self.ring = RingNode(self.host, replace(config, position=pos), rules=rules, sole_life=True)
+        self.views: dict[RingId, tuple[Peer, ...]] = {}  # whom each peer has for neighbours
+        self.gens: dict[RingId, int] = {}
+        self.ring.start()
+        self.ring.found()
+        self.host.sent.clear()
+
+    # What was said by us.
+
+    def take(self, kind: type[M]) -> list[tuple[NodeId | Address, M]]:
+        return self.host.take(kind)
+
+    def to(self, whom: Peer, kind: type[M]) -> list[M]:
+        """What this peer was told of this kind since the last look at the kind."""
+        return [message for to, message in self.host.take(kind) if to == whom.node]
+
+    def pair(self, whom: Peer) -> Pair:
+        return self.ring.pairs[whom.id]
+
+    # What peers say.
+
+    def say(self, whom: Peer, message: Message) -> None:
+        self.ring.on_message(whom.node, message)
+
+    def head(self, whom: Peer) -> tuple[int, RingId, int]:
+        return self.ring.ring, whom.id, self.ring.id.inc
+
+    def request(self, whom: Peer, n: int, epoch: int = 1, **fields: object) -> m.LeaseRequest:
+        view = self.views.get(whom.id, ())
+        pair = self.ring.pairs.get(whom.id)
+        made = m.LeaseRequest(
+            *self.head(whom), epoch, n, 1 if pair is None else pair.ver, want=True, gen=self.gens.get(whom.id, 1),
+            seen=self.ring.fencing.gen, view=hash_of(each.id for each in view), knows=self.ring.view, nbrs=view,
+        )  # fmt: skip
+        return replace(made, **fields)
+
+    def ack(self, whom: Peer, n: int, epoch: int = 1, **fields: object) -> m.LeaseAck:
+        view = self.views.get(whom.id, ())
+        pair = self.ring.pairs.get(whom.id)
+        made = m.LeaseAck(
+            *self.head(whom), epoch, n, 1 if pair is None else pair.ver, want=True, gen=self.gens.get(whom.id, 1),
+            seen=self.ring.fencing.gen, view=hash_of(each.id for each in view), knows=self.ring.view, nbrs=view,
+        )  # fmt: skip
+        return replace(made, **fields)
+
+    def responds_to(self, whom: Peer, nbrs: Iterable[Peer] = (), epoch: int = 1) -> Pair:
+        """The peer opens a pair with us, and it is ACTIVE on our side."""
+        self.views[whom.id] = tuple(sorted(nbrs))
+        self.say(whom, self.request(whom, 1, epoch, open=True, peer=whom))
+        self.say(whom, self.request(whom, 2, epoch, ready=True, peer=whom))
+        self.answer()
+        return self.pair(whom)
+
+    def opens(self, whom: Peer, nbrs: Iterable[Peer] = ()) -> Pair:
+        """The peer wants a pair, we open it, and it is ACTIVE on our side."""
+        self.views[whom.id] = tuple(sorted(nbrs))
+        self.say(whom, m.Want(*self.head(whom), (whom, *self.views[whom.id])))
+        self.answer()
+        self.answer()
+        return self.pair(whom)
+
+    def answer(self, *, silent: Collection[Peer] = (), upgrades: bool = True) -> None:
+        """Every peer acks what it was asked and takes the groups it is told, except the silent ones."""
+        mute = {each.node for each in silent}
+        known = {pair.peer.node: pair.peer for pair in self.ring.pairs.values()}
+        for to, request in self.take(m.LeaseRequest):
+            whom = known.get(to) if isinstance(to, NodeId) and to not in mute else None
+            if whom is not None:
+                group = frozenset((self.ring.id, whom.id, *self.ring.nbrs, *(each.id for each in self.views.get(whom.id, ()))))
+                cfg = tuple(sorted(group)) if request.open else ()
+                ver = request.ver if upgrades or not request.cfg else request.ver - 1
+                self.say(whom, self.ack(whom, request.n, request.epoch, ver=ver, cfg=cfg))
+        for to, upgrade in self.take(m.ArbUpgrd):
+            whom = known.get(to) if isinstance(to, NodeId) and to not in mute and upgrades else None
+            if whom is not None:
+                self.say(whom, m.ArbUpgrdAck(*self.head(whom), upgrade.epoch, upgrade.ver))
+
+    def live(self, seconds: float, *, silent: Collection[Peer] = ()) -> None:
+        """Time passes, and whoever is not silent answers."""
+        end = self.host.now + seconds
+        while self.host.now < end - 1e-9:
+            self.host.pass_time(min(STEP, end - self.host.now))
+            self.answer(silent=silent)
+
+    def vote(self, yes: Iterable[Peer] = (), no: Iterable[Peer] = ()) -> None:
+        """These answer the question that was asked last."""
+        asked = [sent.message for sent in self.host.sent if isinstance(sent.message, m.Arb)]
+        for accept, voters in ((True, yes), (False, no)):
+            for voter in voters:
+                self.say(voter, m.Vote(*self.head(voter), asked[-1].serial, accept))
+
+    def arb(self, accuser: Peer, accused: Peer, *, epoch: int = 1, serial: int = 1, ver: int = 1) -> bool:
+        """We are asked to arbitrate; returns what we vote."""
+        self.say(accuser, m.Arb(self.ring.ring, accuser.id, 0, serial, accused.id, epoch, ver))
+        (vote,) = self.to(accuser, m.Vote)
+        return vote.accept
