@@ -40,6 +40,7 @@ class Arbitration:
         self._t_a = ring.config.t_a
         self.votes: dict[Key, tuple[RingId, float]] = {}  # Recently-Failed: who was accepted, and when
         self._suspicions: list[float] = []  # when, within the last T_l (P2)
+        self.took_last = 0.0  # seconds from the last suspicion to its end
         self._heard: dict[RingId, float] = {}  # P3
         self._held: set[Key] = set()  # P3: questions that wait
 
@@ -121,6 +122,7 @@ class Arbitration:
         ring = self._ring
         if not ring.holds(pair):
             return
+        self.took_last = ring.raw.now - pair.stop
         if end.won:
             self._win(pair)
             return

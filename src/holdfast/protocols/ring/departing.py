@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.host import NodeId
+from holdfast.kit.deadline import wait_length
 from holdfast.protocols.ring.ids import RingId
 from holdfast.protocols.ring.messages import Gone, LeaseRequest, Leave, OfRing
 
@@ -38,6 +39,7 @@ class Departing:
     def __init__(self, ring: RingNode) -> None:
         self._ring = ring
         self._former: dict[int, Former] = {}  # by inc
+        self._born_at = ring.raw.now
         self.speaking = 0  # Leaves that are still to be sent
 
     def keep(self, reason: str, *, was_member: bool) -> None:
@@ -54,10 +56,14 @@ class Departing:
             self.speaking += 1
             self._say_at(speaks_at, former, peers, LEAVES)
 
-    def over(self) -> tuple[RingId, ...]:
-        """Memberships of this life under which nobody acts any more."""
-        now = self._ring.raw.now
-        return tuple(each.id for each in self._former.values() if each.was_member and each.speaks_at <= now)
+    def claims(self) -> tuple[tuple[RingId, ...], bool]:
+        """What a candidate may say about its former memberships (F6): those of this life under which nobody acts any more and, once no
+        deadline that the former life published can be running, that this life is over."""
+        ring = self._ring
+        now = ring.raw.now
+        past = wait_length(ring.config.publish_length, ring.config.rho, ring.config.margin)
+        former = tuple(each.id for each in self._former.values() if each.was_member and each.speaks_at <= now)
+        return former, ring.sole_life and now - self._born_at >= past
 
     def on_stray(self, source: NodeId, message: OfRing) -> None:
         """For another ring, another inc, or nobody here: only a question to a former id gets an answer."""

@@ -71,7 +71,7 @@ class Joiner:
         ring = self._ring
         self._call = Call(
             ring.host, ring.questions, to,
-            lambda serial: Discover(serial, ring.id, *ring.claims_about_the_past()),
+            lambda serial: Discover(serial, ring.id, *ring.departing.claims()),
             every=DISCOVER_EVERY * ring.config.lease, tries=DISCOVER_TRIES, done=self._on_discovered,
         )  # fmt: skip
         self._call.start()

@@ -121,6 +121,8 @@ class Leases:
             return  # An ack of an earlier session proves nothing about this one.
         pair.acked = True
         pair.est = pair.s
+        if pair.tries == 1:
+            pair.rtt = self._ring.raw.now - pair.sent_at
         if pair.retry_timer is not None:
             pair.retry_timer.cancel()
             pair.retry_timer = None

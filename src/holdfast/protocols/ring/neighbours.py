@@ -111,3 +111,4 @@ class Neighbours:
         missing = [each for each in self._ring.nbrs if each not in pairs or not pairs[each].obliged]
         if missing or self.unmet:
             self.unmet = {each: self.unmet.get(each, now) for each in missing}
+        self._asked = {each: at for each, at in self._asked.items() if each in self._ring.nbrs} if self._asked else {}

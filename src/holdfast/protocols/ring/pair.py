@@ -42,6 +42,7 @@ class Pair:
         "pseen",
         "relayed",
         "retry_timer",
+        "rtt",
         "s",
         "sent_at",
         "state",
@@ -67,6 +68,7 @@ class Pair:
         self.drained = False  # the socket was read once since the session's end was overslept (D6)
         self.tries = 0  # requests sent in this session
         self.sent_at = now  # of the first of them
+        self.rtt = 0.0  # of the last session that needed no second try
         self.relayed = 0  # sessions in a row that only an indirect request kept (P1)
         self.timer: Timer | None = None  # end of the session
         self.retry_timer: Timer | None = None

@@ -18,7 +18,6 @@ from holdfast.errors import ConfigError
 from holdfast.events import Event, Expelled, MembershipEvent
 from holdfast.host import Address, Host, Machine, Member, Message, NodeId, Timer
 from holdfast.kit.broadcast import Broadcast
-from holdfast.kit.deadline import wait_length
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.phase import Questions
 from holdfast.protocols.ring import messages as m
@@ -49,6 +48,7 @@ from holdfast.protocols.ring.scouting import Scouting
 
 ANTI_ENTROPY_LEASES = 8  # in T_l
 ID_BITS = 64
+EPOCHS_MAX = 1024  # ids with a burnt epoch, before those of failed candidates are dropped
 
 Status = Enum("Status", ["NEW", "JOINING", "MEMBER", "LEFT"])  # LEFT is final for an id, not for the process
 Handler = Callable[[NodeId, Any], None]
@@ -82,7 +82,6 @@ class RingNode:
         self.me = Peer(self.id, host.me, host.address)
         self.since = host.now  # when this membership began
         self.since_wall = 0.0
-        self._born_at = host.now
         # What we know.
         self.changes = Changes(self)
         self.list = MemberList(self.exchange, host, 0, self.changes, config.tombstone_ttl)
@@ -95,6 +94,7 @@ class RingNode:
         self.view = 0  # hash of nbrs
         self.dirty = False  # the view has changed; what follows from it is done at the end of the callback
         self._bound = inf  # not after safe_until
+        self.safe_for_least = inf  # seconds that were left when the deadline was closest, as seen once per T_l
         self._version = 0
         self._subscribers: list[Callable[[MembershipEvent], None]] = []
         self._tick: Timer | None = None
@@ -353,12 +353,6 @@ class RingNode:
         self.news.close()
         self.lifecycle.on_departed(reason)
 
-    def claims_about_the_past(self) -> tuple[tuple[RingId, ...], bool]:
-        """What a candidate may say about its former memberships (F6): those of this life that are over and, once no deadline
-        that the former life published can be running, that life itself."""
-        past = wait_length(self.config.publish_length, self.config.rho, self.config.margin)
-        return self.departing.over(), self.sole_life and self.raw.now - self._born_at >= past
-
     def _draw_id(self) -> None:
         pos = position_of(self.raw.me.name) if self.config.position is None else self.config.position
         self.id = RingId(pos, self.raw.random.getrandbits(ID_BITS) or 1)  # 0 is nobody's
@@ -431,13 +425,22 @@ class RingNode:
         """Every T_l: what no message brings about."""
         self._tick = self.host.after(self.config.lease, self._on_tick)
         self.arbitration.trim()
-        for forgotten in self.list.forget():
-            self.epochs.pop(forgotten, None)
-            self.fencing.gens.pop(forgotten, None)
+        self.safe_for_least = min(self.safe_for_least, self.safe_until - self.raw.now)
+        self._forget()
         self.lifecycle.remember()
         self.scouting.on_tick()
         self.neighbours.recompute()
         self.orphans.on_tick()
+
+    def _forget(self) -> None:
+        """What was kept about ids that nobody will mention any more."""
+        gone = set(self.list.forget())
+        if len(self.epochs) > EPOCHS_MAX:  # Candidates that never came in: each attempt has a new id.
+            gone.update(each for each in self.epochs if each not in self.list and each not in self.pairs and each not in self.list.gone)
+        if gone:
+            for table in (self.epochs, self.fencing.gens, self.opening.retry_at):
+                for each in gone & table.keys():
+                    del table[each]
 
 
 def _nothing() -> None:

@@ -45,7 +45,7 @@ class Scouting:
         asked = self.unasked
         self._phase = Phase(
             ring.host, ring.questions, {each: each for each in asked},
-            lambda serial: Discover(serial, ring.id, *ring.claims_about_the_past()),
+            lambda serial: Discover(serial, ring.id, *ring.departing.claims()),
             every=ASK_EVERY * ring.config.lease, timeout=ASK_TIMEOUT * ring.config.lease,
             enough=count(1, asked), done=lambda end: self._on_end(end, found),
         )  # fmt: skip
