@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.protocols.ring.ring import RingNode
 
 VOTES_MAX = 4096  # pairs this node has voted on lately; a member is in 8 k^2 groups at most, 512 for k = 8
+TIMEOUT = "arbitration timeout"
 ASKS = 4  # times an arbitrator is asked within T_a
 PATIENCE = 8  # P2: each further suspicion within one T_l waits another T_a / 8
 PATIENCE_MAX = 4  # P2: at most T_a / 2, so that an answer can still come
@@ -78,6 +79,11 @@ class Arbitration:
         new = weighted(pair.next[1])
         return joint(weighted(pair.cfg), new) if self._ring.rules.upgrade == "joint" else new
 
+    def _asked(self, pair: Pair) -> frozenset[RingId]:
+        if pair.next is None or self._ring.proposals.pending(pair):
+            return pair.cfg
+        return pair.cfg | pair.next[1] if self._ring.rules.upgrade == "joint" else pair.next[1]
+
     def _ask(self, pair: Pair) -> None:
         ring = self._ring
         assert pair.susp is not None
@@ -85,7 +91,7 @@ class Arbitration:
         if ring.config.mode == "central":
             self._ask_arbitrators(pair, timeout)
             return
-        group = sorted(pair.cfg | pair.next[1] if pair.next is not None else pair.cfg)
+        group = sorted(self._asked(pair))
         where = {each: self._where(each) for each in group}
         pair.phase = phase = Phase(
             self._host, ring.questions, {each: to for each, to in where.items() if to is not None or each == ring.id},
@@ -126,10 +132,22 @@ class Arbitration:
         if end.won:
             self._win(pair)
             return
-        why = "rejected" if end.outcome is Outcome.IMPOSSIBLE else "arbitration timeout"
-        ring.counts["losses"] += 1
-        ring.raw.emit(Lost(pair.peer.id, pair.epoch, why))
+        why = "rejected" if end.outcome is Outcome.IMPOSSIBLE else TIMEOUT
+        self._lose(pair, why)
         ring.depart(why)
+
+    def on_deadline(self) -> str:
+        """The own deadline has passed: because of an arbitration that took too long, or because nobody looked at the clock?"""
+        ring, reason = self._ring, "deadline"
+        for pair in ring.pairs.values():
+            if pair.susp is not None and ring.raw.now >= pair.susp + self._t_a:
+                self._lose(pair, TIMEOUT)
+                reason = TIMEOUT
+        return reason
+
+    def _lose(self, pair: Pair, why: str) -> None:
+        self._ring.counts["losses"] += 1
+        self._ring.raw.emit(Lost(pair.peer.id, pair.epoch, why))
 
     def on_vote(self, source: NodeId, message: Vote) -> None:
         voter = source.name if self._ring.config.mode == "central" else message.source

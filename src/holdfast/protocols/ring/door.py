@@ -45,6 +45,10 @@ class Door:
         if self.lock is not None and self.lock.candidate == candidate:
             self.lock = None
 
+    def expire(self) -> None:
+        if not self._locked():
+            self.lock = None
+
     def busy_for(self, candidate: RingId) -> bool:
         """Nobody is admitted next to a condemned node (D9), across a gap (D29), or beside another candidate."""
         ring = self._ring

@@ -65,7 +65,7 @@ class Lifecycle:
     def on_failed(self, why: str) -> None:
         """An attempt to join failed."""
         ring = self._ring
-        if why in NO_RING and ring.is_seed and self.wanted:
+        if why in NO_RING and ring.is_seed and self.wanted and not ring.scouting.unasked:
             ring.founding.start()
         else:
             self._retry(why)
@@ -130,10 +130,17 @@ class Lifecycle:
         else:
             self._retry("nobody to ask")
 
+    def guide(self, member: Address) -> None:
+        """Where to knock first: the better of two rings is there."""
+        self._ring.scouting.suspects(())
+        self._guide = member
+
     def _on_scouted(self, member: Address | None) -> None:
         """Those we last knew in a ring have been asked."""
-        self._guide = member
-        self._on_turn()
+        if member is None or not self.wanted or self._ring.is_member or self._ring.is_joining:
+            self._on_turn()
+        else:
+            self._ring.begin_join(member, self.attempt)
 
     def _target(self) -> Address | None:
         """Where to knock: at a guide's, at any seed, at any member known from the disk."""

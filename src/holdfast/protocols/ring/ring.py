@@ -284,7 +284,7 @@ class RingNode:
         """The bound may be old: leases have been renewed since. Only if the deadline itself has passed it is over (F9)."""
         self._bound = self.safe_until if self.is_member else inf
         if self.is_member and self.raw.now >= self._bound and self.rules.guard:
-            self.depart("deadline")
+            self.depart(self.arbitration.on_deadline())
 
     def _enter(self, callback: Callable[[], None]) -> None:
         """Every timer and every call passes here."""
@@ -427,6 +427,7 @@ class RingNode:
         self.arbitration.trim()
         self.safe_for_least = min(self.safe_for_least, self.safe_until - self.raw.now)
         self._forget()
+        self.door.expire()
         self.lifecycle.remember()
         self.scouting.on_tick()
         self.neighbours.recompute()

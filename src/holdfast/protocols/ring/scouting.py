@@ -67,8 +67,11 @@ class Scouting:
 
     def _on_end(self, end: PhaseEnd[Address], found: Found) -> None:
         self._phase = None
-        self.unasked = ()
-        found(next(iter(end.yes)) if end.outcome is Outcome.ENOUGH else None)
+        if end.outcome is Outcome.ENOUGH:
+            found(next(iter(end.yes)))  # There is a ring: until we are in it, or nobody knows of it any more, nothing is founded.
+        else:
+            self.unasked = ()
+            found(None)
 
     # Twins.
 
@@ -101,3 +104,4 @@ class Scouting:
             return
         if message.ring != ring.ring and (message.seeded or message.ring < ring.ring):
             ring.depart("twin")
+            ring.lifecycle.guide(message.asked)
