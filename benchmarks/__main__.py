@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from importlib import import_module
+from types import ModuleType
 
 from benchmarks.harness import show_progress
 
@@ -12,6 +13,8 @@ NAMES = {
     "simulator": "the lab against SimPy, and what checkers cost",
     "datagrams": "our sockets against asyncio's datagram transport, and what sealing costs",
     "memory": "what a run of 1000 nodes needs",
+    "ring-real": "a ring of 64 real members: crashes, kill -9, SIGSTOP; takes half an hour",
+    "ring": "what ring membership costs, on sockets and in the lab; Figure 9 at full size",
 }
 
 
@@ -27,15 +30,19 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if options.name is None:
         parser.error(f"NAME is missing; accepted: {', '.join(NAMES)}")
-    benchmark = import_module(f"benchmarks.{options.name}")
+    benchmark = _module(options.name)
     report = benchmark.run() if options.rounds is None else benchmark.run(options.rounds)
     show_progress("")
     print(report.as_json() if options.json else report.as_text())
     return int(report.exit_code)
 
 
+def _module(name: str) -> ModuleType:
+    return import_module(f"benchmarks.{name.replace('-', '_')}")
+
+
 def _described(name: str) -> str:
-    goals = ", ".join(f"{ratio} {goal}" for ratio, goal in import_module(f"benchmarks.{name}").GOALS.items())
+    goals = ", ".join(f"{ratio} {goal}" for ratio, goal in _module(name).GOALS.items())
     return f"{name:10}  {NAMES[name]} ({goals})"
 
 

@@ -34,6 +34,10 @@ LOOPBACK = "127.0.0.1"
 now = clock.now
 
 
+class NeverHappened(AssertionError):
+    """Something that must happen did not, for as long as anybody can wait."""
+
+
 class Settings(NamedTuple):
     """What all members of a ring have in common."""
 
@@ -155,7 +159,8 @@ class Fleet:
         """Wait until it holds, reading meanwhile."""
         end_at = time.monotonic() + within
         while not holds():
-            assert time.monotonic() < end_at, f"never happened: {what}; {self.story()}"
+            if time.monotonic() >= end_at:
+                raise NeverHappened(f"never happened: {what}; {self.story()}")
             time.sleep(POLL_INTERVAL)
             self.poll()
 
@@ -175,21 +180,25 @@ class Fleet:
         lines = [line for line in self.lines if line["event"] == event and line["at"] >= since]
         return sorted((line for line in lines if all(line.get(k) == v for k, v in wanted)), key=lambda line: float(line["at"]))
 
-    def lateness(self, processes: Iterable[Process] | None = None) -> dict[str, float]:
-        """How late the timers of each member ran since it was last asked."""
-        asked = [each for each in (self.processes if processes is None else processes) if each.child.poll() is None]
+    def mark(self) -> dict[str, Line]:
+        """Ask everybody how late its timers ran since it was last asked, and how much it has sent."""
+        asked = [process for process in self.processes if process.child.poll() is None]
         marked_at = now()
         for process in asked:
             process.order("mark")
         names = {name for process in asked for name in process.names if name in self.view}
-        told: dict[str, float] = {}
+        told: dict[str, Line] = {}
 
         def answered() -> bool:
-            told.update((name_of(line), line["worst"]) for line in self.lines if line["event"] == "Lateness" and line["at"] >= marked_at)
+            told.update((name_of(line), line) for line in self.lines if line["event"] == "Marked" and line["at"] >= marked_at)
             return names <= told.keys()
 
         self.until(answered, "all say how late they were")
         return told
+
+    def lateness(self) -> dict[str, float]:
+        """Seconds, of each member, since it was last asked."""
+        return {name: line["worst"] for name, line in self.mark().items()}
 
     def story(self) -> str:
         """For a failure: where everybody is."""

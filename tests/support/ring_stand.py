@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from holdfast.host import Address, Message, NodeId
 from holdfast.protocols.ring import messages as m
 from holdfast.protocols.ring.config import RingConfig
+from holdfast.protocols.ring.facts import Departed
 from holdfast.protocols.ring.ids import Peer, RingId, hash_of
 from holdfast.protocols.ring.pair import Pair
 from holdfast.protocols.ring.ring import RingNode
@@ -51,6 +52,14 @@ class Stand:
     def to(self, whom: Peer, kind: type[M]) -> list[M]:
         """What this peer was told of this kind since the last look at the kind."""
         return [message for to, message in self.host.take(kind) if to == whom.node]
+
+    def told(self, kind: type[M]) -> list[str]:
+        """Who was told something of this kind since the last look at it, by name, each time counted."""
+        return sorted(to.name if isinstance(to, NodeId) else to.host for to, _ in self.host.take(kind))
+
+    def departures(self) -> list[str]:
+        """Why this process is no member any more, each time it happened."""
+        return [event.reason for event in self.host.events(Departed)]
 
     def pair(self, whom: Peer) -> Pair:
         return self.ring.pairs[whom.id]
@@ -132,3 +141,18 @@ class Stand:
         self.say(accuser, m.Arb(self.ring.ring, accuser.id, 0, serial, accused.id, epoch, ver))
         (vote,) = self.to(accuser, m.Vote)
         return vote.accept
+
+
+def crowd(*, config: RingConfig = CONFIG, rules: Rules | None = None) -> tuple[Stand, list[Peer]]:
+    """A member with three peers on each side, pairs ACTIVE, all seven in every group. Its id is the fourth, it opened the upper pairs."""
+    stand = Stand(config=config, rules=rules)
+    peers = [peer(name, 1000 + 100 * place) for name, place in zip("abcefg", (-3, -2, -1, 1, 2, 3), strict=True)]
+    for each in peers:
+        others = [other for other in (*peers, stand.ring.me) if other != each]
+        if each.id < stand.ring.id:
+            stand.responds_to(each, others)
+        else:
+            stand.opens(each, others)
+    stand.live(STEP)
+    stand.host.sent.clear()
+    return stand, peers

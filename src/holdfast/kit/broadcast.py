@@ -8,6 +8,7 @@ exp(-e^-c). What is missed stays missed here; ``kit.rows`` closes the gap for st
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable
 from math import ceil, log
@@ -131,8 +132,11 @@ class Broadcast:
         version = self._membership.version
         cached = self._peers.get(topic)
         if cached is None or cached[0] != version:
-            me = self._host.me.name
-            cached = version, tuple(member for member in self._membership.members(topic) if member.id.name != me)
+            members, me = self._membership.members(topic), self._host.me.name
+            # Sorted by id, so all lives of one name stand together; a large ring does this once per member for every crash.
+            at = bisect_left(members, me, key=_name_of)
+            after = bisect_right(members, me, at, key=_name_of)
+            cached = version, (*members[:at], *members[after:])
             self._peers[topic] = cached
         return cached[1]
 
@@ -204,3 +208,7 @@ class Broadcast:
         over = {origin for origin, gone_at in self._gone_at.items() if now - gone_at >= FORGET_AFTER}
         self._windows = {key: window for key, window in self._windows.items() if key[0] not in over}
         self._sweep = self._host.after(SWEEP_PERIOD, self._on_sweep)
+
+
+def _name_of(member: Member) -> str:
+    return member.id.name

@@ -114,7 +114,7 @@ class Rows:
         rows = [Row(key, value, 0.0) for key, value in items]
         for row in rows:
             self._check(row)
-        if len(self._kept.keys() | {row.key for row in rows}) > KEYS_MAX:
+        if len(self._kept) + len({row.key for row in rows if row.key not in self._kept}) > KEYS_MAX:
             raise ConfigError(f"table {self.topic!r} would be too full; accepted are at most {KEYS_MAX} keys")
         changed = [row.key for row in rows if self._take(row)]
         if changed:

@@ -52,11 +52,11 @@ def write(experiment: Experiment[Any], report: Report, folder: Path) -> tuple[Pa
     return json, png
 
 
-def write_page(name: str, reports: Sequence[Report], folder: Path) -> tuple[Path, Path]:
-    """``<name>.md`` and ``<name>.html`` beside the pictures."""
+def write_page(name: str, reports: Sequence[Report], folder: Path, *, note: str = "") -> tuple[Path, Path]:
+    """``<name>.md`` and ``<name>.html`` beside the pictures. ``note`` is what a reader must know before the first figure."""
     markdown, html = folder / f"{name}.md", folder / f"{name}.html"
-    markdown.write_text(_markdown(name, reports), encoding="utf-8")
-    html.write_text(_html(name, reports, folder), encoding="utf-8")
+    markdown.write_text(_markdown(name, reports, note), encoding="utf-8")
+    html.write_text(_html(name, reports, folder, note), encoding="utf-8")
     return markdown, html
 
 
@@ -88,14 +88,19 @@ def _shown(value: object) -> str:
     return str(value)
 
 
-def _markdown(name: str, reports: Sequence[Report]) -> str:
-    lines = [f"# {name}: the paper and ours", "", "| experiment | claim | verdict |", "|---|---|---|"]
+def _parameters(report: Report) -> str:
+    return ", ".join(f"{name} = {_shown(value)}" for name, value in report.parameters.items())
+
+
+def _markdown(name: str, reports: Sequence[Report], note: str) -> str:
+    lines = [f"# {name}: the paper and ours", "", *([note, ""] if note else []), "| experiment | claim | verdict |", "|---|---|---|"]
     lines += [f"| {report.experiment} | {_cell(report.title)} | {report.verdict} |" for report in reports]
     for report in reports:
         lines += ["", f"## {report.experiment} {report.title}", "", f"{report.source}. Criterion: {report.criterion}", ""]
         lines += [f"![{report.title}]({registry.file_name(report.experiment)}.png)", "", "| | paper | ours |", "|---|---|---|"]
         lines += [f"| {_cell(what)} | {_cell(paper)} | {_cell(ours)} |" for what, paper, ours in compared(report)]
-        lines += ["", f"**{report.verdict}** (seed {report.seed}, {report.version})", *(f"- {note}" for note in report.notes)]
+        lines += ["", f"**{report.verdict}** (seed {report.seed}, {report.version}; {_parameters(report)})"]
+        lines += ["", *(f"- {each}" for each in report.notes)] if report.notes else []
     return "\n".join(lines) + "\n"
 
 
@@ -103,7 +108,7 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _html(name: str, reports: Sequence[Report], folder: Path) -> str:
+def _html(name: str, reports: Sequence[Report], folder: Path, note: str) -> str:
     rows = "".join(
         f'<tr><td><a href="#{escape(r.experiment)}">{escape(r.experiment)}</a></td><td>{escape(r.title)}</td>'
         f'<td class="{r.verdict}">{r.verdict}</td></tr>'
@@ -111,9 +116,10 @@ def _html(name: str, reports: Sequence[Report], folder: Path) -> str:
     )
     body = "".join(_html_section(report, folder) for report in reports)
     title = escape(f"{name}: the paper and ours")
+    warning = f"<p>{escape(note)}</p>" if note else ""
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{CSS}</style>'
-        f"<h1>{title}</h1><table><tr><th>experiment</th><th>claim</th><th>verdict</th></tr>{rows}</table>{body}</html>\n"
+        f"<h1>{title}</h1>{warning}<table><tr><th>experiment</th><th>claim</th><th>verdict</th></tr>{rows}</table>{body}</html>\n"
     )
 
 
@@ -125,7 +131,7 @@ def _html_section(report: Report, folder: Path) -> str:
         f'<h2 id="{escape(report.experiment)}">{escape(report.experiment)} {escape(report.title)} '
         f'<span class="{report.verdict}">{report.verdict}</span></h2>'
         f'<p class="source">{escape(report.source)}. Criterion: {escape(report.criterion)}.<br>Seed {report.seed}, '
-        f"{escape(report.version)}.</p>"
+        f"{escape(report.version)}; {escape(_parameters(report))}.</p>"
         f'<img alt="{escape(report.title)}" src="data:image/png;base64,{picture}">'
         f"<table><tr><th></th><th>paper</th><th>ours</th></tr>{rows}</table><ul>{notes}</ul>"
     )

@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from holdfast.events import Event
 from holdfast.lab.host import LabHost
-from holdfast.lab.rings import Rings
+from holdfast.lab.links import Uniform
+from holdfast.lab.rings import PAPER_LINK, Rings
 from holdfast.protocols.ring.config import RingConfig
 from holdfast.protocols.ring.facts import Departed
 from holdfast.protocols.ring.ids import RingId
@@ -20,6 +21,9 @@ from holdfast.protocols.ring.ring import RingNode
 from holdfast.protocols.ring.rules import Rules
 
 WARM_UP = 4  # in T_l: sessions run, and static arbitrators are older than T_arb, before which they accept nobody (Algorithm 1)
+
+assert isinstance(PAPER_LINK.delay, Uniform)
+DELAY: Uniform = PAPER_LINK.delay  # of every message here
 
 
 def formed(seed: int, members: int, config: RingConfig, rules: Rules | None = None) -> Rings:
@@ -87,7 +91,9 @@ def _described(pair: Pair, live: AbstractSet[RingId]) -> str:
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
-    low, middle, high = quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+    if len(values) == 1:
+        return values[0], values[0], values[0]
+    low, middle, high = quantiles(values, n=4, method="inclusive")
     return low, middle, high
 
 

@@ -52,6 +52,7 @@ class Plan(NamedTuple):
     adopt: bool
     keys: tuple[str, ...]
     orders: bool
+    idle: bool
     sealer: Sealer
     insecure: bool
     state_dir: Path | None
@@ -97,7 +98,7 @@ async def serve(plan: Plan) -> None:
     if plan.orders:
         Thread(target=_read_orders, args=(loop, Orders(residents, stop)), daemon=True).start()
     try:
-        for resident in residents.values():
+        for resident in () if plan.idle else residents.values():
             await resident.start()
         await stop.wait()
         await asyncio.gather(*(resident.leave() for resident in residents.values()))
@@ -170,7 +171,7 @@ class Resident:
         self._state: State | None = None
         self._host: MeasuredHost | None = None
         self._ring: RingNode | None = None
-        self._out: Lines | None = None
+        self._out = Lines(NodeId(name, 0), stop, now=clock.now)
         self._adopting: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -230,23 +231,21 @@ class Resident:
             state.close()
 
     def mark(self) -> None:
-        """How late its timers ran since the last mark."""
+        """How late its timers ran at worst since the last mark, and how many datagrams it has sent in this life."""
         if self._host is not None:
-            self._say("Lateness", worst=round(self._host.worst, 6))
+            self._say("Marked", worst=round(self._host.worst, 6), sent=self._host.datagrams.sent)
             self._host.worst = 0.0
 
     def refuse(self, order: str, why: str) -> None:
         self._say("Refused", order=order, why=why)
 
     def _say(self, event: str, **fields: Any) -> None:
-        assert self._out is not None
         self._out.line(event, **self._life(), **fields)
 
     def _life(self) -> dict[str, Any]:
         return {} if self._ring is None else {"as": str(self._ring.id)}
 
     def _on_event(self, event: Event) -> None:
-        assert self._out is not None
         if not isinstance(event, UNTOLD):
             self._out.event(event, **self._life())
         if isinstance(event, ConfigMismatch) and self._plan.adopt and self._ring is not None and not self._ring.is_member:

@@ -26,16 +26,23 @@ def reproduce(
     from holdfast.lab.jobs import Where
     from holdfast.lab.report import write_page
 
-    where, reports = Where(jobs, on), []
-    for experiment in registry.folder(folder):
+    where, reports, experiments = Where(jobs, on), [], registry.folder(folder)
+    for experiment in experiments:
         report = perform_shown(experiment.id, dict(experiment.quick) if quick else {}, seed, where, out)
         reports.append(report)
         if not as_json:
             print(f"{report.verdict}  {report.experiment}  {report.title}", flush=True)
-    pages = write_page(folder, reports, out)
+        # After each of them: a folder may take an hour, and whoever interrupts it keeps what is done.
+        pages = write_page(folder, reports, out, note=_note(len(reports), len(experiments), quick=quick))
     verdict = "pass" if all(report.verdict == "pass" for report in reports) else "miss"
     if as_json:
         print_json({"folder": folder, "quick": quick, "verdict": verdict, "pages": [str(page) for page in pages], "experiments": reports})
     else:
         print(f"{verdict}; {' and '.join(str(page) for page in pages)}")
     raise typer.Exit(0 if verdict == "pass" else FOUND)
+
+
+def _note(done: int, planned: int, *, quick: bool) -> str:
+    """What the page is not, if it is less than the whole folder at full size."""
+    missing = f"{done} of {planned} experiments so far." if done < planned else ""
+    return " ".join(filter(None, [missing, "Reduced sizes (--quick): enough for a look, not for a verdict." if quick else ""]))

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from holdfast.errors import ConfigError
+
 
 def ring(
     *,
@@ -22,6 +24,7 @@ def ring(
     orders: Annotated[
         bool, typer.Option("--orders", help="Read orders from stdin: crash, start, leave NAME; mark. Its end ends everything.")
     ] = False,
+    idle: Annotated[bool, typer.Option("--idle", help="Nobody starts before it is ordered to.")] = False,
     advertise: Annotated[
         str, typer.Option("--advertise", help="Where peers reach the one member that runs here.", metavar="HOST:PORT")
     ] = "",
@@ -40,6 +43,8 @@ def ring(
     from holdfast.cli.lab.member import sealer_for
     from holdfast.protocols.ring.config import RingConfig
 
+    if idle and not orders:
+        raise ConfigError("--idle without --orders: nobody could order anybody to start")
     plan = Plan(
         members=parsed_members(members, found=found, advertise=advertise),
         advertise=advertise,
@@ -49,6 +54,7 @@ def ring(
         adopt=adopt,
         keys=tuple(key for key in keys.split(",") if key),
         orders=orders,
+        idle=idle,
         sealer=sealer_for(group, key_file, insecure=insecure),
         insecure=insecure,
         state_dir=state_dir,

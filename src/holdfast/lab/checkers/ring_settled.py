@@ -1,4 +1,4 @@
-"""When is a ring as it should be?  Spec: ring 7, I9; D20 (an emptied ring founds again).
+"""When is a ring as it should be?  Spec: ring 7, I9; D20 (an emptied ring founds again), H23 (of two rings one remains).
 
 Asked when faults have stopped: everybody who wants to be a member is one, all lists are equal, pairs are exactly those with the k nearest,
 all ACTIVE, groups are those of the formula, nothing is proposed, locked or condemned; and every key has an owner with a token.
@@ -15,7 +15,7 @@ from holdfast.protocols.ring.pair import Pair, State
 
 
 def unsettled(watch: RingWatch, world: World, keys: Iterable[int], *, left_out: Sequence[str] = ()) -> str:
-    """Why the rings of this world are not as they should be; "" if they are. ``left_out``: processes that nobody admits."""
+    """Why the ring of this world is not as it should be; "" if it is. ``left_out``: processes that nobody admits."""
     rings: dict[int, list[Life]] = {}
     for host in world.alive:
         life = watch.lives.get(host)
@@ -25,6 +25,8 @@ def unsettled(watch: RingWatch, world: World, keys: Iterable[int], *, left_out: 
             rings.setdefault(life.number, []).append(life)
         elif life.ring.lifecycle.wanted or life.member:
             return f"{host.me} is {life.ring.status.name.lower()} and wants to be a member"
+    if len(rings) > 1:
+        return f"there are {len(rings)} rings"
     for members in rings.values():
         if why := _unsettled_ring(members, keys):
             return why
