@@ -139,7 +139,16 @@ class Watch(Checker):
 class Stage:
     """One run of one schedule."""
 
-    def __init__(self, config: RingConfig, rules: Rules, seed: int, *, size: int, late: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        config: RingConfig,
+        rules: Rules,
+        seed: int,
+        *,
+        size: int,
+        late: Mapping[str, float] | None = None,
+        drift: Mapping[str, float] | None = None,
+    ) -> None:
         """Members n00, n01, ... sit evenly around the circle. ``late`` names joiners by their place: 2.5 is between n02 and n03."""
         self.names = [f"n{i:02d}" for i in range(size)]
         places = dict(zip(self.names, range(size), strict=True)) | dict(late or {})
@@ -151,7 +160,14 @@ class Stage:
         )
         self.watch.members = self.rings.members
         self.world = self.rings.world
+        self.world.drift.update(drift or {})
         self.rings.form(self.names)
+
+    def without_return(self) -> Stage:
+        """Whoever has to leave stays out: what follows a departure is not what is looked at."""
+        for name in self.names:
+            self[name].lifecycle.stop()
+        return self
 
     def _configure(self, name: str, config: RingConfig) -> RingConfig:
         return replace(self.others.get(name, config), seeds=config.seeds, position=self.positions[name])

@@ -73,8 +73,8 @@ class DetectionTime(Experiment[DetectionTimeParameters]):
         expected = {
             "mean": {_label(row): MEAN for row in rows},
             "quartiles": {_label(row): list(QUARTILES) for row in rows},
-            "least": {_label(row): round(_earliest(row["lease"]), 4) for row in rows},
-            "most": {_label(row): LATEST for row in rows},
+            "least": {_label(row): f">= {_earliest(row['lease']):.4f}" for row in rows},
+            "most": {_label(row): f"< {LATEST:g}" for row in rows},
         }
         return Finding(measured, expected, not notes, tuple(notes))
 

@@ -19,7 +19,7 @@ from holdfast.lab.host import LabHost
 from holdfast.lab.ring_observer import Observed, checked, completed, names_of, shortened, violations
 from holdfast.protocols.ring.config import K_MAX, RingConfig
 from holdfast.protocols.ring.facts import BecameMember, JoinStarted, PhaseReached
-from holdfast.protocols.ring.ids import RingId, nearest, position_of
+from holdfast.protocols.ring.ids import CIRCLE, RingId, nearest, position_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +30,7 @@ FAST, PACED = PACES = ("fast", "paced")
 CROWD = 3  # candidates at once, at most
 SEEDS = 3  # members that candidates know
 PHASE_SECONDS = {FAST: 0.004, PACED: 1.0}  # a phase takes about so long; T_l is 1 s
-WARM_UP = 30.0  # in T_l: whatever came before is forgotten, so that I12 is judged
+WARM_UP = 3.0  # in T_l
 DOWN = 5.0  # in T_l: then a candidate that crashed comes back
 FIRST_LOOK, NEXT_LOOK, LAST_LOOK = 8.0, 2.0, 170.0  # in T_l: I9
 JOIN_BOUND = 3.0  # in T_l: Th. 8
@@ -172,20 +172,18 @@ class Trap:
 
 
 def _play(cell: Cell) -> Measured:
-    runs = [_join(cell, cell["seed"] + number) for number in range(cell["seeds"])]
+    runs = [_join(cell, number) for number in range(cell["seeds"])]
     return {"pace": cell["pace"], "phase": cell["phase"], "victim": cell["victim"], "runs": runs}
 
 
-def _join(cell: Cell, seed: int) -> dict[str, Any]:
+def _join(cell: Cell, number: int) -> dict[str, Any]:
+    seed = cell["seed"] + number
     names = names_of(cell["members"])
-    crowd = [f"c{i}" for i in range(1 + seed % CROWD)]
+    crowd = [f"c{i}" for i in range(1 + number % CROWD)]
     config = RingConfig(k=cell["k"], join_pace=cell["pace"] == PACED)
-    # Half of the time the others want to sit right beside the first, so that all need the same locks.
-    places = (
-        {name: position_of(f"{seed}/c0") + i + 1 for i, name in enumerate(crowd)}
-        if seed % 2
-        else {name: position_of(f"{seed}/{name}") for name in crowd}
-    )
+    places = {name: position_of(f"{seed}/{name}") for name in crowd}
+    if number % 2:  # The others want to sit right beside the first: all need the same locks.
+        places = {name: (places["c0"] + i) % CIRCLE for i, name in enumerate(crowd)}
     rings = Observed(seed, [*names, *crowd], config, seeds=names[:SEEDS], positions=places)
     trap = Trap(rings, cell)
     rings.form(names)

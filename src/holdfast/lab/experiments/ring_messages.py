@@ -80,7 +80,7 @@ class Messages(Experiment[MessagesParameters]):
         measured["settings"] = rows
         expected: dict[str, Any] = {
             "LR + ACK per member and second": {_label(row): row["equation 2"] for row in rows},
-            "everything else, share": {_label(row): REST_MAX for row in rows},
+            "everything else, share": {_label(row): f"<= {REST_MAX}" for row in rows},
         }
         return Finding(measured, expected, not notes, tuple(notes))
 

@@ -51,8 +51,9 @@ class Groups:
 
     def _begin_upgrade(self, pair: Pair, group: frozenset[RingId]) -> None:
         ring = self._ring
-        pair.next, pair.next_at = (pair.ver + 1, group), ring.raw.now
-        ring.raw.emit(GroupProposed(pair.peer.id, pair.epoch, pair.ver + 1, len(group)))
+        ver = ring.proposals.version_after(pair)
+        pair.next, pair.next_at = (ver, group), ring.raw.now
+        ring.raw.emit(GroupProposed(pair.peer.id, pair.epoch, ver, len(group)))
         ring.counts["upgrades"] += 1
         if ring.rules.upgrade == "proposal":
             ring.proposals.propose(pair)
@@ -60,16 +61,19 @@ class Groups:
             self.tell(pair)
 
     def tell(self, pair: Pair) -> None:
-        """Said once by itself, and again with every lease message while it is open."""
+        """Said by itself once per session, with addresses, and again with every lease message while it is open."""
         assert pair.next is not None
         ver, group = pair.next
         ring = self._ring
-        ring.raw.send(pair.peer.node, ArbUpgrd(*ring.head(pair.peer.id), pair.epoch, ver, tuple(sorted(group))))
+        new = ring.list.peers(sorted(group - pair.cfg))
+        ring.raw.send(pair.peer.node, ArbUpgrd(*ring.head(pair.peer.id), pair.epoch, ver, tuple(sorted(group)), new))
 
     def on_upgrade(self, source: NodeId, message: ArbUpgrd) -> None:
         pair = self._held(message.source, message.epoch)
         if pair is None or pair.opener or pair.state is State.DORMANT:
             return
+        for peer in message.peers:
+            self._ring.meet(peer)
         self.on_version(pair, message.ver, message.cfg)
         if message.ver <= pair.ver:
             self._ring.raw.send(source, ArbUpgrdAck(*self._ring.head(message.source), pair.epoch, pair.ver))
@@ -86,10 +90,19 @@ class Groups:
             if pair.next is not None and ver == pair.next[0]:
                 (pair.ver, pair.cfg), pair.next = pair.next, None
                 self._ring.dirty = True
-        elif cfg and ver == pair.ver + 1 and pair.state is not State.DORMANT:
+        elif cfg and self._follows(pair, ver) and pair.state is not State.DORMANT:
             group = frozenset(cfg)
-            if self._ring.id in group and pair.peer.id in group:
+            if self._ring.id in group and pair.peer.id in group and self._can_ask(group):
                 pair.ver, pair.cfg = ver, group
+
+    def _follows(self, pair: Pair, ver: int) -> bool:
+        """The next version; a proposal that was refused leaves a gap (5.8)."""
+        return ver == pair.ver + 1 or (ver > pair.ver and self._ring.rules.upgrade == "proposal")
+
+    def _can_ask(self, group: frozenset[RingId]) -> bool:
+        """Who takes a group must be able to ask it: the opener, which waits for us with both, may crash at once (D14)."""
+        ring = self._ring
+        return all(each == ring.id or ring.list.peer(each) is not None or each in ring.list.gone for each in group)
 
     # Dissolution: the opener gives up its right, the responder drops both, the opener drops its duty (D11).
 

@@ -46,6 +46,8 @@ class Leases:
             pair.timer.cancel()
         pair.timer = self._host.at(s + self._lease, partial(self._on_session_end, pair))
         pair.sent_at = self._ring.raw.now
+        if pair.next is not None and not self._ring.proposals.pending(pair):
+            self._ring.groups.tell(pair)
         self._ask(pair)
 
     def _ask(self, pair: Pair) -> None:

@@ -15,7 +15,7 @@ from holdfast.host import Address, Message
 from holdfast.protocols.ring.ids import Peer, RingId
 
 # What a peer may send. Two lists of 2k neighbours and a group of 2 + 4k, k up to 8, with room to spare.
-Neighbours = Annotated[tuple[Peer, ...], Meta(max_length=32)]
+Neighbours = Annotated[tuple[Peer, ...], Meta(max_length=64)]
 Group = Annotated[tuple[RingId, ...], Meta(max_length=64)]
 Text = Annotated[str, Meta(max_length=64)]
 
@@ -68,6 +68,7 @@ class ArbUpgrd(OfRing, frozen=True, tag=19):
     epoch: int
     ver: int
     cfg: Group
+    peers: Neighbours = ()  # where those of the group are whom you may not know
 
 
 class ArbUpgrdAck(OfRing, frozen=True, tag=20):

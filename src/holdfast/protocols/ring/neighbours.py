@@ -71,6 +71,7 @@ class Neighbours:
             ring.counts["malformed"] += 1
             return
         ring.list.hear(message.nbrs)
+        self.recompute()
         if message.source not in ring.pairs and message.source in ring.list:
             self._open(message.source)
 

@@ -28,12 +28,17 @@ class Proposals:
     def __init__(self, ring: RingNode) -> None:
         self._ring = ring
         self._pending: dict[tuple[RingId, int], Phase[RingId]] = {}
+        self._refused: dict[tuple[RingId, int], int] = {}  # the last version the old group did not agree to
         self._promised: dict[tuple[RingId, RingId, int], tuple[int, float]] = {}  # (proposer, peer, epoch) -> version, when
+
+    def version_after(self, pair: Pair) -> int:
+        return max(pair.ver, self._refused.get((pair.peer.id, pair.epoch), 0)) + 1
 
     def reset(self) -> None:
         for phase in self._pending.values():
             phase.cancel()
         self._pending.clear()
+        self._refused.clear()
         self._promised.clear()
 
     def pending(self, pair: Pair) -> bool:
@@ -67,8 +72,7 @@ class Proposals:
         if end.won:
             ring.groups.tell(pair)
         else:
-            pair.ver, pair.next = pair.next[0], None  # Aborted; the next proposal has a higher version.
-            pair.ver -= 1
+            self._refused[key], pair.next = pair.next[0], None  # Aborted; the next proposal has a higher version.
 
     def on_propose(self, source: NodeId, message: Propose) -> None:
         ring = self._ring
