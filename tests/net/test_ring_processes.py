@@ -90,9 +90,24 @@ def test_kill_9(eight: Eight) -> None:
 
 
 def test_restart_claims_its_former_life(eight: Eight) -> None:
-    """Ring D12, F6: whoever holds the lock of the state directory may say that its former life is over, and is back at once."""
-    it, victim = eight.fleet, "n1"
-    life, node = eight.id_of(victim), eight.fleet.view[victim]["node"]
+    """Ring D12, F6: whoever holds the lock of the state directory may say that its former life is over, and need not be waited for."""
+    prompt = 0
+    for victim in ("n1", "n2", "n7", "n3", "n4"):
+        reasons, started_after = restarted(eight, victim)
+        if "restarted" in reasons:
+            return  # Nobody waited for the clock.
+        # Its second attempt, at the latest, may make the claim; whether that comes before the declaration is drawn (D23).
+        prompt += started_after < LEASE
+        if prompt == 3:
+            pytest.fail("three restarts in time, and no claim was believed")
+    pytest.skip("this machine takes longer to start a process than to declare one")
+
+
+def restarted(eight: Eight, victim: str) -> tuple[set[str], float]:
+    """Kill it, start it again at once; why its former membership was removed, and how long the start took."""
+    it = eight.fleet
+    eight.together()
+    life, node = eight.id_of(victim), it.view[victim]["node"]
     killed_at = it.home[victim].kill()
     eight.start(victim)
     eight.together()
@@ -101,10 +116,12 @@ def test_restart_claims_its_former_life(eight: Eight) -> None:
     assert boots[0] < boots[1]
     removed = eight.about("Removed", life, killed_at)
     assert {name_of(line) for line in removed} >= set(NAMES) - {victim}
+    assert all(line["certain"] for line in removed)
     # Nobody can have declared it by the clock so soon, so it was its own word.
     soon = [line for line in removed if line["at"] < killed_at + CONFIG.wait]
     assert {line["reason"] for line in soon} <= {"restarted"}
-    assert all(line["certain"] for line in removed)
+    started = min(line["at"] for line in it.found("Started", since=killed_at) if name_of(line) == victim)
+    return {line["reason"] for line in removed}, started - killed_at
 
 
 def test_goodbye(eight: Eight) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from statistics import mean
 
 import pytest
@@ -18,7 +19,6 @@ from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_stand import T_L
 
 SEEDS = range(4)
-PHASES = ("lock", "open", "ready")
 
 
 class OneLock(Checker):
@@ -59,21 +59,15 @@ def is_whole(stage: Stage) -> bool:
 
 
 @pytest.mark.parametrize("victim", ["n20", "n02", "n04"], ids=["candidate", "owner", "neighbour"])
-@pytest.mark.parametrize("phase", [*PHASES, "member"])
+@pytest.mark.parametrize("phase", ["lock", "open", "ready", "member"])
 def test_theorem_6_a_join_under_failures(victim: str, phase: str) -> None:
-    """Theorem 6, I8, I10: the candidate or one of its neighbours crashes at the beginning of each phase, or right after the last: lists stay
-    consistent, nobody else leaves, and in the end everybody who lives is a member that all others know."""
-    for seed in SEEDS:
+    """Theorem 6, I8, I10: the candidate or one of its neighbours crashes at the beginning of each phase, or right after the last: lists
+    stay consistent, nobody else leaves, and in the end everybody who lives is a member that all others know."""
+    for seed in (0, 1):
         stage, _ = joining(RingConfig(k=2), seed, size=8, places={"n20": 2.4})
-
-        def crash(event: Event, stage: Stage = stage) -> None:
-            if isinstance(event, facts.BecameMember) or (isinstance(event, facts.PhaseReached) and event.phase == phase):
-                stage.world.soon(lambda: stage.world.crash(victim))
-
-        kind = facts.BecameMember if phase == "member" else facts.PhaseReached
-        watched(stage, kind, phase, crash)
+        at_phase(stage, phase, lambda stage=stage: stage.world.crash(victim))  # type: ignore[misc]
         stage.start("n20")
-        stage.run(40.0)
+        stage.run(25.0)
         assert stage.world.nodes[victim].dead
         assert stage.watch.breaches == {}
         assert stage.watch.departed == []
@@ -81,16 +75,16 @@ def test_theorem_6_a_join_under_failures(victim: str, phase: str) -> None:
         assert len(stage.rings.alive) == 8
 
 
-def watched(stage: Stage, kind: type[Event], phase: str, then: object) -> None:
-    """At the candidate's first event of this kind, and of this phase if it has one."""
+def at_phase(stage: Stage, phase: str, then: Callable[[], None]) -> None:
+    """As soon as the candidate has come so far for the first time."""
     done: list[Event] = []
 
     def listen(host: LabHost, event: Event) -> None:
-        fits = isinstance(event, kind) and host.me.name == "n20" and getattr(event, "phase", phase) == phase
-        if fits and not done:
+        reached = isinstance(event, facts.PhaseReached) and event.phase == phase
+        entered = isinstance(event, facts.BecameMember) and phase == "member"
+        if host.me.name == "n20" and (reached or entered) and not done:
             done.append(event)
-            assert callable(then)
-            then(event)
+            stage.world.soon(then)
 
     stage.world.listeners.append(listen)
 
@@ -100,14 +94,14 @@ def watched(stage: Stage, kind: type[Event], phase: str, then: object) -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 16])
 def test_theorem_7_simultaneous_joins(size: int) -> None:
-    """Theorem 7, D27, I8, I10, I11: six nodes join at once, three of them right beside each other: all get in, one at a time where they share
-    neighbours, and lists stay consistent all the way."""
+    """Theorem 7, D27, I8, I10, I11: six nodes join at once, three of them right beside each other: all get in, one at a time where they
+    share neighbours, and lists stay consistent all the way."""
     places = {"n20": 0.3, "n21": 0.4, "n22": 0.5, "n23": size / 2 + 0.1, "n24": size / 2 + 0.2, "n25": size - 0.1}
-    for seed in SEEDS:
+    for seed in (0, 1):
         stage, locks = joining(RingConfig(k=2), seed, size=size, places=places)
         for name in places:
             stage.start(name)
-        stage.run(60.0)
+        stage.run(40.0)
         assert stage.watch.breaches == {}
         assert locks.most <= 1
         assert stage.watch.departed == []
@@ -132,7 +126,7 @@ def times(stage: Stage, name: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_theorem_8_time_bounded_join(k: int) -> None:
-    """Theorem 8, I12: without failures and losses a join ends 3 T_l after phase 1; paced, each phase takes T_l, 4 T_l in all (Figure 10)."""
+    """Theorem 8, I12: without failures and losses a join ends 3 T_l after phase 1; paced, it takes 4 T_l in all (Figure 10)."""
     for seed in SEEDS:
         stage, _ = joining(RingConfig(k=k, join_pace=True), seed, size=10, places={"n20": 4.3})
         found = times(stage, "n20")

@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -38,6 +39,7 @@ MEMBERS_MAX = 256  # of one process; one core carries about a hundred at T_l = 1
 LOOKS = 8  # per T_l: how often the watch looks at its member
 LEAVING = 4  # in T_l: what was published ends after half of one, then three goodbyes are said
 UNTOLD = (GroupProposed, JoinStarted, NeighbourhoodChanged, PhaseReached)  # many, and of use only beside the messages
+ORDERS = ("crash", "start", "leave")  # each with the name of a member
 ORDER_BYTES = 65536
 
 
@@ -89,7 +91,7 @@ async def serve(plan: Plan) -> None:
     advertise = await resolved(parse(plan.advertise), "--advertise") if plan.advertise else None
     if plan.insecure:
         check_loopback([*binds.values(), *seeds])
-    stop = asyncio.Event()
+    stop = Stop()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
@@ -105,6 +107,20 @@ async def serve(plan: Plan) -> None:
     finally:
         for resident in residents.values():
             await resident.end()
+    if stop.error is not None:
+        raise stop.error
+
+
+class Stop(asyncio.Event):
+    """Set when it is over; ``error`` says what went wrong, if something did."""
+
+    error: BaseException | None = None
+
+    def after(self, work: asyncio.Future[None]) -> None:
+        """As a callback of something that nobody waits for: its failure ends everything."""
+        if not work.cancelled() and work.exception() is not None:
+            self.error = self.error or work.exception()
+            self.set()
 
 
 class MeasuredHost(NetHost):
@@ -163,7 +179,7 @@ class Watch:
 class Resident:
     """One member of this process, through all its lives here."""
 
-    def __init__(self, name: str, bind: Address, plan: Plan, config: RingConfig, stop: asyncio.Event, advertise: Address | None) -> None:
+    def __init__(self, name: str, bind: Address, plan: Plan, config: RingConfig, stop: Stop, advertise: Address | None) -> None:
         self.name = name
         self._bind, self._advertise = bind, advertise
         self._plan, self._config, self._stop = plan, config, stop
@@ -195,7 +211,7 @@ class Resident:
         config = replace(self._config, found=first and self.name == self._plan.found)
         self._ring = ring = RingNode(host, config, sole_life=self._state is not None)
         host.on_event = self._on_event
-        host.failed.add_done_callback(self._on_failed)
+        host.failed.add_done_callback(self._stop.after)  # A bug in a handler is shown as one: with its traceback.
         for machine in ring.machines:
             host.node.add(machine)
         host.node.add(Watch(host, ring, self._plan.keys, self._say))
@@ -260,24 +276,20 @@ class Resident:
             return
         if self._adopting is None or self._adopting.done():
             self._adopting = asyncio.get_running_loop().create_task(self._begin_again())
+            self._adopting.add_done_callback(self._stop.after)
 
     async def _begin_again(self) -> None:
         await self.end()
         await self.start()
 
-    def _on_failed(self, failed: asyncio.Future[None]) -> None:
-        """A bug in a handler is shown as one: with its traceback, by an end that nobody can overlook."""
-        if failed.exception() is not None:
-            asyncio.get_running_loop().call_exception_handler({"message": f"{self.name} failed", "exception": failed.exception()})
-            self._stop.set()
-
 
 class Orders:
     """What whoever started this process may ask of its members, one order per line."""
 
-    def __init__(self, residents: Mapping[str, Resident], stop: asyncio.Event) -> None:
+    def __init__(self, residents: Mapping[str, Resident], stop: Stop) -> None:
         self._residents, self._stop = residents, stop
         self._running: set[asyncio.Task[None]] = set()
+        self._turns = {name: asyncio.Lock() for name in residents}
 
     def take(self, line: str) -> None:
         words = line.split()
@@ -285,11 +297,8 @@ class Orders:
         if words == ["mark"]:
             for each in self._residents.values():
                 each.mark()
-        elif resident is not None and words[0] in ("crash", "start", "leave"):
-            act = {"crash": resident.crash, "start": resident.start, "leave": resident.leave}[words[0]]
-            task = asyncio.get_running_loop().create_task(act())
-            self._running.add(task)
-            task.add_done_callback(self._on_done)
+        elif resident is not None and words[0] in ORDERS:
+            self._carry_out(resident, words[0])
         else:
             accepted = "accepted are mark, crash NAME, start NAME, leave NAME"
             next(iter(self._residents.values())).refuse(line, accepted)
@@ -297,18 +306,24 @@ class Orders:
     def end(self) -> None:
         self._stop.set()
 
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            self._stop.set()
+    def _carry_out(self, resident: Resident, order: str) -> None:
+        task = asyncio.get_running_loop().create_task(self._in_turn(resident, order))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        task.add_done_callback(self._stop.after)
+
+    async def _in_turn(self, resident: Resident, order: str) -> None:
+        """One after the other: who is to start again must have let go of its port first."""
+        async with self._turns[resident.name]:
+            await {"crash": resident.crash, "start": resident.start, "leave": resident.leave}[order]()
 
 
 def _read_orders(loop: asyncio.AbstractEventLoop, orders: Orders) -> None:
     """In a thread of its own, unbuffered: nothing of it is in the way when the interpreter ends."""
     rest = b""
-    while data := os.read(sys.stdin.fileno(), ORDER_BYTES):
-        *lines, rest = (rest + data).split(b"\n")
-        for line in lines:
-            if line.strip():
+    with suppress(RuntimeError):  # The loop has ended, and with it everything that could be ordered.
+        while data := os.read(sys.stdin.fileno(), ORDER_BYTES):
+            *lines, rest = (rest + data).split(b"\n")
+            for line in filter(None, map(bytes.strip, lines)):
                 loop.call_soon_threadsafe(orders.take, line.decode("utf-8", "replace"))
-    loop.call_soon_threadsafe(orders.end)
+        loop.call_soon_threadsafe(orders.end)

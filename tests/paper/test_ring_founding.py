@@ -1,0 +1,267 @@
+"""How a ring begins: by hand, or by a majority of the seeds; and how two become one.  Spec: ring 5.7 (found), D20; foundation F8, F16."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import ConfigError
+from holdfast.host import Address, NodeId
+from holdfast.lab.links import Fixed, Link
+from holdfast.lab.rings import Rings, address_of
+from holdfast.protocols.ring import messages as m
+from holdfast.protocols.ring.config import FOUNDING_LEASES, RingConfig
+from holdfast.protocols.ring.facts import BecameMember
+from holdfast.protocols.ring.ring import RingNode
+from tests.support.fake_host import FakeHost, FakeStorage
+from tests.support.ring_stand import T_L
+
+SEEDS = tuple(Address(name, 1) for name in "abc")
+PROMISE = FOUNDING_LEASES * T_L
+
+
+class Seed:
+    """One of the three seeds a, b, c, at the point where it asks the others whether it may found."""
+
+    def __init__(self, name: str, *, disk: FakeStorage | None = None, asking: bool = True) -> None:
+        self.host = FakeHost(name, storage=disk)
+        self.ring = RingNode(self.host, RingConfig(k=3, seeds=SEEDS))
+        if asking:
+            self.ring.start()
+            self.host.pass_time(0.0)
+            ((_, discover),) = self.host.take(m.Discover)
+            other = next(each for each in "abc" if each != name)
+            self.ring.on_message(
+                NodeId(other, 1), m.Discovered(discover.serial, m.Answer.NO_MEMBER, 0, (), seeded=False, asked=Address(other, 1))
+            )
+
+    def asked(self) -> list[str]:
+        return sorted(to.host for to, message in self.host.take(m.FoundAsk) if isinstance(to, Address) and not message.withdraw)
+
+    def answer(self, name: str, *, granted: bool, member: bool = False) -> None:
+        serials = [sent.message.serial for sent in self.host.sent if isinstance(sent.message, m.FoundAsk)]
+        self.ring.on_message(NodeId(name, 1), m.FoundPromise(serials[-1], granted, member, Address(name, 1)))
+
+    def is_asked(self, name: str, *, serial: int = 1, withdraw: bool = False) -> list[bool]:
+        """Another seed asks this one; what it answers."""
+        self.ring.on_message(NodeId(name, 1), m.FoundAsk(serial, withdraw))
+        return [message.granted for _, message in self.host.take(m.FoundPromise)]
+
+    @property
+    def founded(self) -> bool:
+        return any(event.founded for event in self.host.events(BecameMember))
+
+
+# By hand.
+
+
+def test_found_begins_a_ring_of_one() -> None:
+    """Ring 5.7 (found): a member at once, alone, with a ring id of its own and the wall clock's milliseconds as its generation (F16)."""
+    host = FakeHost("a")
+    ring = RingNode(host, RingConfig(found=True))
+    ring.start()
+    assert ring.is_member
+    assert ring.list.ids == [ring.id]
+    assert ring.ring != 0
+    assert ring.fencing.gen == int(host.wall_clock * 1000)
+
+
+def test_nobody_founds_twice() -> None:
+    """Ring 10 (AlreadyStarted): a member or a candidate is told to leave first."""
+    ring = RingNode(FakeHost("a"), RingConfig(found=True))
+    ring.start()
+    with pytest.raises(ConfigError, match="leave first"):
+        ring.found()
+
+
+def test_join_needs_somebody_to_ask() -> None:
+    """Ring 10: without seeds there is nobody to knock at."""
+    with pytest.raises(ConfigError, match="seeds"):
+        RingNode(FakeHost("a"), RingConfig()).join()
+
+
+# By the seeds.
+
+
+def test_nobody_founds_before_it_has_knocked() -> None:
+    """D20: all of them new: only when no seed is in a ring is anybody asked for a promise."""
+    seed = Seed("a", asking=False)
+    seed.ring.start()
+    seed.host.pass_time(0.0)
+    assert seed.asked() == []
+    assert Seed("a").asked() == ["b", "c"]
+
+
+def test_a_majority_is_enough_if_the_rest_is_silent() -> None:
+    """D20: a majority of the seed list, itself among it; the silent third one has T_l to object."""
+    seed = Seed("a")
+    seed.answer("b", granted=True)
+    seed.host.pass_time(T_L - 0.01)
+    assert not seed.founded
+    seed.host.pass_time(0.01)
+    assert seed.founded
+
+
+def test_everybody_agrees_at_once() -> None:
+    """D20: with the promise of all there is nothing to wait for."""
+    seed = Seed("a")
+    seed.answer("b", granted=True)
+    seed.answer("c", granted=True)
+    assert seed.founded
+
+
+def test_one_objection_is_enough() -> None:
+    """D20: none naming a live ring, and the smallest name among them."""
+    seed = Seed("a")
+    seed.answer("b", granted=True)
+    seed.answer("c", granted=False)
+    seed.host.pass_time(T_L)
+    assert not seed.founded
+
+
+def test_a_minority_never_founds() -> None:
+    """D20: alone of three, whatever the time."""
+    seed = Seed("a")
+    seed.host.pass_time(50 * T_L)
+    assert not seed.founded
+
+
+def test_a_member_shows_the_way() -> None:
+    """D20: a seed that is in a ring already says so, and is knocked at next."""
+    seed = Seed("a")
+    seed.answer("b", granted=False, member=True)
+    seed.answer("c", granted=False)
+    seed.host.take(m.Discover)
+    seed.host.pass_time(3 * T_L)
+    assert seed.host.take(m.Discover)[0][0] == Address("b", 1)
+
+
+@pytest.mark.parametrize("asker,granted", [("a", True), ("c", False)], ids=["smaller", "larger"])
+def test_the_smallest_name_founds(asker: str, granted: bool) -> None:
+    """D20: a seed promises only to smaller names; a larger one it tells to wait for it."""
+    assert Seed("b", asking=False).is_asked(asker) == [granted]
+
+
+def test_a_promise_binds_for_ten_leases() -> None:
+    """D20: promises are valid for 10 T_l; to the same name they are given again, to another one not before."""
+    seed = Seed("c", asking=False)
+    assert seed.is_asked("a") == [True]
+    assert seed.is_asked("b") == [False]
+    assert seed.is_asked("a") == [True]
+    seed.host.pass_time(PROMISE - 0.01)
+    assert seed.is_asked("b") == [False]
+    seed.host.pass_time(0.01)
+    assert seed.is_asked("b") == [True]
+
+
+def test_a_promise_is_on_disk_before_it_is_given() -> None:
+    """D20: a restarted promiser would forget it; so the answer waits for the disk, and the next life keeps the promise in full."""
+    disk = FakeStorage()
+    seed = Seed("c", disk=disk, asking=False)
+    assert seed.is_asked("a") == []
+    disk.complete()
+    assert [message.granted for _, message in seed.host.take(m.FoundPromise)] == [True]
+    again = Seed("c", disk=FakeStorage(disk.durable, auto=True), asking=False)
+    assert again.is_asked("b") == [False]
+    again.host.pass_time(PROMISE)
+    assert again.is_asked("b") == [True]
+
+
+def test_a_promise_can_be_given_back() -> None:
+    """D20: a founder that failed withdraws what it was promised, for that very attempt; an older word withdraws nothing."""
+    seed = Seed("c", asking=False)
+    assert seed.is_asked("a", serial=5) == [True]
+    seed.is_asked("a", serial=4, withdraw=True)
+    assert seed.is_asked("b") == [False]
+    seed.is_asked("a", serial=5, withdraw=True)
+    assert seed.is_asked("b") == [True]
+
+
+def test_members_promise_nothing() -> None:
+    """D20: whoever is in a ring objects."""
+    seed = Seed("c", asking=False)
+    seed.ring.found()
+    assert seed.is_asked("a") == [False]
+
+
+def test_a_founder_that_stays_alone_gives_up() -> None:
+    """D20, F8: before the promises run out on the others' clocks, a founder whom nobody joined departs; they may found then."""
+    seed = Seed("a")
+    asked_at = seed.host.now
+    seed.answer("b", granted=True)
+    seed.answer("c", granted=True)
+    rho = seed.ring.config.rho
+    seed.host.pass_time(PROMISE * (1 - rho) / (1 + rho) - (seed.host.now - asked_at) - 0.001)
+    states = [seed.ring.is_member]
+    seed.host.pass_time(0.002)
+    states.append(seed.ring.is_member)
+    assert states == [True, False]
+
+
+# Together.
+
+
+def fleet(seed: int, names: list[str], seeds: list[str]) -> Rings:
+    rings = Rings(seed, RingConfig(k=2), seeds=seeds, link=Link(Fixed(0.002)))
+    for name in names:
+        rings.start(name)
+    return rings
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_group_that_starts_together_becomes_one_ring(seed: int) -> None:
+    """D20: eight processes, three of them seeds, start in the same instant: one ring with all of them."""
+    names = [f"n{i}" for i in range(8)]
+    rings = fleet(seed, names, names[:3])
+    rings.world.run(60.0)
+    assert {ring.ring for ring in rings.alive} == {rings.members["n0"].ring}
+    assert {len(ring.list) for ring in rings.alive} == {8}
+
+
+def test_an_emptied_ring_founds_again() -> None:
+    """D20 (departed with no live pair): everybody was forced out; the seeds found a new ring, and all come back."""
+    names = [f"n{i}" for i in range(5)]
+    rings = fleet(1, names, names[:3])
+    rings.world.run(40.0)
+    former = rings.members["n0"].ring
+    for name in names:
+        rings.members[name].depart("test")
+    rings.world.run(140.0)
+    assert rings.size == 5
+    assert {ring.ring for ring in rings.alive} != {former}
+    assert len({ring.ring for ring in rings.alive}) == 1
+
+
+def test_seeds_that_come_back_find_the_ring() -> None:
+    """D20 (a cached member list on disk is tried first): all seeds restart while others keep the ring; they found no second one."""
+    names = [f"n{i}" for i in range(7)]
+    rings = fleet(1, names, names[:2])
+    rings.world.run(40.0)
+    ring = rings.members["n6"].ring
+    for name in names[:2]:
+        rings.world.crash(name)
+    rings.world.run(60.0)
+    for name in names[:2]:
+        rings.start(name)
+    rings.world.run(120.0)
+    assert {each.ring for each in rings.alive} == {ring}
+    assert rings.size == 7
+
+
+def test_twins_do_not_mix() -> None:
+    """D20, ring 3: messages of another ring are dropped, so two rings in one group keep their lists apart."""
+    rings = Rings(1, RingConfig(k=2))
+    rings.form(["a0", "a1", "a2"])
+    rings.form(["b0", "b1", "b2"])
+    rings.world.run(20.0)
+    assert {len(ring.list) for ring in rings.alive} == {3}
+    assert len({ring.ring for ring in rings.alive}) == 2
+
+
+def test_a_ring_without_the_seeds_joins_the_one_that_has_them() -> None:
+    """D20 (residual risk): two rings of one group; the one that holds no majority of the seeds dissolves into the other."""
+    rings = Rings(1, RingConfig(k=2), configure=lambda name, config: RingConfig(k=2, seeds=tuple(map(address_of, ("a0", "a1", "a2")))))
+    rings.form(["a0", "a1", "a2"])
+    rings.form(["b0", "b1"])
+    rings.world.run(80.0)
+    assert {ring.ring for ring in rings.alive} == {rings.members["a0"].ring}
+    assert rings.size == 5
