@@ -142,7 +142,7 @@ class Bounds(Experiment[BoundsParameters]):
     )
     parameters = BoundsParameters
     repetitions = "faults"
-    quick: ClassVar[Mapping[str, str]] = {"faults": "120", "members": "16"}
+    quick: ClassVar[Mapping[str, str]] = {"faults": "60", "members": "10"}
 
     def cells(self, parameters: BoundsParameters, seed: int) -> Sequence[Cell]:
         return [

@@ -56,7 +56,7 @@ class JoinFailures(Experiment[JoinFailuresParameters]):
         f"(paced: and {PACED_SLACK} T_l for the last messages)"
     )
     parameters = JoinFailuresParameters
-    quick: ClassVar[Mapping[str, str]] = {"seeds": "2", "members": "8"}
+    quick: ClassVar[Mapping[str, str]] = {"seeds": "1", "members": "8"}
 
     def cells(self, parameters: JoinFailuresParameters, seed: int) -> Sequence[Cell]:
         setting = {"members": parameters.members, "k": parameters.k, "seeds": parameters.seeds}

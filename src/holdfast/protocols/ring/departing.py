@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.host import NodeId
 from holdfast.kit.deadline import wait_length
+from holdfast.protocols.ring.fencing import GEN_MAX
 from holdfast.protocols.ring.ids import RingId
 from holdfast.protocols.ring.messages import Gone, LeaseRequest, Leave, OfRing
 
@@ -86,7 +87,7 @@ class Departing:
                 ring.joiner.fail("a neighbour left")
             return
         if pair is not None:
-            pair.pgen = max(pair.pgen, message.gen)
+            pair.pgen = max(pair.pgen, min(message.gen, GEN_MAX))
         if peer in ring.list:
             ring.remove(peer, certain=True, reason="left")
         elif pair is not None:

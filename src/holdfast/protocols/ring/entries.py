@@ -20,7 +20,7 @@ NAME_BYTES_MAX = 128
 ROWS_BYTES_MAX = 3072  # all published rows of one member; an entry has to stay below 4096 bytes
 REASON_BYTES_MAX = 32
 
-Count = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0, le=1 << 53)]  # tokens stay exact in every language (F16)
 
 
 class Listed(Struct, frozen=True, array_like=True, tag=0):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.host import NodeId
 from holdfast.protocols.ring.facts import Disturbed, Overslept
+from holdfast.protocols.ring.fencing import GEN_MAX
 from holdfast.protocols.ring.ids import hash_of
 from holdfast.protocols.ring.messages import Lease, LeaseAck, LeaseNak, LeaseRequest, Relay, Relayed, RelayedAck
 from holdfast.protocols.ring.pair import Pair, State
@@ -169,7 +170,7 @@ class Leases:
         if message.view != pair.peer_view and message.nbrs and not self._on_view(pair, message):
             return False
         pair.knows = message.knows
-        if message.gen > pair.pgen:
+        if pair.pgen < message.gen <= GEN_MAX:
             pair.pgen = message.gen
         if message.seen > pair.pseen:
             pair.pseen = message.seen
