@@ -65,6 +65,11 @@ class Process:
         os.set_blocking(self._out, False)
         fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
+    @property
+    def ready(self) -> bool:
+        """It has begun, or waits for orders."""
+        return bool(self.lines)
+
     def order(self, *words: str) -> None:
         assert self.child.stdin is not None
         self.child.stdin.write((" ".join(words) + "\n").encode())

@@ -95,6 +95,7 @@ def test_the_proposal_is_explicit_and_rides_on_every_lease_message() -> None:
     stand = changed()
     ((_, upgrade),) = stand.take(m.ArbUpgrd)
     assert (upgrade.ver, frozenset(upgrade.cfg)) == (2, after(stand))
+    assert upgrade.peers == (N,)  # where the new arbitrator is
     stand.say(Q, stand.request(Q, 77, ver=1))
     (ack,) = stand.to(Q, m.LeaseAck)
     assert (ack.ver, frozenset(ack.cfg)) == (2, after(stand))
@@ -177,8 +178,7 @@ def test_a_group_without_one_of_the_two_is_none() -> None:
 
 
 def test_a_group_is_taken_when_all_of_it_can_be_asked() -> None:
-    """D14 (0 stranded): ArbUpgrd names ids. Who cannot address a new arbitrator would lose its vote, so it waits for the lease message that
-    says where everybody is."""
+    """D14 (0 stranded): who cannot address a new arbitrator would lose its vote, so it waits for a message that says where everybody is."""
     stand = Stand(config=K1)
     pair = stand.responds_to(LOW, [stand.ring.me])
     group = tuple(sorted((LOW.id, stand.ring.id, N.id)))

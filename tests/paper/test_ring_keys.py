@@ -204,7 +204,7 @@ def test_clients_that_stopped_bind_nobody() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_tokens_of_successive_owners_increase(seed: int) -> None:
-    """G9, I13: eight owners of one key crash one after the other; every token of a new owner is larger than those of the former one."""
+    """G3, G9, I13: eight owners of one key crash one after the other; every token of a new owner is larger than those of the former one."""
     rings = Rings(seed, RingConfig(k=2))
     rings.form([f"n{i}" for i in range(14)])
     key = 12345

@@ -6,9 +6,10 @@ import pytest
 
 from holdfast.errors import ConfigError
 from holdfast.events import Event, Joined, Left, Updated
-from holdfast.host import Address, Host, MemberStatus, NodeId
+from holdfast.host import Address, MemberStatus, NodeId
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
+from holdfast.kit.roster import Roster
 from holdfast.kit.rows import Row
 from holdfast.lab.rings import Rings
 from holdfast.protocols.ring import messages as m
@@ -22,15 +23,6 @@ from tests.support.ring_stand import T_L, Stand, crowd, peer
 
 A, B = peer("a", 100), peer("b", 200)
 TTL = 100.0
-
-
-class Nobody:
-    """A membership without members, for the broadcast below the list."""
-
-    version = 0
-
-    def members(self, topic: str | None = None) -> tuple[()]:
-        return ()
 
 
 class Listener:
@@ -50,8 +42,8 @@ class Listener:
 def empty() -> tuple[FakeHost, MemberList, Listener]:
     host = FakeHost("me")
     listener = Listener()
-    table: Host = host
-    made = MemberList(Exchange(table, Broadcast(table, Nobody()), ae_period=8.0), host, 7, listener, TTL)  # type: ignore[arg-type]
+    alone = Roster(host, [], hello_period=0.0)
+    made = MemberList(Exchange(host, Broadcast(host, alone), ae_period=8.0), host, 7, listener, TTL)
     made.open()
     return host, made, listener
 

@@ -47,7 +47,7 @@ def largest(k: int) -> Iterator[Message]:
     """The largest of each kind that is sent between members of a ring with this k; names have 24 bytes."""
     view = peers(2 * k + 1, 24)
     yield lease(k, nbrs=True, cfg=True)
-    yield m.ArbUpgrd(*HEAD, 1 << 32, 1 << 32, group(k))
+    yield m.ArbUpgrd(*HEAD, 1 << 32, 1 << 32, group(k), peers(2 * k, 24))
     yield m.Want(*HEAD, view)
     yield m.Locked(*HEAD, 1 << 40, granted=True, view=view)
     yield m.Discovered(1 << 40, m.Answer.OK, MAX, view, seeded=True, asked=Address("100.100.100.100", 65535))
@@ -75,14 +75,16 @@ def test_a_group_of_the_largest_k_fits() -> None:
 
 def test_lists_have_limits() -> None:
     """F17: nobody makes a member read more than it could have to know."""
+    lists = m.LeaseRequest(*HEAD, 1, 1, 1, True, 1, 1, 1, 1, peers(64, 8), tuple(RingId(i, i) for i in range(64)))
+    fits = msgspec.msgpack.encode(lists)
+    assert msgspec.msgpack.decode(fits, type=m.LeaseRequest) == lists
     for bad in (
-        lease(3, nbrs=False, cfg=False).__class__(*HEAD, 1, 1, 1, True, 1, 1, 1, 1, peers(33, 8)),
-        lease(3, nbrs=False, cfg=False).__class__(*HEAD, 1, 1, 1, True, 1, 1, 1, 1, (), tuple(RingId(i, i) for i in range(65))),
+        msgspec.structs.replace(lists, nbrs=peers(65, 8)),
+        msgspec.structs.replace(lists, cfg=tuple(RingId(i, i) for i in range(65))),
         m.Leave(*HEAD, "x" * 65, 1),
     ):
-        data = msgspec.msgpack.encode(bad)
         with pytest.raises(msgspec.ValidationError):
-            msgspec.msgpack.decode(data, type=type(bad))
+            msgspec.msgpack.decode(msgspec.msgpack.encode(bad), type=type(bad))
 
 
 def test_only_introductions_greet() -> None:

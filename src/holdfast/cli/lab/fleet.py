@@ -100,8 +100,8 @@ async def serve(plan: Plan) -> None:
     if plan.orders:
         Thread(target=_read_orders, args=(loop, Orders(residents, stop)), daemon=True).start()
     try:
-        for resident in () if plan.idle else residents.values():
-            await resident.start()
+        for resident in residents.values():
+            await resident.wait() if plan.idle else await resident.start()
         await stop.wait()
         await asyncio.gather(*(resident.leave() for resident in residents.values()))
     finally:
@@ -189,6 +189,10 @@ class Resident:
         self._ring: RingNode | None = None
         self._out = Lines(NodeId(name, 0), stop, now=clock.now)
         self._adopting: asyncio.Task[None] | None = None
+
+    async def wait(self) -> None:
+        """Nothing is touched, and the next order is carried out at once."""
+        self._say("Waiting")
 
     async def start(self) -> None:
         """Begin a life."""

@@ -144,8 +144,8 @@ class Published(NamedTuple):
 
 
 class OnePublisher(RingChecker):
-    """F14: what was told to clients about one key never overlaps in true time and its tokens grow, whatever became of the teller; and nobody
-    is declared gone with certainty while something it told a client is running."""
+    """F14: what was told to clients about one key never overlaps in true time and its tokens grow, whatever became of the teller; and
+    nobody is declared gone with certainty while something it told a client is running."""
 
     name = "F14 one-publisher"
 

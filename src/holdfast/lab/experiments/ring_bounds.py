@@ -58,27 +58,22 @@ class BoundsParameters(Parameters, frozen=True, kw_only=True):
 
 
 class Stopwatch(Checker):
-    """Takes the times of one fault. It stands after the watch, so that a life's deadline is still that of its last event."""
+    """Takes the times of one fault, from when it is made."""
 
     name = "stopwatch"
 
-    def __init__(self) -> None:
+    def __init__(self, rings: Observed) -> None:
+        self._watch = rings.watch
+        self._names = {ring.id: name for name, ring in rings.members.items()}
         self.times: dict[str, list[float]] = defaultdict(list)
         self.struck: dict[str, float] = {}  # names of the silent -> since when
-        self._names: dict[RingId, str] = {}
         self._suspected: dict[tuple[RingId, RingId], float] = {}
         self._stops: dict[RingId, list[float]] = defaultdict(list)  # losers -> when their winners stopped acking
         self._won: set[tuple[RingId, RingId]] = set()
         self._open: dict[str, dict[tuple[RingId, int], tuple[int, float]]] = defaultdict(dict)  # proposals by responder
 
-    def begin(self, rings: Observed) -> None:
-        self._watch = rings.watch
-        self._names = {ring.id: name for name, ring in rings.members.items()}
-
     def on_event(self, world: World, host: LabHost, event: Event) -> None:
-        if not self._names:
-            return
-        life = self._watch.lives[host]
+        life = self._watch.lives[host]  # as it was after its last event
         assert life is not None
         me = life.id
         if isinstance(event, Suspicion):
@@ -212,15 +207,14 @@ def _play(cell: Cell) -> Measured:
 
 def _strike(cell: Cell, seed: int) -> Mapping[str, list[float]]:
     names = names_of(cell["members"])
-    stopwatch = Stopwatch()
     rings = Observed(seed, names, CONFIG, drift=RHO)
-    rings.world.checkers.append(stopwatch)
     rings.form(names)
     world, random = rings.world, rings.world.random
     # Only what lease messages carry brings a new group to the responder: otherwise it takes one delay, whatever the theorem allows.
     world.network.lose_if(lambda source, target, message: isinstance(message, ArbUpgrd))
     world.run(WARM_UP + random.random())
-    stopwatch.begin(rings)
+    stopwatch = Stopwatch(rings)
+    world.checkers.append(stopwatch)
     victim = random.choice(names)
     lasts = 0.0
     if cell["kind"] == CRASH:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from holdfast.host import Address, NodeId
-from holdfast.protocols.ring.ids import RingId
+from holdfast.protocols.ring.ids import CIRCLE, RingId
 
 ENTRIES_KEPT = 65_536  # decoded entries; every node of a large simulated ring reads the same ones
 NAME_BYTES_MAX = 128
@@ -97,4 +97,4 @@ def id_of(key: str) -> RingId | None:
         ring_id = RingId(int(key[:16], 16), int(key[16:], 16))
     except ValueError:
         return None
-    return ring_id if key_of(ring_id) == key else None
+    return ring_id if key_of(ring_id) == key and min(ring_id) >= 0 and max(ring_id) < CIRCLE else None

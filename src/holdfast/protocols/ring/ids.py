@@ -9,7 +9,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
 
 from holdfast.host import Address, NodeId
 
@@ -17,11 +19,14 @@ CIRCLE = 1 << 64  # M: number of positions
 HASH_BYTES = 8
 
 
+U64 = Annotated[int, Meta(ge=0, le=CIRCLE - 1)]  # what a peer may send: hashing anything else would raise
+
+
 class RingId(NamedTuple):
     """One membership in one ring. Whoever compares memberships compares both fields."""
 
-    pos: int
-    inc: int
+    pos: U64
+    inc: U64
 
     def __str__(self) -> str:
         return f"{self.pos:016x}.{self.inc:016x}"

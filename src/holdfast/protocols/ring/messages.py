@@ -12,33 +12,34 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.host import Address, Message
-from holdfast.protocols.ring.ids import Peer, RingId
+from holdfast.protocols.ring.ids import U64, Peer, RingId
 
 # What a peer may send. Two lists of 2k neighbours and a group of 2 + 4k, k up to 8, with room to spare.
 Neighbours = Annotated[tuple[Peer, ...], Meta(max_length=64)]
 Group = Annotated[tuple[RingId, ...], Meta(max_length=64)]
+Number = Annotated[int, Meta(ge=0, le=1 << 53)]  # exact in every language, and one more still fits the wire
 Text = Annotated[str, Meta(max_length=64)]
 
 
 class OfRing(Message, frozen=True):
     """What all messages between two memberships have in common."""
 
-    ring: int
+    ring: U64
     source: RingId
-    to: int  # the receiver's inc
+    to: U64  # the receiver's inc
 
 
 class Lease(OfRing, frozen=True):
     """What a lease request and its answer have in common: the pair's state, as the sender has it."""
 
-    epoch: int  # which instance of this pair
-    n: int  # session
-    ver: int  # of the arbitrator group
+    epoch: Number  # which instance of this pair
+    n: Number  # session
+    ver: Number  # of the arbitrator group
     want: bool  # I want to keep this pair
-    gen: int  # my fencing generation
-    seen: int  # yours, as I know it
-    view: int  # hash of my neighbours
-    knows: int  # hash of your neighbours, as I know them
+    gen: Number  # my fencing generation
+    seen: Number  # yours, as I know it
+    view: U64  # hash of my neighbours
+    knows: U64  # hash of your neighbours, as I know them
     nbrs: Neighbours = ()  # the list itself, when you do not know it
     cfg: Group = ()  # the arbitrator group of ``ver``, when it is news
 
@@ -59,14 +60,14 @@ class LeaseAck(Lease, frozen=True, tag=17):
 class LeaseNak(OfRing, frozen=True, tag=18):
     """NAK: I do not hold this instance and never will."""
 
-    epoch: int
+    epoch: Number
 
 
 class ArbUpgrd(OfRing, frozen=True, tag=19):
     """The opener proposes another arbitrator group."""
 
-    epoch: int
-    ver: int
+    epoch: Number
+    ver: Number
     cfg: Group
     peers: Neighbours = ()  # where those of the group are whom you may not know
 
@@ -74,20 +75,20 @@ class ArbUpgrd(OfRing, frozen=True, tag=19):
 class ArbUpgrdAck(OfRing, frozen=True, tag=20):
     """The responder has this version."""
 
-    epoch: int
-    ver: int
+    epoch: Number
+    ver: Number
 
 
 class Dissolve(OfRing, frozen=True, tag=21):
     """Neither of us wants this pair; I have given up my right."""
 
-    epoch: int
+    epoch: Number
 
 
 class Dissolved(OfRing, frozen=True, tag=22):
     """I have dropped it."""
 
-    epoch: int
+    epoch: Number
 
 
 class Want(OfRing, frozen=True, tag=23):
@@ -100,16 +101,16 @@ class Arb(OfRing, frozen=True, tag=24):
     """I suspect ``accused``: may I hold it to be dead? ``source`` is the accuser."""
 
     greeting: ClassVar[bool] = True  # static arbitrators are known by their address alone
-    serial: int
+    serial: Number
     accused: RingId
-    epoch: int
-    ver: int
+    epoch: Number
+    ver: Number
 
 
 class Vote(OfRing, frozen=True, tag=25):
     """The answer of one arbitrator."""
 
-    serial: int
+    serial: Number
     accept: bool
 
 
@@ -117,7 +118,7 @@ class Leave(OfRing, frozen=True, tag=26):
     """I am no member any more."""
 
     reason: Text
-    gen: int
+    gen: Number
 
 
 class Gone(OfRing, frozen=True, tag=27):
@@ -130,9 +131,9 @@ class Gone(OfRing, frozen=True, tag=27):
 class Gen(OfRing, frozen=True, tag=28):
     """My generation rose."""
 
-    epoch: int
-    gen: int
-    seen: int
+    epoch: Number
+    gen: Number
+    seen: Number
     reply: bool
 
 
@@ -149,7 +150,7 @@ class Discover(Message, frozen=True, tag=29):
     """Phase 1: who are my neighbours?"""
 
     greeting: ClassVar[bool] = True
-    serial: int
+    serial: Number
     candidate: RingId
     former: Group  # my last memberships in this life; they are over, and nobody acts under them any more
     over: bool  # so is every earlier life of this name (F6)
@@ -158,9 +159,9 @@ class Discover(Message, frozen=True, tag=29):
 class Discovered(Message, frozen=True, tag=30):
     """The owner of the candidate's position and its neighbours, or whom to ask instead."""
 
-    serial: int
+    serial: Number
     answer: Answer
-    ring: int
+    ring: U64
     view: Neighbours  # OK: owner and its neighbours; REDIRECT: the owner alone
     seeded: bool  # a majority of the seeds is in this ring
     asked: Address  # where I am
@@ -169,13 +170,13 @@ class Discovered(Message, frozen=True, tag=30):
 class Lock(OfRing, frozen=True, tag=31):
     """Phase 2: admit nobody else for a while. ``source`` is the candidate."""
 
-    serial: int
+    serial: Number
 
 
 class Locked(OfRing, frozen=True, tag=32):
     """Granted, with what the grantor knows of its neighbourhood; or not."""
 
-    serial: int
+    serial: Number
     granted: bool
     view: Neighbours
 
@@ -201,14 +202,14 @@ class FoundAsk(Message, frozen=True, tag=36):
     """A seed would found a ring (D20), or has given it up."""
 
     greeting: ClassVar[bool] = True
-    serial: int
+    serial: Number
     withdraw: bool = False  # the attempt of this serial is over
 
 
 class FoundPromise(Message, frozen=True, tag=37):
     """Another seed's answer: it will found nothing itself for a while, or it knows why the asker should not."""
 
-    serial: int
+    serial: Number
     granted: bool
     member: bool  # I am in a ring: join it through me
     seed: Address  # which of the seeds I am
@@ -243,14 +244,14 @@ class Here(OfRing, frozen=True, tag=41):
 class Propose(OfRing, frozen=True, tag=42):
     """The paper's first phase of a group upgrade (lab only): may the pair with ``peer`` move to this version?"""
 
-    serial: int
+    serial: Number
     peer: RingId
-    epoch: int
-    ver: int
+    epoch: Number
+    ver: Number
 
 
 class Proposed(OfRing, frozen=True, tag=43):
     """The answer of one arbitrator to a proposal."""
 
-    serial: int
+    serial: Number
     accept: bool

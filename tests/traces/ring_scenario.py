@@ -1,0 +1,42 @@
+"""Small rings for golden traces: a founds, the others knock at a. Places follow names: b is at 2000, c at 3000, bc half way between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from random import Random
+
+from holdfast.host import Address, Host, Machine
+from holdfast.lab.checker import Checker
+from holdfast.lab.network import PORT
+from holdfast.lab.scenario import Scenario, Setup
+from holdfast.protocols.ring.config import RingConfig
+from holdfast.protocols.ring.ring import RingNode
+
+APART = 1000
+
+
+def position(name: str) -> int:
+    """The mean of its letters' places."""
+    return sum(APART * (ord(letter) - ord("a") + 1) for letter in name) // len(name)
+
+
+class SmallRing(Scenario):
+    """T_l is one second; one neighbour per side, or as many as the script says."""
+
+    name = "ring/small"
+    title = "A ring of a few members, told step by step"
+
+    def setup(self, random: Random) -> Setup:
+        return Setup(("a", "b", "c"), seconds=1.0, settle=1.0, parameters={"k": random.choice((1, 2, 3))})
+
+    def build(self, host: Host, setup: Setup) -> Iterable[Machine]:
+        first = host.me.name == "a" and host.me.boot == 1
+        seeds = () if first else (Address("a", PORT),)
+        config = RingConfig(k=int(setup.parameters["k"]), found=first, seeds=seeds, position=position(host.me.name), early_news=False)
+        return RingNode(host, config, sole_life=True).machines
+
+    def checkers(self, setup: Setup) -> Sequence[Checker]:
+        return []
+
+
+SCENARIO = SmallRing()
