@@ -145,6 +145,5 @@ class UpgradeLag(Checker):
         late = since + bound + (paused + life.ring.config.drain / life.host.rate if paused else 0.0)
         if now >= late:
             self.fail(f"{life} proposed version {event.ver} to {event.peer} {now - since:g} s ago, and it is not confirmed")
-        self._watch.at(
-            max(late, now + (LOOK_AGAIN if life.stopped_at <= now else 0.0)), partial(self._judge, life, me, event, since, bound)
-        )
+        again = now + LOOK_AGAIN if life.stopped_at <= now else late
+        self._watch.at(max(late, again), partial(self._judge, life, me, event, since, bound))

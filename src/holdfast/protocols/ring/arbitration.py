@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.events import Decided, Suspected
 from holdfast.host import Address, MemberStatus, NodeId
-from holdfast.kit.phase import Outcome, Phase, PhaseEnd
+from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions
 from holdfast.kit.quorum import Quorum, joint, weighted
 from holdfast.protocols.ring.facts import Lost, Suspicion, Won
 from holdfast.protocols.ring.ids import RingId
@@ -37,6 +37,7 @@ class Arbitration:
 
     def __init__(self, ring: RingNode) -> None:
         self._ring = ring
+        self.questions = Questions()
         self._host = ring.host
         self._t_a = ring.config.t_a
         self.votes: dict[Key, tuple[RingId, float]] = {}  # Recently-Failed: who was accepted, and when
@@ -94,7 +95,7 @@ class Arbitration:
         group = sorted(self._asked(pair))
         where = {each: self._where(each) for each in group}
         pair.phase = phase = Phase(
-            self._host, ring.questions, {each: to for each, to in where.items() if to is not None or each == ring.id},
+            self._host, self.questions, {each: to for each, to in where.items() if to is not None or each == ring.id},
             lambda serial: self._question(pair, serial),
             every=self._t_a / ASKS, timeout=timeout, enough=self.need(pair), done=partial(self._on_end, pair),
         )  # fmt: skip
@@ -103,13 +104,13 @@ class Arbitration:
         phase.start()
         if ring.holds(pair):  # else there was nobody to ask, and it is over
             own = self._decide(ring.id, pair.peer.id, pair.epoch, pair.ver)
-            ring.questions.answer(phase.serial, ring.id, Vote(*ring.head(ring.id), phase.serial, own), yes=own)
+            self.questions.answer(phase.serial, ring.id, Vote(*ring.head(ring.id), phase.serial, own), yes=own)
 
     def _ask_arbitrators(self, pair: Pair, timeout: float) -> None:
         ring = self._ring
         where: dict[str, NodeId | Address | None] = {each.name: each.address for each in ring.config.arbitrators}
         pair.phase = phase = Phase(
-            self._host, ring.questions, where, lambda serial: self._question(pair, serial),
+            self._host, self.questions, where, lambda serial: self._question(pair, serial),
             every=self._t_a / ASKS, timeout=timeout, enough=weighted(where.keys()), done=partial(self._on_end, pair),
         )  # fmt: skip
         ring.counts["arbitrations"] += 1
@@ -151,7 +152,7 @@ class Arbitration:
 
     def on_vote(self, source: NodeId, message: Vote) -> None:
         voter = source.name if self._ring.config.mode == "central" else message.source
-        self._ring.questions.answer(message.serial, voter, message, yes=message.accept)
+        self.questions.answer(message.serial, voter, message, yes=message.accept)
 
     def _win(self, pair: Pair) -> None:
         """Repair begins now; recovery only when the loser must have left (Cor. 3)."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.host import Address, NodeId
 from holdfast.kit.deadline import holder_length
-from holdfast.kit.phase import Outcome, Phase, PhaseEnd
+from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions
 from holdfast.kit.quorum import count, majority
 from holdfast.protocols.ring.config import FOUNDING_LEASES
 from holdfast.protocols.ring.messages import FoundAsk, FoundPromise
@@ -30,6 +30,7 @@ class Founding:
 
     def __init__(self, ring: RingNode) -> None:
         self._ring = ring
+        self._questions = Questions()
         self._phase: Phase[Address] | None = None
         self._promised_to = ""
         self._promised_for: tuple[NodeId, int] | None = None  # whose attempt it was
@@ -50,7 +51,7 @@ class Founding:
         seeds = ring.config.seeds
         self._guide = None
         self._phase = Phase(
-            ring.host, ring.questions, {each: None if each == ring.raw.address else each for each in seeds},
+            ring.host, self._questions, {each: None if each == ring.raw.address else each for each in seeds},
             FoundAsk, every=ASK_EVERY * ring.config.lease, timeout=ASK_TIMEOUT * ring.config.lease,
             enough=count(len(seeds), seeds), done=self._on_end,
         )  # fmt: skip
@@ -93,7 +94,7 @@ class Founding:
             return
         if message.member:
             self._guide = message.seed
-        self._ring.questions.answer(message.serial, message.seed, message, yes=message.granted)
+        self._questions.answer(message.serial, message.seed, message, yes=message.granted)
 
     def _answer(self, to: NodeId, serial: int, *, granted: bool) -> None:
         ring = self._ring
@@ -101,7 +102,7 @@ class Founding:
 
     def _answer_own(self, serial: int, *, granted: bool) -> None:
         me = self._ring.raw.address
-        self._ring.questions.answer(serial, me, FoundPromise(serial, granted, member=False, seed=me), yes=granted)
+        self._questions.answer(serial, me, FoundPromise(serial, granted, member=False, seed=me), yes=granted)
 
     def _may_promise(self, name: str) -> bool:
         return self._promised_to in ("", name) or self._ring.raw.now >= self._promised_until

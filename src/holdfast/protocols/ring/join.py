@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.host import Address, Message, NodeId, Timer
-from holdfast.kit.phase import Call, Outcome, Phase, PhaseEnd
+from holdfast.kit.phase import Call, Outcome, Phase, PhaseEnd, Questions
 from holdfast.kit.quorum import count
 from holdfast.protocols.ring.facts import JoinStarted, PhaseReached
 from holdfast.protocols.ring.ids import Peer, RingId, nearest
@@ -31,6 +31,7 @@ class Joiner:
 
     def __init__(self, ring: RingNode) -> None:
         self._ring = ring
+        self._locks = Questions()
         self._redirects = 0
         self._call: Call | None = None
         self._phase: Phase[RingId] | None = None
@@ -70,7 +71,7 @@ class Joiner:
     def _discover(self, to: Address | NodeId) -> None:
         ring = self._ring
         self._call = Call(
-            ring.host, ring.questions, to,
+            ring.host, ring.knocks, to,
             lambda serial: Discover(serial, ring.id, *ring.departing.claims()),
             every=DISCOVER_EVERY * ring.config.lease, tries=DISCOVER_TRIES, done=self._on_discovered,
         )  # fmt: skip
@@ -106,7 +107,7 @@ class Joiner:
         for peer in self._wanted.values():
             ring.raw.meet(peer.node, peer.address)
         self._phase = Phase(
-            ring.host, ring.questions, {peer.id: peer.node for peer in self._wanted.values()},
+            ring.host, self._locks, {peer.id: peer.node for peer in self._wanted.values()},
             lambda serial: Lock(ring.ring, ring.id, 0, serial),
             every=LOCK_EVERY * ring.config.lease, timeout=ring.config.lease,
             enough=count(len(self._wanted), self._wanted), done=self._on_locked,
@@ -115,7 +116,7 @@ class Joiner:
 
     def on_locked(self, source: NodeId, message: Locked) -> None:
         del source
-        self._ring.questions.answer(message.serial, message.source, message, yes=message.granted)
+        self._locks.answer(message.serial, message.source, message, yes=message.granted)
 
     def _on_locked(self, end: PhaseEnd[RingId]) -> None:
         if end.outcome is not Outcome.ENOUGH:

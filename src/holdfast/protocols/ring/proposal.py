@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.host import NodeId
-from holdfast.kit.phase import Phase, PhaseEnd
+from holdfast.kit.phase import Phase, PhaseEnd, Questions
 from holdfast.kit.quorum import weighted
 from holdfast.protocols.ring.ids import RingId
 from holdfast.protocols.ring.messages import Propose, Proposed
@@ -27,6 +27,7 @@ class Proposals:
 
     def __init__(self, ring: RingNode) -> None:
         self._ring = ring
+        self._questions = Questions()
         self._pending: dict[tuple[RingId, int], Phase[RingId]] = {}
         self._refused: dict[tuple[RingId, int], int] = {}  # the last version the old group did not agree to
         self._promised: dict[tuple[RingId, RingId, int], tuple[int, float]] = {}  # (proposer, peer, epoch) -> version, when
@@ -56,13 +57,13 @@ class Proposals:
         ver, key = pair.next[0], (pair.peer.id, pair.epoch)
         where = {each: peer.node for each in sorted(pair.cfg) if each != ring.id and (peer := ring.list.peer(each)) is not None}
         self._pending[key] = phase = Phase(
-            ring.host, ring.questions, {**where, ring.id: None},
+            ring.host, self._questions, {**where, ring.id: None},
             lambda serial: Propose(ring.ring, ring.id, 0, serial, pair.peer.id, pair.epoch, ver),
             every=ring.config.t_a / ASKS, timeout=ring.config.t_a, enough=weighted(pair.cfg), done=partial(self._on_end, pair, key),
         )  # fmt: skip
         phase.start()
         own = self._decide(ring.id, pair.peer.id, pair.epoch, ver)
-        ring.questions.answer(phase.serial, ring.id, Proposed(*ring.head(ring.id), phase.serial, own), yes=own)
+        self._questions.answer(phase.serial, ring.id, Proposed(*ring.head(ring.id), phase.serial, own), yes=own)
 
     def _on_end(self, pair: Pair, key: tuple[RingId, int], end: PhaseEnd[RingId]) -> None:
         ring = self._ring
@@ -82,7 +83,7 @@ class Proposals:
 
     def on_proposed(self, source: NodeId, message: Proposed) -> None:
         del source
-        self._ring.questions.answer(message.serial, message.source, message, yes=message.accept)
+        self._questions.answer(message.serial, message.source, message, yes=message.accept)
 
     def _decide(self, proposer: RingId, peer: RingId, epoch: int, ver: int) -> bool:
         ring, now = self._ring, self._ring.raw.now

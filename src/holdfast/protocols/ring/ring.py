@@ -71,7 +71,7 @@ class RingNode:
         self.sole_life = sole_life
         self.host = Guarded(host, self._enter)
         self.storage = host.storage.part("ring")
-        self.questions = Questions()
+        self.knocks = Questions()  # Discover, whoever asks it
         self.counts: Counter[str] = Counter()
         self.broadcast = Broadcast(host, self)
         self.exchange = Exchange(host, self.broadcast, ae_period=ANTI_ENTROPY_LEASES * config.lease)
@@ -423,6 +423,8 @@ class RingNode:
 
     def _on_tick(self) -> None:
         """Every T_l: what no message brings about."""
+        if not self.is_member:
+            return  # The guard has just ended it.
         self._tick = self.host.after(self.config.lease, self._on_tick)
         self.arbitration.trim()
         self.safe_for_least = min(self.safe_for_least, self.safe_until - self.raw.now)

@@ -44,7 +44,7 @@ class Scouting:
         ring = self._ring
         asked = self.unasked
         self._phase = Phase(
-            ring.host, ring.questions, {each: each for each in asked},
+            ring.host, ring.knocks, {each: each for each in asked},
             lambda serial: Discover(serial, ring.id, *ring.departing.claims()),
             every=ASK_EVERY * ring.config.lease, timeout=ASK_TIMEOUT * ring.config.lease,
             enough=count(1, asked), done=lambda end: self._on_end(end, found),
@@ -61,9 +61,9 @@ class Scouting:
         ring = self._ring
         if self._phase is not None and message.serial == self._phase.serial:
             where = message.asked
-            ring.questions.answer(message.serial, where, message, yes=message.answer is not Answer.NO_MEMBER)
+            ring.knocks.answer(message.serial, where, message, yes=message.answer is not Answer.NO_MEMBER)
         else:
-            ring.questions.answer(message.serial, source, message)
+            ring.knocks.answer(message.serial, source, message)
 
     def _on_end(self, end: PhaseEnd[Address], found: Found) -> None:
         self._phase = None
@@ -93,7 +93,7 @@ class Scouting:
         here = {entry.address for entry in ring.list.entries.values()}
         elsewhere = [seed for seed in ring.config.seeds if seed not in here]
         self._call = Call(
-            ring.host, ring.questions, ring.raw.random.choice(elsewhere), lambda serial: Discover(serial, ring.id, (), over=False),
+            ring.host, ring.knocks, ring.raw.random.choice(elsewhere), lambda serial: Discover(serial, ring.id, (), over=False),
             every=ASK_EVERY * ring.config.lease, tries=TRIES, done=self._on_seed,
         )  # fmt: skip
         self._call.start()
