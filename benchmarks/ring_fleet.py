@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,8 +72,11 @@ class Process:
 
     def order(self, *words: str) -> None:
         assert self.child.stdin is not None
-        self.child.stdin.write((" ".join(words) + "\n").encode())
-        self.child.stdin.flush()
+        try:
+            self.child.stdin.write((" ".join(words) + "\n").encode())
+            self.child.stdin.flush()
+        except BrokenPipeError:
+            raise NeverHappened(f"the process of {self.names[0]} ended; {' '.join(words)!r} was not heard") from None
 
     def signal(self, number: signal.Signals) -> float:
         """Send it; returns when that was."""
@@ -107,7 +110,8 @@ class Process:
             self.poll()
         for stream in (self.child.stdin, self.child.stdout):
             if stream is not None:
-                stream.close()
+                with suppress(BrokenPipeError):  # an order that it did not hear
+                    stream.close()
         self._out = -1
         return code
 

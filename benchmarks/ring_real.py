@@ -36,7 +36,7 @@ class Size(NamedTuple):
     simultaneous: Mapping[str, str] = {}
     detection: Mapping[str, str] = {}
     latency: Mapping[str, str] = {}
-    out: Path = Path("out")
+    out: Path | None = Path("out")  # None: nothing is written
 
 
 SIZE = Size()
@@ -54,13 +54,14 @@ def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
     return Report("ring-real", GOALS, ratios, {"rounds": rounds, **raw})
 
 
-def _perform(name: str, rounds: int, chosen: Mapping[str, str], out: Path) -> Found:
+def _perform(name: str, rounds: int, chosen: Mapping[str, str], out: Path | None) -> Found:
     target = str(ROOT / "benchmarks" / f"ring_real_{name}.py")
     experiment = registry.find_experiment(target)
     counts = {each: str(number * rounds) for each, number in PER_ROUND[name].items()}
     show_progress(f"{experiment.id}: minutes")
     report = perform(target, parameters_of(experiment, {**counts, **chosen}), seed=0)
-    write(experiment, report, out)
+    if out is not None:
+        write(experiment, report, out)
     return report
 
 

@@ -21,7 +21,7 @@ from holdfast.protocols.ring.pair import State
 from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_stand import STEP, T_A, T_ARB, T_L, Stand, crowd, peer
 
-P, Q, R = peer("p", 100), peer("q", 200), peer("r", 300)
+P, Q, R = peer("p", 100), peer("q", 2000), peer("r", 3000)
 
 
 def suspecting() -> tuple[Stand, Peer, list[Peer]]:
@@ -330,6 +330,25 @@ def test_who_loses_after_winning_declares_nobody() -> None:
     stand.ring.depart("test")
     stand.host.pass_time(2 * stand.ring.config.wait)
     assert stand.host.events(Removed) == []
+
+
+def test_a_declaration_belongs_to_one_membership() -> None:
+    """Ring 5.2 (declaration), D12: out and in again, and the same peer condemned again: what the former id has waited does not count."""
+    stand = Stand()
+    stops = []
+    for _ in range(2):
+        stand.opens(Q)  # In a ring of two the own vote is enough for the smaller id (D5).
+        while Q.id not in stand.ring.condemned:
+            stand.live(STEP, silent=[Q])
+        stops.append(stand.ring.condemned[Q.id])
+        if len(stops) == 1:
+            stand.ring.depart("test")
+            stand.ring.lifecycle.stop()
+            stand.ring.found()
+    stand.live(stops[0] + stand.ring.config.wait + STEP - stand.host.now)
+    assert stand.host.events(Removed) == []
+    stand.live(stops[1] + stand.ring.config.wait + STEP - stand.host.now)
+    assert len(stand.host.events(Removed)) == 1
 
 
 def test_a_lost_arbitration_removes_nobody() -> None:

@@ -9,8 +9,9 @@ import pytest
 from holdfast.lab.rings import Rings
 from holdfast.protocols.ring import messages as m
 from holdfast.protocols.ring.config import RingConfig
+from holdfast.protocols.ring.entries import Tombstone
 from holdfast.protocols.ring.facts import Removed
-from holdfast.protocols.ring.fencing import GEN_MAX, ORPHAN_JUMP, PUBLISHED_MAX, Ownership
+from holdfast.protocols.ring.fencing import GEN_MAX, PUBLISHED_MAX, UNKNOWN_JUMP, Ownership
 from holdfast.protocols.ring.ids import CIRCLE, owner_of
 from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_stand import STEP, T_L, Stand, crowd, peer
@@ -162,20 +163,37 @@ def test_an_orphans_heirs_jump(jump: bool) -> None:
     stand, peers = crowd(rules=Rules(jump=jump))
     before = stand.ring.fencing.gen
     stand.ring.changes.remove(peers[0].id, certain=False, reason="orphan")
-    assert stand.ring.fencing.gen - before == (ORPHAN_JUMP if jump else 1)
+    assert stand.ring.fencing.gen - before == (UNKNOWN_JUMP if jump else 1)
     assert [event.certain for event in stand.host.events(Removed)] == [False]
 
 
-def test_what_a_dissolved_pair_knew_is_kept() -> None:
-    """Ring 2 (gens): a generation seen in a pair that is gone counts when its peer is removed later."""
+@pytest.mark.parametrize("how", ["dissolved", "never met"])
+def test_who_gives_out_tokens_unseen_is_followed_by_a_jump(how: str) -> None:
+    """G9, ring 5.2 (remove): a member that had no pair with us when it gave out its last tokens: however certain its end, its last value is
+    unknown here, so the generation jumps."""
     stand, peers = crowd()
-    first = peers[0]
+    gone = peers[0]
+    before = stand.ring.fencing.gen
+    if how == "dissolved":
+        stand.say(gone, m.Dissolve(*stand.head(gone), 1))
+        assert gone.id not in stand.ring.pairs
+    else:
+        gone = peer("far", 9000)
+        stand.ring.list.hear([gone])
+    stand.ring.changes.remove(gone.id, certain=True, reason="failed")
+    assert stand.ring.fencing.gen - before == UNKNOWN_JUMP
+
+
+def test_the_last_word_about_a_generation_counts() -> None:
+    """G9: what the removed one, or whoever removed it, knew of its generation travels with the tombstone."""
+    stand, peers = crowd()
+    far = peer("far", 9000)
     gen = stand.ring.fencing.gen
-    stand.say(first, stand.request(first, 9, gen=gen + 70))
-    stand.say(first, m.Dissolve(*stand.head(first), 1))
-    assert first.id not in stand.ring.pairs
-    stand.ring.changes.remove(first.id, certain=True, reason="failed")
+    stand.ring.list.hear([far])
+    stand.ring.list.announce(far.id, Tombstone(certain=True, gen=gen + 70, reason="failed"))
     assert stand.ring.fencing.gen == gen + 71
+    stand.say(peers[0], m.Leave(*stand.head(peers[0]), "graceful", gen + 200))
+    assert stand.ring.fencing.gen == gen + 201
 
 
 def test_many_keys_are_published_as_one_deadline() -> None:

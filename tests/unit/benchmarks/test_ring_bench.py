@@ -67,3 +67,4 @@ def test_a_view_is_measured_as_it_grows() -> None:
     assert large["memory_bytes"] > 2 * small["memory_bytes"]
     assert large["bytes_per_member"] == round(large["memory_bytes"] / 200)
     assert large["memory_bytes"] > large["wire_bytes"] > 2 * small["wire_bytes"]
+    assert view_bytes(200)["memory_bytes"] == pytest.approx(large["memory_bytes"], rel=0.05)

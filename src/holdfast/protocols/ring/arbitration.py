@@ -87,6 +87,8 @@ class Arbitration:
 
     def _ask(self, pair: Pair) -> None:
         ring = self._ring
+        if not ring.holds(pair):
+            return  # It waited (P2), and meanwhile this membership ended.
         assert pair.susp is not None
         timeout = pair.susp + self._t_a - ring.raw.now
         if ring.config.mode == "central":
@@ -174,7 +176,7 @@ class Arbitration:
     def _on_declaration(self, peer: RingId, me: RingId) -> None:
         ring = self._ring
         if ring.is_member and ring.id == me and peer in ring.condemned:
-            ring.remove(peer, certain=True, reason="failed")
+            ring.changes.remove(peer, certain=True, reason="failed")
 
     def _patience(self, now: float) -> float:
         """P2: whoever complains about many is probably the cause, and should come second."""

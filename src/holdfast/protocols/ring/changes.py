@@ -20,14 +20,14 @@ class Changes:
     def __init__(self, ring: RingNode) -> None:
         self._ring = ring
 
-    def remove(self, ring_id: RingId, *, certain: bool, reason: str) -> None:
-        """An id is over, and everybody shall know."""
+    def remove(self, ring_id: RingId, *, certain: bool, reason: str, gen: int = 0) -> None:
+        """An id is over, and everybody shall know. ``gen``: its last generation, if it said so itself."""
         ring = self._ring
         if ring_id == ring.id:
             ring.depart("declared")
         elif ring_id in ring.list:
             pair = ring.pairs.get(ring_id)
-            known = max(ring.fencing.gens.get(ring_id, 0), 0 if pair is None else pair.pgen)
+            known = max(gen, ring.fencing.gens.get(ring_id, 0), pair.pgen if pair is not None and pair.entitled else 0)
             ring.list.announce(ring_id, Tombstone(certain, known, reason))
 
     def on_listed(self, ring_id: RingId, before: Listed | None, now: Listed) -> None:

@@ -49,7 +49,8 @@ class Departing:
         now = ring.raw.now
         speaks_at = max(now, ring.fencing.published_until)
         if len(self._former) >= FORMER_MAX:
-            del self._former[next(iter(self._former))]
+            # Failed attempts first: an id that was listed somewhere is what others may still ask about.
+            del self._former[next((inc for inc, each in self._former.items() if not each.was_member), next(iter(self._former)))]
         former = Former(ring.ring, ring.id, reason, ring.fencing.gen, speaks_at, speaks_at + 2 * ring.config.t_arb, was_member)
         self._former[ring.id.inc] = former
         if was_member and ring.rules.leave_notice:
@@ -86,10 +87,8 @@ class Departing:
             if pair is not None:
                 ring.joiner.fail("a neighbour left")
             return
-        if pair is not None:
-            pair.pgen = max(pair.pgen, min(message.gen, GEN_MAX))
         if peer in ring.list:
-            ring.remove(peer, certain=True, reason="left")
+            ring.changes.remove(peer, certain=True, reason="left", gen=min(message.gen, GEN_MAX))
         elif pair is not None:
             ring.opening.drop(pair)  # A candidate that gave up.
         ring.door.release(peer)

@@ -58,11 +58,12 @@ class Door:
 
     def on_discover(self, source: NodeId, message: Discover) -> None:
         ring = self._ring
+        if ring.is_member:
+            self._bury_former(source, message)
         if not ring.is_member:
             ring.raw.send(source, Discovered(message.serial, Answer.NO_MEMBER, 0, (), seeded=False, asked=ring.raw.address))
             return
-        self._bury_former(source, message)
-        owner = owner_of(ring.list.ids, message.candidate.pos)
+        owner = self._guide(source, message)
         if owner != ring.id and owner is not None:
             # Before "busy": the owner's neighbourhood may be free although ours is not.
             self._answer(source, message, Answer.REDIRECT, ring.list.peers([owner]))
@@ -102,11 +103,27 @@ class Door:
         ring = self._ring
         ring.raw.send(to, Discovered(message.serial, answer, ring.ring, view, ring.scouting.seeded, ring.raw.address))
 
-    def _bury_former(self, source: NodeId, message: Discover) -> None:
-        """The process itself says which of its memberships are over (F6). It names those of its present life one by one: this
-        message may be old, and the membership that was won since is not over."""
+    def _guide(self, source: NodeId, message: Discover) -> RingId | None:
+        """The owner of the candidate's position. If that is a former membership of the candidate itself, the next to it: it knows
+        which tokens were given out under that membership, and buries it."""
         ring = self._ring
-        for ring_id, entry in ring.list.of_name(source.name):
-            earlier_life = message.over and entry.node.boot < source.boot
-            if earlier_life or (entry.node == source and ring_id in message.former):
-                ring.remove(ring_id, certain=True, reason="restarted")
+        former = set(self._over(source, message))
+        ids = [each for each in ring.list.ids if each not in former] if former else ring.list.ids
+        return owner_of(ids, message.candidate.pos)
+
+    def _over(self, source: NodeId, message: Discover) -> list[RingId]:
+        """Which memberships the process itself says are over (F6). It names those of its present life one by one: this message may
+        be old, and the membership that was won since is not over."""
+        return [
+            ring_id
+            for ring_id, entry in self._ring.list.of_name(source.name)
+            if (message.over and entry.node.boot < source.boot) or (entry.node == source and ring_id in message.former)
+        ]
+
+    def _bury_former(self, source: NodeId, message: Discover) -> None:
+        """Only by those who monitor it: others do not know its last token (G9)."""
+        ring = self._ring
+        for ring_id in self._over(source, message):
+            pair = ring.pairs.get(ring_id)
+            if ring.is_member and (ring_id == ring.id or ring_id in ring.condemned or (pair is not None and pair.entitled)):
+                ring.changes.remove(ring_id, certain=True, reason="restarted")

@@ -41,16 +41,21 @@ class Fencing:
     def raise_above(self, dead: RingId, known: int, *, certain: bool) -> None:
         """A member is gone: whatever tokens it gave out are smaller than ours from now on."""
         ring = self._ring
-        floor = max(self.gen, known, self.gens.pop(dead, 0))
+        # Whoever removes a member for certain was in a pair with it, or was told by itself: the tombstone brings what it gave out last.
         jump = 1 if certain or not ring.rules.jump else ORPHAN_JUMP
-        self.gen = min(GEN_MAX, floor + jump)
+        self.gen = min(GEN_MAX, max(self.gen, known, self.gens.pop(dead, 0)) + jump)
         for pair in ring.pairs.values():
             if pair.entitled:
                 ring.raw.send(pair.peer.node, Gen(*ring.head(pair.peer.id), pair.epoch, self.gen, pair.pgen, reply=False))
 
     def remember(self, pair: Pair) -> None:
-        """A pair ends, perhaps because its peer did: what we know of its generation must not be forgotten."""
-        self.gens[pair.peer.id] = max(pair.pgen, self.gens.get(pair.peer.id, 0))
+        """An ACTIVE pair ends, perhaps because its peer did: it gave out nothing that we do not know of, and no token since."""
+        if pair.entitled:
+            self.gens[pair.peer.id] = max(pair.pgen, self.gens.get(pair.peer.id, 0))
+
+    def forget(self, peer: RingId) -> None:
+        """A pair was dissolved: from now on the peer gives out tokens without telling us."""
+        self.gens.pop(peer, None)
 
     def on_gen(self, source: NodeId, message: Gen) -> None:
         ring = self._ring

@@ -116,7 +116,8 @@ class Founding:
         ring = self._ring
         assert self._phase is not None
         serial, self._phase = self._phase.serial, None
-        agreed = end.outcome is not Outcome.IMPOSSIBLE and majority(ring.config.seeds).enough(end.yes.keys())
+        free = not ring.is_member and not ring.is_joining  # else the user has decided otherwise meanwhile
+        agreed = free and end.outcome is not Outcome.IMPOSSIBLE and majority(ring.config.seeds).enough(end.yes.keys())
         if agreed:
             self._founded_by = serial
             ring.found()

@@ -127,6 +127,7 @@ class Groups:
             if pair.opener or pair.susp is not None:
                 return
             ring.opening.drop(pair)
+            ring.fencing.forget(message.source)
         ring.epochs[message.source] = max(message.epoch, ring.epochs.get(message.source, 0))
         ring.raw.send(source, Dissolved(*ring.head(message.source), message.epoch))
 

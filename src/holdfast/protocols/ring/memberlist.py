@@ -80,11 +80,12 @@ class MemberList:
             self.table.learn([Row(key_of(peer.id), write(Listed(peer.node, peer.address, 0.0, 0, {})), 0.0) for peer in unknown])
 
     def peer(self, ring_id: RingId) -> Peer | None:
-        """Where an id is, or was."""
-        return self._known.get(ring_id)
+        """Where an id is, or was. Who is listed is always known."""
+        entry = self.entries.get(ring_id)
+        return self._known.get(ring_id) if entry is None else Peer(ring_id, entry.node, entry.address)
 
     def peers(self, ids: Iterable[RingId]) -> tuple[Peer, ...]:
-        return tuple(self._known[each] for each in ids if each in self._known)
+        return tuple(peer for peer in map(self.peer, ids) if peer is not None)
 
     def meet(self, peer: Peer) -> None:
         """Remember where an id is, so that it can be written to; it is not listed by that."""
@@ -93,7 +94,7 @@ class MemberList:
         if former == peer:
             return
         if former is None and len(known) >= KNOWN_MAX:
-            del known[next(iter(known))]
+            del known[next(iter(known))]  # The oldest; whoever is listed is known all the same.
         known[peer.id] = peer
         self._host.meet(peer.node, peer.address)
 

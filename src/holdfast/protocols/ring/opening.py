@@ -20,6 +20,7 @@ from holdfast.protocols.ring.pair import Pair, State
 if TYPE_CHECKING:
     from holdfast.protocols.ring.ring import RingNode
 
+PAIRS_MAX = 64  # 2k of our own wish, as many of others' while views differ
 DORMANT_LEASES_MAX = 3  # in T_l: then a responder that was never told "ready" drops the pair
 RETRY_MIN, RETRY_MAX = 0.5, 1.5  # in T_l: when an opener tries again
 
@@ -96,6 +97,9 @@ class Opening:
             ring.counts["malformed"] += 1
             return None
         if message.join and not ring.door.admits(peer.id):
+            return None
+        if len(ring.pairs) >= PAIRS_MAX:
+            ring.counts["pairs_full"] += 1
             return None
         leftover = ring.pairs.get(peer.id)
         if leftover is not None:

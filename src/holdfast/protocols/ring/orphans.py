@@ -51,7 +51,7 @@ class Orphans:
             if age >= ISOLATED * t_orph and not enough:
                 ring.depart("isolated")
             elif age >= REMOVED * t_orph and enough:
-                ring.remove(about, certain=False, reason="orphan")
+                ring.changes.remove(about, certain=False, reason="orphan")
             else:
                 self._ask(about)
 
@@ -75,7 +75,7 @@ class Orphans:
         del source
         ring = self._ring
         about, denied = message.about, self._denied.get(message.about)
-        if denied is None or about not in ring.neighbours.unmet:
+        if denied is None or about not in ring.neighbours.unmet or message.source not in ring.list:
             return
         if message.active:
             ring.neighbours.unmet[about] = ring.raw.now - RESET * ring.config.t_orph

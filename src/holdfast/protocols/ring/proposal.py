@@ -77,7 +77,7 @@ class Proposals:
 
     def on_propose(self, source: NodeId, message: Propose) -> None:
         ring = self._ring
-        if ring.is_member:
+        if ring.is_member and ring.rules.upgrade == "proposal":
             accept = self._decide(message.source, message.peer, message.epoch, message.ver)
             ring.raw.send(source, Proposed(*ring.head(message.source), message.serial, accept))
 

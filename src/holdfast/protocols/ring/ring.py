@@ -168,8 +168,8 @@ class RingNode:
             self._enter(_nothing)
 
     def on_message(self, source: NodeId, message: Message) -> None:
-        if self.raw.now >= self._bound:
-            self._look_at_deadline()
+        if self.raw.now >= self._bound or self.dirty:
+            self._begin_turn()
         if not isinstance(message, m.OfRing) or self._meant_for_us(source, message):
             self._on[type(message)](source, message)
         if self.dirty:
@@ -184,8 +184,8 @@ class RingNode:
         self._draw_id()
         self.lifecycle.wanted = True
         self.ring = self.raw.random.getrandbits(ID_BITS)
-        # F16: tokens survive a re-founding, because wall-clock time has grown beyond any that was given out.
-        self.become_member((), int(self.raw.wall() * 1000), founded=True)
+        # F16: tokens survive a re-founding, because wall-clock time has grown beyond any that was given out, as far as we know.
+        self.become_member((), max(int(self.raw.wall() * 1000), self.fencing.gen + 1), founded=True)
 
     def join(self) -> None:
         """Knock at the seeds until somebody opens; come back after a forced departure."""
@@ -280,16 +280,18 @@ class RingNode:
         """This pair is obliged now, or suspected: its deadline counts."""
         self._bound = min(self._bound, pair.deadline(self.config.lease, self.config.t_a))
 
-    def _look_at_deadline(self) -> None:
-        """The bound may be old: leases have been renewed since. Only if the deadline itself has passed it is over (F9)."""
+    def _begin_turn(self) -> None:
+        """The bound may be old: leases have been renewed since. Only if the deadline itself has passed it is over (F9).
+        And a rumour may have changed the list: nobody is answered from the view of before."""
         self._bound = self.safe_until if self.is_member else inf
         if self.is_member and self.raw.now >= self._bound and self.rules.guard:
             self.depart(self.arbitration.on_deadline())
+        self._settle()
 
     def _enter(self, callback: Callable[[], None]) -> None:
         """Every timer and every call passes here."""
-        if self.raw.now >= self._bound:
-            self._look_at_deadline()
+        if self.raw.now >= self._bound or self.dirty:
+            self._begin_turn()
         callback()
         if self.dirty:
             self._settle()
@@ -395,9 +397,6 @@ class RingNode:
         self.condemned[peer] = stop
         self.condemnations += 1
         self.dirty = True
-
-    def remove(self, ring_id: RingId, *, certain: bool, reason: str) -> None:
-        self.changes.remove(ring_id, certain=certain, reason=reason)
 
     def announce(self, event: Event) -> None:
         """A fact for users, and for whoever stands on this membership."""
