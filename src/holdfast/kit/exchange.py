@@ -24,6 +24,7 @@ from holdfast.kit.broadcast import Broadcast, RumourId
 from holdfast.kit.outbox import Outbox
 from holdfast.kit.phase import Call, Questions
 from holdfast.kit.rows import BUCKETS, KEYS_MAX, PAGE_BYTES, TOMBSTONE_TTL, Merge, Row, Rows, Test, always, never, pages
+from holdfast.kit.versioned import UNREADABLE
 
 AE_PERIOD = 2.0  # tickets 4
 TABLES_MAX = 32  # per node: each costs a digest and its answer per period
@@ -153,7 +154,7 @@ class Exchange:
         del rumour
         try:
             rows = _PAYLOAD.decode(payload)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             self.counts["malformed"] += 1
             return
         table.learn(rows)

@@ -10,6 +10,11 @@ import msgspec
 from msgspec import Struct
 
 AUTHOR_BYTES_MAX = 256
+UNREADABLE = (
+    msgspec.DecodeError,
+    ValueError,
+    RecursionError,
+)  # what a peer's bytes may raise: bad UTF-8 and nesting have errors of their own
 
 
 class Versioned(Struct, frozen=True, array_like=True):
@@ -32,7 +37,7 @@ def valid(value: bytes) -> bool:
     """A peer sent it: is it a version at all?"""
     try:
         return len(_DECODER.decode(value).author.encode()) <= AUTHOR_BYTES_MAX
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return False
 
 

@@ -283,6 +283,7 @@ def _draw_histogram(axes: Axes, which: str, bins: Sequence[int], bound: float) -
     axes.set_xlabel(f"{which}, in T_l")
     axes.set_ylabel("samples")
     axes.set_xlim(left=0)
+    axes.set_ylim(0, 1.35 * max(bins))  # The legend stands above the bars.
 
 
 EXPERIMENT = Bounds()

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from holdfast.host import Address, NodeId
+from holdfast.kit.versioned import UNREADABLE
 from holdfast.protocols.ring.ids import CIRCLE, RingId
 
 ENTRIES_KEPT = 65_536  # decoded entries; every node of a large simulated ring reads the same ones
@@ -59,7 +60,7 @@ def valid(value: bytes) -> bool:
     """A peer sent it: is it an entry at all?"""
     try:
         entry = read(value)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return False
     if isinstance(entry, Tombstone):
         return len(entry.reason) <= REASON_BYTES_MAX

@@ -6,6 +6,7 @@ might inherit from this member know its generation: whoever comes next has a lar
 
 from __future__ import annotations
 
+from bisect import insort
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.host import NodeId
@@ -99,7 +100,8 @@ class Fencing:
         now = self._ring.raw.now
         if self._published_all > now:
             return False
-        return not any(until > now and self._would_own(candidate, pos) for pos, until in self._published.items())
+        ids = self._with(candidate)
+        return not any(until > now and owner_of(ids, pos) == candidate for pos, until in self._published.items())
 
     def _publish(self, pos: int, until: float) -> None:
         now = self._ring.raw.now
@@ -113,7 +115,11 @@ class Fencing:
     def _promised_away(self, pos: int) -> bool:
         """A candidate that holds our lock will own it in a moment: telling a client now would only make it wait."""
         lock = self._ring.door.lock
-        return lock is not None and self._would_own(lock.candidate, pos)
+        return lock is not None and owner_of(self._with(lock.candidate), pos) == lock.candidate
 
-    def _would_own(self, candidate: RingId, pos: int) -> bool:
-        return owner_of(sorted({*self._ring.list.ids, candidate}), pos) == candidate
+    def _with(self, candidate: RingId) -> list[RingId]:
+        """The ids as they will be."""
+        ids = list(self._ring.list.ids)
+        if candidate not in self._ring.list:
+            insort(ids, candidate)
+        return ids

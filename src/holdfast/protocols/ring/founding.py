@@ -8,6 +8,7 @@ gives its ring up before they do. What remains: a ring without any seed in it, a
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.host import Address, NodeId
@@ -79,8 +80,9 @@ class Founding:
             if self._promised_for == (source, message.serial) and not ring.is_member:
                 self.forget()
             return
-        smaller = ring.is_seed and ring.raw.me.name < source.name
-        if ring.is_member or smaller or ring.scouting.unasked or not self._may_promise(source.name):
+        # Who wants no ring itself objects to none. Who is about to join one knows of it.
+        busy = ring.lifecycle.wanted and (bool(ring.scouting.unasked) or (ring.is_seed and ring.raw.me.name < source.name))
+        if ring.is_member or busy or (ring.is_joining and ring.ring) or not self._may_promise(source.name):
             self._answer(source, message.serial, granted=False)
         else:
             self._promise(source, message.serial, lambda: self._answer(source, message.serial, granted=True))
@@ -94,11 +96,11 @@ class Founding:
             return
         if message.member:
             self._guide = message.seed
-        self._questions.answer(message.serial, message.seed, message, yes=message.granted)
+        self._questions.answer(message.serial, message.seed, message, yes=message.granted and not message.member)
 
     def _answer(self, to: NodeId, serial: int, *, granted: bool) -> None:
-        ring = self._ring
-        ring.raw.send(to, FoundPromise(serial, granted, ring.is_member, ring.raw.address))
+        ring = self._ring  # The disk took its time: what was granted counts no more if we are in a ring by now.
+        ring.raw.send(to, FoundPromise(serial, granted and not ring.is_member, ring.is_member, ring.raw.address))
 
     def _answer_own(self, serial: int, *, granted: bool) -> None:
         me = self._ring.raw.address
@@ -121,7 +123,7 @@ class Founding:
         if agreed:
             self._founded_by = serial
             ring.found()
-            ring.host.at(end.asked_at + holder_length(self._length, ring.config.rho), lambda: self._on_probation_over(ring.ring))
+            ring.host.at(end.asked_at + holder_length(self._length, ring.config.rho), partial(self._on_probation_over, ring.ring))
             return
         if self._promised_to == ring.raw.me.name:
             self.forget()

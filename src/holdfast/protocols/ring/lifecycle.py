@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.host import Address, Timer
+from holdfast.kit.versioned import UNREADABLE
 from holdfast.protocols.ring.config import BACKOFF_CALM, BACKOFF_FORCED, CALM_AFTER
 from holdfast.protocols.ring.facts import JoinRetry
 
@@ -159,7 +160,7 @@ def _read(value: bytes | None) -> tuple[Address, ...]:
         return ()
     try:
         return msgspec.msgpack.decode(value, type=tuple[Address, ...])[:CACHED_MAX]
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return ()  # A cache: nothing is lost but time.
 
 

@@ -123,10 +123,13 @@ class Opening:
         ring = self._ring
         if ring.door.serves(pair) and not ring.fencing.may_hand_over(pair.peer.id):
             return False  # A client was told that it may act for one of the joiner's keys a little longer (F14).
+        ring.list.hear([pair.peer])
+        if pair.peer.id not in ring.list:
+            ring.counts["list_full"] += 1  # Nobody becomes a member whom we cannot list: its keys would stay ours, too.
+            return False
         pair.state = State.ACTIVE
         ring.bind(pair)
         ring.door.release(pair.peer.id)
-        ring.list.hear([pair.peer])
         ring.dirty = True
         return True
 
