@@ -137,8 +137,15 @@ def test_a_member_shows_the_way() -> None:
 
 @pytest.mark.parametrize("asker,granted", [("a", True), ("c", False)], ids=["smaller", "larger"])
 def test_the_smallest_name_founds(asker: str, granted: bool) -> None:
-    """D20: a seed promises only to smaller names; a larger one it tells to wait for it."""
-    assert Seed("b", asking=False).is_asked(asker) == [granted]
+    """D20: a seed that wants to be in a ring promises only to smaller names; a larger one it tells to wait for it."""
+    seed = Seed("b", asking=False)
+    seed.ring.lifecycle.wanted = True
+    assert seed.is_asked(asker) == [granted]
+
+
+def test_who_wants_no_ring_objects_to_none() -> None:
+    """D20, H22: a seed that has left, and whose process still runs, must not keep the others from founding."""
+    assert Seed("b", asking=False).is_asked("c") == [True]
 
 
 def test_a_promise_binds_for_ten_leases() -> None:

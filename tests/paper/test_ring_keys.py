@@ -11,7 +11,7 @@ from holdfast.protocols.ring import messages as m
 from holdfast.protocols.ring.config import RingConfig
 from holdfast.protocols.ring.entries import Tombstone
 from holdfast.protocols.ring.facts import Removed
-from holdfast.protocols.ring.fencing import GEN_MAX, PUBLISHED_MAX, UNKNOWN_JUMP, Ownership
+from holdfast.protocols.ring.fencing import GEN_MAX, ORPHAN_JUMP, PUBLISHED_MAX, Ownership
 from holdfast.protocols.ring.ids import CIRCLE, owner_of
 from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_stand import STEP, T_L, Stand, crowd, peer
@@ -163,25 +163,22 @@ def test_an_orphans_heirs_jump(jump: bool) -> None:
     stand, peers = crowd(rules=Rules(jump=jump))
     before = stand.ring.fencing.gen
     stand.ring.changes.remove(peers[0].id, certain=False, reason="orphan")
-    assert stand.ring.fencing.gen - before == (UNKNOWN_JUMP if jump else 1)
+    assert stand.ring.fencing.gen - before == (ORPHAN_JUMP if jump else 1)
     assert [event.certain for event in stand.host.events(Removed)] == [False]
 
 
-@pytest.mark.parametrize("how", ["dissolved", "never met"])
-def test_who_gives_out_tokens_unseen_is_followed_by_a_jump(how: str) -> None:
-    """G9, ring 5.2 (remove): a member that had no pair with us when it gave out its last tokens: however certain its end, its last value is
-    unknown here, so the generation jumps."""
+def test_what_a_lost_pair_knew_is_kept() -> None:
+    """Ring 2 (gens), G9: the pair went with the decision; what it knew of the loser's generation counts when the loser is declared."""
     stand, peers = crowd()
-    gone = peers[0]
-    before = stand.ring.fencing.gen
-    if how == "dissolved":
-        stand.say(gone, m.Dissolve(*stand.head(gone), 1))
-        assert gone.id not in stand.ring.pairs
-    else:
-        gone = peer("far", 9000)
-        stand.ring.list.hear([gone])
-    stand.ring.changes.remove(gone.id, certain=True, reason="failed")
-    assert stand.ring.fencing.gen - before == UNKNOWN_JUMP
+    silent = peers[0]
+    gen = stand.ring.fencing.gen
+    stand.say(silent, stand.request(silent, 9, gen=gen + 70))
+    while stand.pair(silent).susp is None:
+        stand.live(STEP, silent=[silent])
+    stand.vote(yes=peers[1:4])
+    assert silent.id not in stand.ring.pairs
+    stand.live(stand.ring.config.wait)
+    assert stand.ring.fencing.gen == gen + 71
 
 
 def test_the_last_word_about_a_generation_counts() -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.protocols.ring.ring import RingNode
 
 ORPHAN_JUMP = 1 << 20  # the last generation of an orphan is unknown; more removals than this in one life are not seen
-GEN_MAX = 1 << 53  # F16; a peer cannot push us beyond
+GEN_MAX = (1 << 53) - 2  # F16: below 2^53, with one to add; a peer cannot push us beyond
 PUBLISHED_MAX = 4096  # keys with a running deadline that are kept one by one; beyond, one deadline stands for all
 
 

@@ -14,6 +14,7 @@ from holdfast.host import Address, Message, NodeId, Timer
 from holdfast.kit.phase import Call, Outcome, Phase, PhaseEnd, Questions
 from holdfast.kit.quorum import count
 from holdfast.protocols.ring.facts import JoinStarted, PhaseReached
+from holdfast.protocols.ring.fencing import GEN_MAX
 from holdfast.protocols.ring.ids import Peer, RingId, nearest
 from holdfast.protocols.ring.messages import Answer, Discover, Discovered, Leave, Lock, Locked, Unlock
 from holdfast.protocols.ring.pair import State
@@ -172,7 +173,7 @@ class Joiner:
         self.cancel()
         for pair in ring.pairs.values():
             pair.state = State.ACTIVE
-        ring.become_member(tuple(self._views.values()), 1 + max(pair.pgen for pair in ring.pairs.values()))
+        ring.become_member(tuple(self._views.values()), min(GEN_MAX, 1 + max(pair.pgen for pair in ring.pairs.values())))
 
     def _next(self, begin: Callable[[], None]) -> None:
         """Paced, every phase takes a whole T_l as in the paper's simulator (Figure 10)."""
