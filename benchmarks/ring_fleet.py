@@ -54,6 +54,7 @@ class Process:
     def __init__(self, members: Mapping[str, str], settings: Settings, *more: str, popen: Popen | None = None) -> None:
         self.names = tuple(members)
         self.lines: list[Line] = []
+        self.may_end = False  # somebody asked it to
         self._rest = b""
         command = [sys.executable, "-m", "holdfast", "lab", "ring", "--members", ",".join(f"{n}={a}" for n, a in members.items())]
         command += ["--lease", str(settings.lease), "--k", str(settings.k), "--seeds", ",".join(settings.seeds)]
@@ -80,6 +81,7 @@ class Process:
 
     def signal(self, number: signal.Signals) -> float:
         """Send it; returns when that was."""
+        self.may_end |= number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
         at = now()
         self.child.send_signal(number)
         return at
@@ -102,6 +104,7 @@ class Process:
 
     def end(self) -> int:
         """Leave no process behind; returns its exit code."""
+        self.may_end = True
         if self.child.poll() is None:
             self.child.send_signal(signal.SIGCONT)
             self.child.kill()
@@ -170,8 +173,16 @@ class Fleet:
         while not holds():
             if time.monotonic() >= end_at:
                 raise NeverHappened(f"never happened: {what}; {self.story()}")
+            self._check_processes(what)
             time.sleep(POLL_INTERVAL)
             self.poll()
+
+    def _check_processes(self, what: str) -> None:
+        for process in self.processes:
+            if not process.may_end and process.child.poll() is not None:
+                raise NeverHappened(
+                    f"the process of {process.names[0]} ended with {process.child.returncode}, so it will not be that {what}"
+                )
 
     def until_agreed(self, names: Sequence[str], what: str, *, within: float = PATIENCE) -> None:
         self.until(lambda: self.agreed(names), what, within=within)

@@ -66,3 +66,4 @@ def _rendered(lines: list[str]) -> Iterator[str]:
 
 def _escaped(line: str) -> str:
     return "".join(part if part.startswith("``") else MARKUP.sub(r"\\\1", part) for part in LITERAL.split(line))
+toc_object_entries = False  # thousands of entries in every page: the navigation would take longer to draw than the pages

@@ -135,6 +135,25 @@ def test_a_member_shows_the_way() -> None:
     assert seed.host.take(m.Discover)[0][0] == Address("b", 1)
 
 
+def test_a_member_cannot_agree() -> None:
+    """D20 (none naming a live ring): whatever else it says, whoever is in a ring objects."""
+    seed = Seed("a")
+    seed.answer("b", granted=True, member=True)
+    seed.answer("c", granted=True)
+    seed.host.pass_time(T_L)
+    assert not seed.founded
+
+
+def test_a_promise_that_came_too_late_is_none() -> None:
+    """D20: the disk took its time, and meanwhile the seed is in a ring: what it answers is what is true now."""
+    disk = FakeStorage()
+    seed = Seed("c", disk=disk, asking=False)
+    assert seed.is_asked("a") == []
+    seed.ring.found()
+    disk.complete()
+    assert [(message.granted, message.member) for _, message in seed.host.take(m.FoundPromise)] == [(False, True)]
+
+
 @pytest.mark.parametrize("asker,granted", [("a", True), ("c", False)], ids=["smaller", "larger"])
 def test_the_smallest_name_founds(asker: str, granted: bool) -> None:
     """D20: a seed that wants to be in a ring promises only to smaller names; a larger one it tells to wait for it."""
@@ -272,3 +291,24 @@ def test_a_ring_without_the_seeds_joins_the_one_that_has_them() -> None:
     rings.world.run(80.0)
     assert {ring.ring for ring in rings.alive} == {rings.members["a0"].ring}
     assert rings.size == 5
+
+
+@pytest.mark.parametrize(
+    "seeded,smaller,leaves", [(True, False, True), (False, True, True), (False, False, False)], ids=["seeded", "smaller", "neither"]
+)
+def test_of_two_rings_one_gives_way(seeded: bool, smaller: bool, leaves: bool) -> None:
+    """D20 (twins): a member of a ring without the seeds finds another ring at a seed. It goes there if that one holds the seeds or has
+    the smaller id, and stays otherwise: never do both give way to each other."""
+    host = FakeHost("me")
+    ring = RingNode(host, RingConfig(k=3, seeds=SEEDS))
+    ring.found()
+    found: list[tuple[NodeId | Address, m.Discover]] = []
+    while not found:
+        host.pass_time(T_L / 10)
+        found = host.take(m.Discover)
+    ((asked, discover),) = found
+    assert asked in SEEDS
+    other = ring.ring - 1 if smaller else ring.ring + 1
+    name = asked.host if isinstance(asked, Address) else asked.name
+    ring.on_message(NodeId(name, 1), m.Discovered(discover.serial, m.Answer.OK, other, (), seeded=seeded, asked=Address(name, 1)))
+    assert ring.is_member is not leaves

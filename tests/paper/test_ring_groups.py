@@ -327,6 +327,24 @@ def test_dissolve_is_said_until_it_is_answered() -> None:
     assert stand.departures() == []
 
 
+def test_dissolved_without_a_question_is_no_answer() -> None:
+    """Ring 5.3 (on Dissolved: closing): a stray one does not free anybody of a duty while the other side is entitled."""
+    stand = opener()
+    stand.say(Q, m.Dissolved(*stand.head(Q), stand.pair(Q).epoch))
+    assert stand.pair(Q).state is State.ACTIVE
+
+
+def test_a_dormant_responder_takes_no_group() -> None:
+    """Ring 5.3 (on ArbUpgrd: not DORMANT): nothing was agreed on yet, so nothing is upgraded or confirmed."""
+    stand = Stand(config=K1)
+    stand.say(LOW, stand.request(LOW, 1, open=True, peer=LOW))
+    before = stand.pair(LOW).cfg
+    for ver in (1, 2):
+        stand.say(LOW, m.ArbUpgrd(*stand.head(LOW), 1, ver, (LOW.id, stand.ring.id)))
+    assert (stand.pair(LOW).ver, stand.pair(LOW).cfg) == (1, before)
+    assert stand.to(LOW, m.ArbUpgrdAck) == []
+
+
 def test_one_side_that_wants_it_keeps_a_pair() -> None:
     """Ring 5.3, D18: a pair exists while either side wants it."""
     stand = opener()

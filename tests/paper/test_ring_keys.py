@@ -167,8 +167,10 @@ def test_an_orphans_heirs_jump(jump: bool) -> None:
     assert [event.certain for event in stand.host.events(Removed)] == [False]
 
 
-def test_what_a_lost_pair_knew_is_kept() -> None:
-    """Ring 2 (gens), G9: the pair went with the decision; what it knew of the loser's generation counts when the loser is declared."""
+@pytest.mark.parametrize("by", ["us", "another"])
+def test_what_a_lost_pair_knew_is_kept(by: str) -> None:
+    """Ring 2 (gens), G9: the pair went with the decision; what it knew of the loser's generation counts when the loser is removed, by
+    whomever: the other may know less."""
     stand, peers = crowd()
     silent = peers[0]
     gen = stand.ring.fencing.gen
@@ -177,7 +179,10 @@ def test_what_a_lost_pair_knew_is_kept() -> None:
         stand.live(STEP, silent=[silent])
     stand.vote(yes=peers[1:4])
     assert silent.id not in stand.ring.pairs
-    stand.live(stand.ring.config.wait)
+    if by == "us":
+        stand.live(stand.ring.config.wait)
+    else:
+        stand.ring.list.announce(silent.id, Tombstone(certain=True, gen=gen + 5, reason="failed"))
     assert stand.ring.fencing.gen == gen + 71
 
 

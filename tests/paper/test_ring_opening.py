@@ -11,6 +11,7 @@ from holdfast.host import Address, Message, NodeId
 from holdfast.protocols.ring import messages as m
 from holdfast.protocols.ring.config import RingConfig
 from holdfast.protocols.ring.facts import NeighbourhoodChanged, Suspicion
+from holdfast.protocols.ring.opening import PAIRS_MAX
 from holdfast.protocols.ring.pair import Pair, State
 from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_stand import STEP, T_A, T_L, Stand, crowd, peer
@@ -308,3 +309,13 @@ def test_the_list_travels_only_while_it_is_news() -> None:
     assert known.nbrs == ()
     assert tuple(each.id for each in unknown.nbrs) == stand.ring.nbrs
     assert known.view == unknown.view == stand.ring.view
+
+
+def test_there_is_a_limit_to_what_others_may_want() -> None:
+    """F17: a pair costs a timer and messages every T_l, so strangers that open pairs are served up to a limit, and refused beyond."""
+    stand = Stand()
+    for number in range(PAIRS_MAX + 5):
+        one = peer(f"x{number}", 5000 + number)
+        stand.say(one, stand.request(one, 1, open=True, peer=one))
+    assert len(stand.ring.pairs) <= PAIRS_MAX
+    assert stand.ring.counts["pairs_full"] >= 5

@@ -102,9 +102,18 @@ def test_strangers_deny_nothing() -> None:
     assert stand.departures() == ["isolated"]
 
 
+def test_strangers_vouch_for_nobody() -> None:
+    """D19: a word for the orphan counts only from somebody who is listed; a departed member's late one does not keep it for ever."""
+    stand, _ = beside()
+    stand.live(T_ORPH + 2 * T_L, silent=[ORPHAN])
+    before = stand.ring.neighbours.unmet[ORPHAN.id]
+    vouch(stand, [peer("x", 9000)], active=True)
+    assert stand.ring.neighbours.unmet[ORPHAN.id] == before
+
+
 @pytest.mark.parametrize("k,orphans", [(3, set()), (1, {"n18"})], ids=["at most k", "more than k"])
 def test_adjacent_crashes(k: int, orphans: set[str]) -> None:
-    """D19, G8: three adjacent crashes. With k = 3 all are declared with certainty; with k = 1 the middle one has no living monitor and is an
+    """D19, G8: three adjacent crashes. With k = 3 all are declared with certainty; with k = 1 the middle one has no living monitor: an
     orphan. Nobody else leaves, and all lists agree again. (The dead have the largest ids, so half of a group of four is enough: D5.)"""
     rings = Rings(1, RingConfig(k=k), configure=_placed)
     rings.form([f"n{i}" for i in range(20)])

@@ -1,4 +1,4 @@
-"""What is told about a membership, and how two words about it become one.  Spec: ring 3 (rows), 5.7 (tombstones win); foundation 4 (Rows)."""
+"""What is told about a membership, and how two words about it become one.  Spec: ring 3, 5.7 (tombstones win); foundation 4 (Rows)."""
 
 from __future__ import annotations
 
