@@ -180,9 +180,7 @@ class Fleet:
     def _check_processes(self, what: str) -> None:
         for process in self.processes:
             if not process.may_end and process.child.poll() is not None:
-                raise NeverHappened(
-                    f"the process of {process.names[0]} ended with {process.child.returncode}, so it will not be that {what}"
-                )
+                raise NeverHappened(f"the process of {process.names[0]} ended ({process.child.returncode}); it will not happen: {what}")
 
     def until_agreed(self, names: Sequence[str], what: str, *, within: float = PATIENCE) -> None:
         self.until(lambda: self.agreed(names), what, within=within)

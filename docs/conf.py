@@ -21,6 +21,7 @@ myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
+toc_object_entries = False  # thousands of entries in every page: the navigation would take longer to draw than the pages
 html_theme = "furo"
 html_title = "Holdfast"
 html_static_path = ["_static"]
@@ -66,4 +67,3 @@ def _rendered(lines: list[str]) -> Iterator[str]:
 
 def _escaped(line: str) -> str:
     return "".join(part if part.startswith("``") else MARKUP.sub(r"\\\1", part) for part in LITERAL.split(line))
-toc_object_entries = False  # thousands of entries in every page: the navigation would take longer to draw than the pages

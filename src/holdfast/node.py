@@ -73,6 +73,7 @@ class Node:
         self._reported: dict[tuple[NodeId, str], str] = {}  # (peer, field) -> its value, as last emitted
         self.reached: list[Address] = []  # by the running callback; a host clears it before each (F17)
         self._passes: list[dict[type[Message], Handler]] = []  # given out by ``admits``
+        self._equals: dict[type[Message], Handler] | None = None  # the one for nodes whose machines are as ours
         self._running = False
         self._life = -1  # what ``receive`` compares with: our life while we run, nobody's otherwise
         self._own(WrongLife, self._on_wrong_life)
@@ -118,6 +119,7 @@ class Node:
         self._running, self._life = False, -1
         for handlers in self._passes:
             handlers.clear()
+        self._equals = None
         for machine in reversed(self._machines):
             self.reached.clear()
             machine.stop()
@@ -172,6 +174,13 @@ class Node:
         message. Empty while ``sender`` was not heard from there; emptied when this node stops."""
         if not self._running or self._addresses.get(sender) != source:
             return {}
+        if digests != self.digests:
+            return self._pass_for(digests)
+        if self._equals is None:
+            self._equals = self._pass_for(digests)
+        return self._equals
+
+    def _pass_for(self, digests: Mapping[type[Message], bytes]) -> dict[type[Message], Handler]:
         handlers = {kind: route.handle for kind, route in self._routes.items() if route.fingerprint == digests.get(kind, b"")}
         for former in self._passes:
             if former == handlers:

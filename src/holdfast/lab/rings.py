@@ -149,8 +149,11 @@ def _fill(
     view._known = dict(peers)
     view.version = 1
     if template is None:
+        view._names = {entry.node.name: (each,) for each, entry in listed.items()}
+        view._stale = dict.fromkeys(view._names)
         view.table.quietly((key_of(each), write(entry)) for each, entry in listed.items())
     else:
+        view._names, view._members = dict(template._names), template.members()
         view.table.copy(template.table)
     for peer in peers.values():
         view._host.meet(peer.node, peer.address)

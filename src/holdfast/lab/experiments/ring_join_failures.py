@@ -109,10 +109,11 @@ class JoinFailures(Experiment[JoinFailuresParameters]):
             took = sorted(row["took"])
             left.step(took, [(i + 1) / len(took) for i in range(len(took))], where="post", label=row["pace"])
         left.axvline(JOIN_BOUND, color="#b42318", linestyle="--", label="Th. 8")
-        left.set_xlabel("undisturbed joins: T_l from the end of phase 1 to membership")
+        left.set_title("undisturbed joins")
+        left.set_xscale("log")
+        left.set_xlabel("T_l from phase 1 to membership")
         left.set_ylabel("share of joins")
-        left.set_xlim(left=0)
-        left.legend()
+        left.legend(loc="center")
         attempts = finding.measured["mean attempts"]
         width = 0.8 / len(VICTIMS[1:])
         for number, victim in enumerate(VICTIMS[1:]):
@@ -120,7 +121,8 @@ class JoinFailures(Experiment[JoinFailuresParameters]):
             right.bar([i + number * width for i in range(len(PHASES))], heights, width, label=victim)
         right.set_xticks([i + 0.8 / 3 for i in range(len(PHASES))], PHASES)
         right.axhline(attempts.get(f"{FAST}, {PHASES[0]}, {NOBODY}", 0.0), color="#7b8794", linestyle="--", label="nobody crashes")
-        right.set_xlabel("phase of the first candidate in which somebody crashes (fast joins)")
+        right.set_title("somebody crashes, fast joins")
+        right.set_xlabel("in this phase of the first candidate")
         right.set_ylabel("its attempts until it is a member, mean")
         right.legend(fontsize=8)
 

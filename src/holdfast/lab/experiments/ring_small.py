@@ -92,7 +92,9 @@ class Small(Experiment[SmallParameters]):
                     share = shares[_key(mode, members, crashed)]
                     place.scatter(members, crashed, s=700, marker="s", c=[(1 - share * 0.8, 0.4 + share * 0.35, 0.35)])
                     place.text(members, crashed, f"{share:.0%}", ha="center", va="center", fontsize=8, color="white")
-            place.plot(sizes, [(members - 1) / 2 for members in sizes], color="#7b8794", linestyle="--", label="half of the others")
+            place.plot(
+                sizes, [(members - 1) / 2 for members in sizes], color="#7b8794", linestyle="--", zorder=0, label="half of the others"
+            )
             place.set_title(mode if mode == PAIRWISE else f"{mode}, {ARBITRATORS} arbitrators")
             place.set_xlabel("members")
             place.set_ylabel("of which crash at once")

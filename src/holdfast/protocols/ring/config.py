@@ -17,7 +17,7 @@ from holdfast.protocols.ring.ids import CIRCLE
 Mode = Literal["pairwise", "central"]
 
 LEASE_MIN, LEASE_MAX = 0.03, 30.0
-K_MAX = 8  # a lease message with all its lists still fits a datagram
+K_MAX = 8  # everyday lease messages fit a datagram for every k; from k = 5 on one that brings both lists takes the stream
 ARBITRATORS_MAX = 15
 SEEDS_MAX = 64  # F17: all of them are asked at once
 TOMBSTONE_LEASES_MIN = 100  # in T_l

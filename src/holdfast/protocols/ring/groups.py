@@ -29,8 +29,10 @@ class Groups:
         """A_PQ: both, and the neighbours of both, without those who are gone or condemned (D17)."""
         ring = self._ring
         gone, condemned = ring.list.gone, ring.condemned
-        others = (each for each in (*ring.nbrs, *pair.peer_nbrs) if each not in gone and each not in condemned)
-        return frozenset((ring.id, pair.peer.id, *others))
+        named = {*ring.nbrs, *pair.peer_nbrs}
+        if condemned:
+            named.difference_update(condemned)
+        return frozenset((ring.id, pair.peer.id, *(each for each in named if each not in gone)))
 
     def regroup(self, pair: Pair) -> None:
         ring = self._ring

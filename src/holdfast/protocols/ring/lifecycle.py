@@ -6,6 +6,7 @@ later each time, because a broken link between two neighbours must not eject one
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -93,7 +94,7 @@ class Lifecycle:
         now = ring.raw.now
         if now - self._saved_at < SAVE_LEASES * ring.config.lease:
             return
-        others = tuple(entry.address for each, entry in ring.list.entries.items() if each != ring.id)[:CACHED_MAX]
+        others = tuple(islice((entry.address for each, entry in ring.list.entries.items() if each != ring.id), CACHED_MAX))
         if others and others != self._cached:
             self._saved_at, self._cached = now, others
             ring.storage.save(CACHE, msgspec.msgpack.encode(others), _nothing)

@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable
 from typing import Protocol
 
-from holdfast.host import Host, Member, MemberStatus, NodeId
+from holdfast.host import Host, Member, MemberStatus
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.rows import Row, Rows
 from holdfast.protocols.ring.entries import Entry, Listed, Tombstone, gone, id_of, join, key_of, read, valid, write
@@ -44,8 +44,9 @@ class MemberList:
         self.topic = topic_of(ring)
         self._statuses: dict[RingId, MemberStatus] = {}
         self._known: dict[RingId, Peer] = {}
-        self._members: dict[RingId, Member] = {}
-        self._cached: tuple[int, tuple[Member, ...]] = (-1, ())
+        self._names: dict[str, tuple[RingId, ...]] = {}  # memberships listed under each name, all but always one
+        self._members: tuple[Member, ...] = ()  # sorted by id; right but for the names in ``_stale``
+        self._stale: dict[str, None] = {}
         self._table: Rows | None = None
 
     @property
@@ -105,7 +106,11 @@ class MemberList:
     def forget(self) -> list[RingId]:
         """Drop the tombstones whose time is over; says which."""
         oldest = self._host.now - self._ttl
-        over = [ring_id for ring_id, (_, at) in self.gone.items() if at <= oldest]
+        over = []
+        for ring_id, (_, at) in self.gone.items():  # in the order in which they were learnt
+            if at > oldest:
+                break
+            over.append(ring_id)
         for ring_id in over:
             del self.gone[ring_id]
             self._known.pop(ring_id, None)
@@ -114,41 +119,40 @@ class MemberList:
     # What users see of it.
 
     def member(self, ring_id: RingId) -> Member:
-        member = self._members.get(ring_id)
-        if member is None:
-            entry = self.entries[ring_id]
-            status = self._statuses.get(ring_id, MemberStatus.ALIVE)
-            member = self._members[ring_id] = Member(entry.node, entry.address, entry.rows, status)
-        return member
+        entry = self.entries[ring_id]
+        return Member(entry.node, entry.address, entry.rows, self._statuses.get(ring_id, MemberStatus.ALIVE))
 
     def mark(self, ring_id: RingId, status: MemberStatus) -> bool:
         """A doubt about a member; it only grows (D3). True if it is news."""
         if ring_id not in self.entries or self._statuses.get(ring_id, MemberStatus.ALIVE) >= status:
             return False
         self._statuses[ring_id] = status
-        self._members.pop(ring_id, None)
-        self.version += 1
+        self._changed(self.entries[ring_id].node.name)
         return True
 
     def members(self) -> tuple[Member, ...]:
         """Sorted by id. Of two memberships of one process, or of two lives of one name, the one that began last."""
-        version, members = self._cached
-        if version != self.version:
-            newest: dict[str, tuple[tuple[int, float], RingId]] = {}
-            for ring_id, entry in self.entries.items():
-                rank = (entry.node.boot, entry.since), ring_id
-                if entry.node.name not in newest or newest[entry.node.name] < rank:
-                    newest[entry.node.name] = rank
-            members = tuple(sorted((self.member(ring_id) for _, ring_id in newest.values()), key=_by_id))
-            self._cached = self.version, members
-        return members
+        if self._stale:
+            # Only what has changed is looked at: in a large ring everybody does this after every crash.
+            members = list(self._members)
+            for name in self._stale:
+                at = bisect_left(members, name, key=_name)
+                if at < len(members) and members[at].id.name == name:
+                    del members[at]
+                newest = self.named(name)
+                if newest is not None:
+                    members.insert(at, newest)
+            self._members = tuple(members)
+            self._stale.clear()
+        return self._members
 
-    def of_node(self, node: NodeId) -> list[RingId]:
-        """Every membership listed under this life."""
-        return [ring_id for ring_id, entry in self.entries.items() if entry.node == node]
+    def named(self, name: str) -> Member | None:
+        """The membership of this name that began last."""
+        ids = self._names.get(name)
+        return None if ids is None else self.member(max(ids, key=self._rank))
 
     def of_name(self, name: str) -> list[tuple[RingId, Listed]]:
-        return [(ring_id, entry) for ring_id, entry in self.entries.items() if entry.node.name == name]
+        return [(ring_id, self.entries[ring_id]) for ring_id in self._names.get(name, ())]
 
     def _on_change(self, key: str, before: bytes | None, now: bytes) -> None:
         """The one place where the list changes."""
@@ -165,19 +169,41 @@ class MemberList:
             return
         if former is None:
             insort(self.ids, ring_id)
+        elif former.node.name != entry.node.name:
+            self._unname(ring_id, former.node.name)
+        self._name(ring_id, entry.node.name)
         self.entries[ring_id] = entry
-        self._members.pop(ring_id, None)
-        self.version += 1
         self.meet(Peer(ring_id, entry.node, entry.address))
         self._listener.on_listed(ring_id, former, entry)
 
     def _drop(self, ring_id: RingId) -> None:
-        if self.entries.pop(ring_id, None) is not None:
+        entry = self.entries.pop(ring_id, None)
+        if entry is not None:
             del self.ids[bisect_left(self.ids, ring_id)]
-            self.version += 1
+            self._unname(ring_id, entry.node.name)
         self._statuses.pop(ring_id, None)
-        self._members.pop(ring_id, None)
+
+    def _name(self, ring_id: RingId, name: str) -> None:
+        if ring_id not in (others := self._names.get(name, ())):
+            self._names[name] = (*others, ring_id)
+        self._changed(name)
+
+    def _unname(self, ring_id: RingId, name: str) -> None:
+        others = tuple(each for each in self._names[name] if each != ring_id)
+        if others:
+            self._names[name] = others
+        else:
+            del self._names[name]
+        self._changed(name)
+
+    def _changed(self, name: str) -> None:
+        self._stale[name] = None
+        self.version += 1
+
+    def _rank(self, ring_id: RingId) -> tuple[int, float, RingId]:
+        entry = self.entries[ring_id]
+        return entry.node.boot, entry.since, ring_id
 
 
-def _by_id(member: Member) -> NodeId:
-    return member.id
+def _name(member: Member) -> str:
+    return member.id.name

@@ -37,6 +37,8 @@ class Orphans:
         """Every T_l."""
         ring = self._ring
         unmet = ring.neighbours.unmet
+        if not unmet and not self._denied:
+            return
         self._denied = {about: who for about, who in self._denied.items() if about in unmet}
         t_orph, now = ring.config.t_orph, ring.raw.now
         for about, since in tuple(unmet.items()):

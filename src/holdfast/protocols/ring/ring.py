@@ -231,7 +231,7 @@ class RingNode:
         return tuple(member for member in everybody if f"topic:{topic}" in member.rows)
 
     def get(self, name: str) -> Member | None:
-        return next((member for member in self.members() if member.id.name == name), None)
+        return self.list.named(name) if self.is_member else None
 
     def publish(self, row: str, value: bytes | None) -> None:
         self.publishing.publish(row, value)
