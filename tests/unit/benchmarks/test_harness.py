@@ -68,7 +68,12 @@ def test_turns_alternate_and_the_first_round_does_not_count() -> None:
     assert median_ratio(seconds, "theirs", "ours") == (4 / 3 + 5 / 2) / 2
 
 
-@pytest.mark.parametrize("name", NAMES)
+def test_every_benchmark_is_tried() -> None:
+    """Every name has a tiny size here, except the one that runs dozens of real processes (tests/unit/benchmarks/test_ring_real.py)."""
+    assert NAMES.keys() - SIZES.keys() == {"ring-real"}
+
+
+@pytest.mark.parametrize("name", SIZES)
 def test_json_and_exit_code_follow_the_ratios(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Issue, How fast: one object with benchmark, ratios, goals and verdict; the exit code follows the verdict."""
     module, size = SIZES[name]
