@@ -11,6 +11,9 @@ from holdfast.lab import registry
 from holdfast.lab.experiment import Cell, Experiment, Finding, Measured
 from tests.cli.command import Run
 
+# Too few samples for bounds that are to be reached (E7), too few members for shares of them (E12), and a criterion that the present
+# defaults do not meet at any size (E14): a look at them ends with "miss", and says why.
+QUICK_MISSES = {"ring/E7", "ring/E12", "ring/E14"}
 FIELDS = {"experiment", "seed", "parameters", "measured", "expected", "verdict"}
 
 
@@ -37,15 +40,17 @@ def test_quick_size(holdfast: Run, experiment: Experiment[Any], monkeypatch: pyt
     passed = holdfast(*words)
     report = passed.json
     assert report.keys() >= FIELDS
-    assert (passed.code, report["experiment"], report["seed"], report["verdict"]) == (0, experiment.id, 5, "pass")
+    verdict = "miss" if experiment.id in QUICK_MISSES else "pass"
+    assert (passed.code, report["experiment"], report["seed"], report["verdict"]) == (int(verdict == "miss"), experiment.id, 5, verdict)
     assert report["parameters"].keys() == set(experiment.parameters.__struct_fields__)
     assert report["measured"]
     assert report["expected"]
     judge = type(experiment).judge
 
-    def missing(self: Experiment[Any], parameters: Any, results: Any) -> Finding:
-        return replace(judge(self, parameters, results), passed=False)
+    def otherwise(self: Experiment[Any], parameters: Any, results: Any) -> Finding:
+        found = judge(self, parameters, results)
+        return replace(found, passed=not found.passed)
 
-    monkeypatch.setattr(type(experiment), "judge", missing)
-    missed = holdfast(*words)
-    assert (missed.code, missed.json) == (1, {**report, "verdict": "miss"})
+    monkeypatch.setattr(type(experiment), "judge", otherwise)
+    other = holdfast(*words)
+    assert (other.code, other.json) == (int(verdict == "pass"), {**report, "verdict": "pass" if verdict == "miss" else "miss"})
