@@ -15,7 +15,6 @@ from holdfast.lab.links import Link, Uniform
 from holdfast.lab.scenario import Setup
 from holdfast.lab.scenarios.ring import RingScenario
 from holdfast.lab.scenarios.ring_draws import around_the_ring
-from holdfast.lab.scenarios.ring_gap import GapScenario
 
 
 class OddScenario(RingScenario):
@@ -66,4 +65,4 @@ class BurstScenario(RingScenario):
         return replace(setup, names=names, plan=Plan((weather,)), parameters=parameters)
 
 
-SCENARIOS: dict[str, type[RingScenario]] = {"mixed": RingScenario, "gap": GapScenario, "odd": OddScenario, "regroup": RegroupScenario, "burst": BurstScenario}
+SCENARIOS: dict[str, type[RingScenario]] = {"mixed": RingScenario, "odd": OddScenario, "regroup": RegroupScenario, "burst": BurstScenario}
