@@ -47,7 +47,6 @@ def test_ring_sweep(name: str, first: int) -> None:
 )
 def test_ablations_are_caught(scenario: str, rules: Rules, seeds: int, caught_by: set[str]) -> None:
     """Ring 11: without the decision, random runs break the invariant that it protects. D9, D28 and D29 need the schedules of ring/E13."""
-
     ablated = SCENARIOS[scenario]()
     ablated.rules = rules
     found = (run(ablated, seed).violation.partition(":")[0] for seed in range(seeds))
