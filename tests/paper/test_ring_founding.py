@@ -11,9 +11,10 @@ from holdfast.lab.rings import Rings, address_of
 from holdfast.protocols.ring import messages as m
 from holdfast.protocols.ring.config import FOUNDING_LEASES, RingConfig
 from holdfast.protocols.ring.facts import BecameMember
+from holdfast.protocols.ring.fencing import GEN_MAX, MICROSECONDS, ORPHAN_JUMP
 from holdfast.protocols.ring.ring import RingNode
 from tests.support.fake_host import FakeHost, FakeStorage
-from tests.support.ring_stand import T_L
+from tests.support.ring_stand import T_L, peer
 
 SEEDS = tuple(Address(name, 1) for name in "abc")
 PROMISE = FOUNDING_LEASES * T_L
@@ -37,9 +38,9 @@ class Seed:
     def asked(self) -> list[str]:
         return sorted(to.host for to, message in self.host.take(m.FoundAsk) if isinstance(to, Address) and not message.withdraw)
 
-    def answer(self, name: str, *, granted: bool, member: bool = False) -> None:
+    def answer(self, name: str, *, granted: bool, member: bool = False, gen: int = 0) -> None:
         serials = [sent.message.serial for sent in self.host.sent if isinstance(sent.message, m.FoundAsk)]
-        self.ring.on_message(NodeId(name, 1), m.FoundPromise(serials[-1], granted, member, Address(name, 1)))
+        self.ring.on_message(NodeId(name, 1), m.FoundPromise(serials[-1], granted, member, Address(name, 1), gen))
 
     def is_asked(self, name: str, *, serial: int = 1, withdraw: bool = False) -> list[bool]:
         """Another seed asks this one; what it answers."""
@@ -55,14 +56,14 @@ class Seed:
 
 
 def test_found_begins_a_ring_of_one() -> None:
-    """Ring 5.7 (found): a member at once, alone, with a ring id of its own and the wall clock's milliseconds as its generation (F16)."""
+    """Ring 5.7 (found): a member at once, alone, with a ring id of its own and the wall clock's microseconds as its generation (F16, H26)."""
     host = FakeHost("a")
     ring = RingNode(host, RingConfig(found=True))
     ring.start()
     assert ring.is_member
     assert ring.list.ids == [ring.id]
     assert ring.ring != 0
-    assert ring.fencing.gen == int(host.wall_clock * 1000)
+    assert ring.fencing.gen == int(host.wall_clock * MICROSECONDS)
 
 
 def test_nobody_founds_twice() -> None:
@@ -221,6 +222,54 @@ def test_a_founder_that_stays_alone_gives_up() -> None:
     seed.host.pass_time(0.002)
     states.append(seed.ring.is_member)
     assert states == [True, False]
+
+
+# Tokens of a ring that is founded after another (F16, H26).
+
+
+def test_a_founder_begins_above_what_it_was_told() -> None:
+    """G9, H26: a promise says the highest generation its giver ever knew; the founder begins above all of them, below 2^53."""
+    seed = Seed("a")
+    far = int(seed.host.wall_clock * MICROSECONDS) + 7 * ORPHAN_JUMP
+    seed.answer("b", granted=True, gen=far)
+    seed.answer("c", granted=True, gen=5)
+    assert (seed.founded, seed.ring.fencing.gen) == (True, far + 1)
+    worst = Seed("a")
+    worst.answer("b", granted=True, gen=1 << 53)
+    worst.answer("c", granted=True)
+    assert (worst.founded, worst.ring.fencing.gen) == (True, GEN_MAX)
+
+
+def test_whoever_has_seen_a_jump_says_so() -> None:
+    """H26: in its promise, and when it is asked whether it knows a ring; also in its next life."""
+    disk = FakeStorage(auto=True)
+    seed = Seed("c", disk=disk, asking=False)
+    seed.ring.found()
+    lost = peer("lost", 77)
+    seed.ring.list.hear([lost])
+    seed.ring.changes.remove(lost.id, certain=False, reason="orphan")
+    jumped = seed.ring.fencing.gen
+    assert jumped >= int(seed.host.wall_clock * MICROSECONDS) + ORPHAN_JUMP
+    again = Seed("c", disk=FakeStorage(disk.durable, auto=True), asking=False)
+    again.ring.on_message(NodeId("a", 1), m.FoundAsk(1))
+    again.ring.on_message(NodeId("a", 1), m.Discover(1, lost.id, (), over=False))
+    assert [message.gen for _, message in again.host.take(m.FoundPromise)] == [jumped]
+    assert [message.gen for _, message in again.host.take(m.Discovered)] == [jumped]
+
+
+def test_who_is_asked_for_a_ring_brings_what_it_knew() -> None:
+    """H26: those whom a departed founder last knew in a ring are no seeds, perhaps; their answer counts all the same."""
+    seed = Seed("a", asking=False)
+    seed.ring.on_message(NodeId("x", 1), m.Discovered(1, m.Answer.NO_MEMBER, 0, (), seeded=False, asked=Address("x", 1), gen=GEN_MAX - 9))
+    seed.ring.found()
+    assert seed.ring.fencing.gen == GEN_MAX - 8
+
+
+def test_an_unreadable_jump_is_none() -> None:
+    """H26: what the disk says about it may be damaged; the wall clock remains."""
+    seed = Seed("a", disk=FakeStorage({"ring/gen": b"\xc1"}, auto=True), asking=False)
+    seed.ring.found()
+    assert seed.ring.fencing.gen == int(seed.host.wall_clock * MICROSECONDS)
 
 
 # Together.

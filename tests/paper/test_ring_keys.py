@@ -11,7 +11,7 @@ from holdfast.protocols.ring import messages as m
 from holdfast.protocols.ring.config import RingConfig
 from holdfast.protocols.ring.entries import Tombstone
 from holdfast.protocols.ring.facts import Removed
-from holdfast.protocols.ring.fencing import GEN_MAX, ORPHAN_JUMP, PUBLISHED_MAX, Ownership
+from holdfast.protocols.ring.fencing import GEN_MAX, MICROSECONDS, ORPHAN_JUMP, PUBLISHED_MAX, Ownership
 from holdfast.protocols.ring.ids import CIRCLE, owner_of
 from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_stand import STEP, T_L, Stand, crowd, peer
@@ -88,11 +88,11 @@ def test_a_half_pair_bridges_a_gap() -> None:
 
 
 def test_a_founders_first_token_is_wall_clock() -> None:
-    """F16, ring 5.7 (found): milliseconds since 1970, so tokens survive a re-founding."""
+    """F16, ring 5.7 (found), H26: microseconds since 1970, so tokens survive a re-founding."""
     stand = Stand()
     owned = stand.ring.owns(0)
     assert owned is not None
-    assert owned.token == int(stand.host.wall_clock * 1000)
+    assert owned.token == int(stand.host.wall_clock * MICROSECONDS)
 
 
 def test_a_token_waits_until_every_heir_knows_it() -> None:

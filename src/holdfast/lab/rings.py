@@ -115,7 +115,7 @@ def preform(world: World, rings: Sequence[RingNode]) -> None:
     ids = sorted(peers)
     k = rings[0].config.k
     nbrs = {each: nearest(ids, each, k) for each in ids}
-    gen = int(rings[0].raw.wall() * 1000)
+    gen = rings[0].fencing.first()
     listed = {each: Listed(peers[each].node, peers[each].address, rings[0].raw.wall(), 1, {}) for each in ids}
     template: MemberList | None = None
     for each in rings:
@@ -134,7 +134,7 @@ def _admit(each: RingNode, ring: int, gen: int) -> None:
     each.list = MemberList(each.exchange, each.raw, ring, each.changes, each.config.tombstone_ttl)
     each.list.open()
     each.news.open(ring)
-    each.fencing.gen = gen
+    each.fencing.begin(gen)
     each.lifecycle.wanted = True
     each.lifecycle.on_member()
     each.raw.emit(BecameMember(ring, each.id, founded=True))

@@ -61,7 +61,8 @@ class Door:
         if ring.is_member:
             self._bury_former(source, message)
         if not ring.is_member:
-            ring.raw.send(source, Discovered(message.serial, Answer.NO_MEMBER, 0, (), seeded=False, asked=ring.raw.address))
+            no = Discovered(message.serial, Answer.NO_MEMBER, 0, (), seeded=False, asked=ring.raw.address, gen=ring.fencing.highest)
+            ring.raw.send(source, no)
             return
         owner = self._guide(source, message)
         if owner != ring.id and owner is not None:

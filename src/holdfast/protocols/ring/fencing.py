@@ -1,7 +1,8 @@
 """Fencing generations, and what was told to clients.  Spec: ring 5.7 (owns, token), 9; foundation F14, F16.
 
 Every removal of a member raises the generation of those who may inherit its keys. A token is given out only when all who
-might inherit from this member know its generation: whoever comes next has a larger one.
+might inherit from this member know its generation: whoever comes next has a larger one. A new ring begins with the wall clock's
+microseconds, and above everything that its founder, or anybody it asked, ever knew (H26).
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ from __future__ import annotations
 from bisect import insort
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from holdfast.host import NodeId
+from holdfast.kit.versioned import UNREADABLE
 from holdfast.protocols.ring.ids import RingId, owner_of
 from holdfast.protocols.ring.messages import Gen
 from holdfast.protocols.ring.pair import Pair
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
 
 ORPHAN_JUMP = 1 << 20  # the last generation of an orphan is unknown; more removals than this in one life are not seen
 GEN_MAX = (1 << 53) - 2  # F16: below 2^53, with one to add; a peer cannot push us beyond
+MICROSECONDS = 1_000_000  # of wall-clock time: below 2^53 until the year 2255, and an orphan's jump is one second (H26)
+JUMPED = "gen"  # the row on disk
 PUBLISHED_MAX = 4096  # keys with a running deadline that are kept one by one; beyond, one deadline stands for all
 
 
@@ -35,9 +41,25 @@ class Fencing:
     def __init__(self, ring: RingNode) -> None:
         self._ring = ring
         self.gen = 0
+        self.highest = _read(ring.storage.load().get(JUMPED))  # of all that this process ever knew, in whatever ring
         self.gens: dict[RingId, int] = {}  # last known of each member that we were a pair with
         self._published: dict[int, float] = {}  # key position -> deadline
         self._published_all = float("-inf")  # deadline that covers every key
+
+    def begin(self, gen: int) -> None:
+        """A membership begins with this generation."""
+        self.gen = gen
+        self.note(gen)
+
+    def first(self) -> int:
+        """What a ring begins with that is founded now (F16): tokens survive a re-founding, because time has grown beyond all of them,
+        and where jumps were faster, because somebody remembers."""
+        return min(GEN_MAX, max(int(self._ring.raw.wall() * MICROSECONDS), self.highest + 1))
+
+    def note(self, gen: int) -> None:
+        """Somebody had this generation."""
+        if gen > self.highest:
+            self.highest = min(gen, GEN_MAX)
 
     def raise_above(self, dead: RingId, known: int, *, certain: bool) -> None:
         """A member is gone: whatever tokens it gave out are smaller than ours from now on."""
@@ -45,6 +67,9 @@ class Fencing:
         # Whoever removes a member for certain was in a pair with it, or was told by itself: the tombstone brings what it gave out last.
         jump = 1 if certain or not ring.rules.jump else ORPHAN_JUMP
         self.gen = min(GEN_MAX, max(self.gen, known, self.gens.pop(dead, 0)) + jump)
+        self.note(self.gen)
+        if not certain:  # Rare, and the only way to outrun the wall clock: the next life shall know of it.
+            ring.storage.save(JUMPED, msgspec.msgpack.encode(self.highest), _nothing)
         for pair in ring.pairs.values():
             if pair.entitled:
                 ring.raw.send(pair.peer.node, Gen(*ring.head(pair.peer.id), pair.epoch, self.gen, pair.pgen, reply=False))
@@ -64,6 +89,7 @@ class Fencing:
         if pair is None or pair.epoch != message.epoch or not 0 <= message.gen <= GEN_MAX:
             return
         pair.pgen = max(pair.pgen, message.gen)
+        self.note(pair.pgen)
         pair.pseen = max(pair.pseen, message.seen)
         if not message.reply:
             ring.raw.send(source, Gen(*ring.head(message.source), pair.epoch, self.gen, pair.pgen, reply=True))
@@ -123,3 +149,16 @@ class Fencing:
         if candidate not in self._ring.list:
             insort(ids, candidate)
         return ids
+
+
+def _read(value: bytes | None) -> int:
+    if value is None:
+        return 0
+    try:
+        return max(0, min(GEN_MAX, msgspec.msgpack.decode(value, type=int)))
+    except UNREADABLE:
+        return 0  # As if this disk had never seen a jump; others may remember it.
+
+
+def _nothing() -> None:
+    """Nobody waits for this row."""

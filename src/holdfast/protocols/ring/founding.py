@@ -94,13 +94,15 @@ class Founding:
             if message.granted and message.serial != self._founded_by:
                 self._ring.raw.send(source, FoundAsk(message.serial, withdraw=True))  # Too late: it shall not bind for nothing.
             return
+        self._ring.fencing.note(message.gen)
         if message.member:
             self._guide = message.seed
         self._questions.answer(message.serial, message.seed, message, yes=message.granted and not message.member)
 
     def _answer(self, to: NodeId, serial: int, *, granted: bool) -> None:
         ring = self._ring  # The disk took its time: what was granted counts no more if we are in a ring by now.
-        ring.raw.send(to, FoundPromise(serial, granted and not ring.is_member, ring.is_member, ring.raw.address))
+        promise = FoundPromise(serial, granted and not ring.is_member, ring.is_member, ring.raw.address, ring.fencing.highest)
+        ring.raw.send(to, promise)
 
     def _answer_own(self, serial: int, *, granted: bool) -> None:
         me = self._ring.raw.address

@@ -173,7 +173,8 @@ class Joiner:
         self.cancel()
         for pair in ring.pairs.values():
             pair.state = State.ACTIVE
-        ring.become_member(tuple(self._views.values()), min(GEN_MAX, 1 + max(pair.pgen for pair in ring.pairs.values())))
+        known = max(ring.fencing.highest, *(pair.pgen for pair in ring.pairs.values()))  # Ours may come from a ring that is over.
+        ring.become_member(tuple(self._views.values()), min(GEN_MAX, 1 + known))
 
     def _next(self, begin: Callable[[], None]) -> None:
         """Paced, every phase takes a whole T_l as in the paper's simulator (Figure 10)."""

@@ -172,6 +172,7 @@ class Leases:
         pair.knows = message.knows
         if pair.pgen < message.gen <= GEN_MAX:
             pair.pgen = message.gen
+            self._ring.fencing.note(message.gen)
         if message.seen > pair.pseen:
             pair.pseen = message.seen
         if message.want != pair.peer_wants:

@@ -165,6 +165,7 @@ class Discovered(Message, frozen=True, tag=30):
     view: Neighbours  # OK: owner and its neighbours; REDIRECT: the owner alone
     seeded: bool  # a majority of the seeds is in this ring
     asked: Address  # where I am
+    gen: Number = 0  # NO_MEMBER: the highest generation I ever knew, should you found a ring
 
 
 class Lock(OfRing, frozen=True, tag=31):
@@ -213,6 +214,7 @@ class FoundPromise(Message, frozen=True, tag=37):
     granted: bool
     member: bool  # I am in a ring: join it through me
     seed: Address  # which of the seeds I am
+    gen: Number = 0  # the highest generation I ever knew: tokens of a ring that is founded now have to be larger
 
 
 class Relay(OfRing, frozen=True, tag=38):

@@ -184,8 +184,7 @@ class RingNode:
         self._draw_id()
         self.lifecycle.wanted = True
         self.ring = self.raw.random.getrandbits(ID_BITS)
-        # F16: tokens survive a re-founding, because wall-clock time has grown beyond any that was given out, as far as we know.
-        self.become_member((), max(int(self.raw.wall() * 1000), self.fencing.gen + 1), founded=True)
+        self.become_member((), self.fencing.first(), founded=True)
 
     def join(self) -> None:
         """Knock at the seeds until somebody opens; come back after a forced departure."""
@@ -325,7 +324,7 @@ class RingNode:
         self.list.open()
         self.news.open(self.ring)
         self.condemned, self.condemnations = {}, 0
-        self.fencing.gen = gen
+        self.fencing.begin(gen)
         self._bound = self.safe_until
         self.raw.emit(BecameMember(self.ring, self.id, founded))
         self.lifecycle.on_member()

@@ -59,6 +59,8 @@ class Scouting:
     def on_discovered(self, source: NodeId, message: Discovered) -> None:
         """Every answer to Discover passes here; one of ours names the address that was asked."""
         ring = self._ring
+        if message.answer is Answer.NO_MEMBER:
+            ring.fencing.note(message.gen)
         if self._phase is not None and message.serial == self._phase.serial:
             where = message.asked
             ring.knocks.answer(message.serial, where, message, yes=message.answer is not Answer.NO_MEMBER)
