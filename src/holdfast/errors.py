@@ -4,9 +4,20 @@ HoldfastError
 |- ConfigError (ValueError)      a setting, flag, file or scenario is wrong; names the field and what is accepted
 |  |- KeyUnusable                a key file that cannot be read or is no key
 |  `- AddressUnusable            an address that does not parse or resolve, or a port that is taken
-`- StorageError (OSError)        the state directory cannot be used
-   |- StorageDamaged             what is on disk is not what was written; nothing was overwritten
-   `- StorageLocked              another process holds the state directory
+|- StorageError (OSError)        the state directory cannot be used
+|  |- StorageDamaged             what is on disk is not what was written; nothing was overwritten
+|  `- StorageLocked              another process holds the state directory
+|- Timeout (TimeoutError)        it was not done in the time that was given
+|  |- JoinTimeout                the group was not joined
+|  `- AcquireTimeout             a grant was not to be had
+|- JoinFailed                    this process cannot become a member, however long it waits
+|  `- NameConflict               a living agent has the same name
+|- NotAMember                    it asks for a member that is not there, or is none itself
+|- Expelled                      this agent was put out of the group; it comes back by itself, under a new id
+|- Lost                          what was held is held no more
+|- Unavailable                   nobody who could answer is there: no seat, no such kind of grant, no listener, a queue is full
+|- AgentLost (ConnectionError)   the agent ended, or was never there
+`- Forked (RuntimeError)         a connection was used by a child of the process that made it
 """
 
 from __future__ import annotations
@@ -38,3 +49,47 @@ class StorageDamaged(StorageError):
 
 class StorageLocked(StorageError):
     """Another process holds the state directory."""
+
+
+class Timeout(HoldfastError, TimeoutError):
+    """It was not done in the time that was given."""
+
+
+class JoinTimeout(Timeout):
+    """The group was not joined in time."""
+
+
+class AcquireTimeout(Timeout):
+    """A grant was not to be had in time."""
+
+
+class JoinFailed(HoldfastError):
+    """This process cannot become a member, however long it waits: the text says what to change."""
+
+
+class NameConflict(JoinFailed):
+    """A living agent of the group has the same name."""
+
+
+class NotAMember(HoldfastError):
+    """The one that was asked for is not in the group, or this agent is not."""
+
+
+class Expelled(HoldfastError):
+    """This agent was put out of the group. It comes back by itself, under a new id."""
+
+
+class Lost(HoldfastError):
+    """What was held is held no more."""
+
+
+class Unavailable(HoldfastError):
+    """Nobody who could answer is there."""
+
+
+class AgentLost(HoldfastError, ConnectionError):
+    """The agent ended, or was never there. What it had granted ends at its deadline and is never revived."""
+
+
+class Forked(HoldfastError, RuntimeError):
+    """A connection was used by a child of the process that made it."""

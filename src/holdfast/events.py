@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from holdfast.host import Member, NodeId
+from holdfast.host import Grant, Member, NodeId
 
 
 class Event(Struct, frozen=True, gc=False):
@@ -76,6 +76,37 @@ class LeaderChanged(Event, frozen=True):
     name: str
     leader: NodeId | None
     token: int
+
+
+class Granted(Event, frozen=True):
+    """A client of this agent holds something that excludes others."""
+
+    grant: Grant
+
+
+class AtRisk(Event, frozen=True):
+    """It was not renewed in time; unless that comes, it ends at its deadline."""
+
+    grant: Grant
+
+
+class Lost(Event, frozen=True):
+    """It is over, not by the holder's wish."""
+
+    grant: Grant
+    why: str
+
+
+class Released(Event, frozen=True):
+    """It was given back."""
+
+    grant: Grant
+
+
+class EventsLost(Event, frozen=True):
+    """This subscriber did not read in time and missed so many events: look at the member list again."""
+
+    count: int
 
 
 class Paused(Event, frozen=True):

@@ -24,6 +24,7 @@ MESSAGE_BYTES_MAX = 1 << 20  # sealed; what one stream frame may hold
 FANOUT_MAX = 64  # F17: peers that one callback may send to
 AWAY_DATAGRAMS_MAX = 4096  # F10: datagrams read after a pause before the first late timer runs
 CALM_DATAGRAMS_MAX = 64  # F10: datagrams read in calm before due timers get their turn
+TAG_ROW = "tag:"  # rows that carry a user's tags
 SLEEP_MAX = 1.0  # F10: poll timeouts do not count suspended time, so nobody sleeps longer
 
 
@@ -149,6 +150,25 @@ class Member(Struct, frozen=True):
     address: Address
     rows: Mapping[str, bytes]  # what it publishes about itself: tags, topics, flags of other machines
     status: MemberStatus = MemberStatus.ALIVE
+
+    @property
+    def name(self) -> str:
+        return self.id.name
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """What its users said about it. Bytes of a peer: whatever is no text is shown as replacement characters."""
+        return {row[len(TAG_ROW) :]: value.decode("utf-8", "replace") for row, value in self.rows.items() if row.startswith(TAG_ROW)}
+
+
+class Grant(Struct, frozen=True):
+    """What an agent gave to a client: it may act until the deadline, on this machine's clock; the resource compares tokens (F16)."""
+
+    kind: str  # "owner", "lead", "ticket"
+    name: str
+    token: int
+    deadline: float
+    number: int = 0  # of a ticket
 
 
 @runtime_checkable

@@ -1,0 +1,1 @@
+"""How a process talks to the agent on its machine: frames over a Unix socket. Shared by ``agent`` and ``client``."""

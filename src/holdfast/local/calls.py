@@ -1,0 +1,299 @@
+"""What a client may ask of its agent, and what it hears back.  Spec: foundation 4 (Grants, F14), PRODUCT (parts); docs/local-api.md.
+
+Every call has a ``serial`` of the client's choice, larger than all before on its connection. The agent answers each call once, in any
+order, with ``Done`` (whose value has the type ``answers`` of the call) or ``Refused``. Calls that open a stream (``Watch``, ``Messages``,
+``Acquire``) are answered first and then followed by ``Pushed`` under the same serial, until ``Close`` or the end of the connection.
+
+All of these are MessagePack arrays that begin with the tag. They grow at the end, by fields with defaults; a tag is never used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Union
+
+from msgspec import Raw, Struct
+
+from holdfast.host import Member, NodeId
+
+VERSION = 1  # of this conversation; an agent speaks with clients of its own version only, and says so
+
+
+# What an agent says.
+
+
+class Done(Struct, array_like=True, tag=1):
+    """The answer to a call."""
+
+    serial: int
+    value: Raw
+
+
+class Refused(Struct, array_like=True, tag=2):
+    """It cannot be done; ``error`` is the name of the class in ``holdfast.errors`` that the client raises."""
+
+    serial: int
+    error: str
+    text: str
+
+
+class Pushed(Struct, array_like=True, tag=3):
+    """News on a stream."""
+
+    serial: int  # of the call that opened it
+    item: Raw
+
+
+class Closed(Struct, array_like=True, tag=4):
+    """The agent ends a stream (serial > 0) or the connection (serial 0), and says why."""
+
+    serial: int
+    error: str
+    text: str
+
+
+FromAgent = Done | Refused | Pushed | Closed
+
+
+# What calls are answered with.
+
+
+class Welcome(Struct, frozen=True, array_like=True):
+    """The agent's side of the greeting."""
+
+    version: int
+    agent: NodeId
+    pid: int
+    group: str
+    now: float  # the agent's clock, read between the receipt of Hello and this answer (F14: both must read the same clock)
+    session: int  # names this connection in logs
+
+
+class GroupView(Struct, frozen=True, array_like=True):
+    """Who is here, as this agent knows it."""
+
+    version: int  # grows with every change, also while the agent is in no group
+    state: str  # "joining", "member", "leaving", "left"
+    me: Member  # this agent, with its own tags, also while it is no member
+    members: tuple[Member, ...]  # sorted by id; empty while this agent is no member
+    positions: tuple[int, ...]  # on the ring, one per member in the same order
+
+
+class Owned(Struct, frozen=True, array_like=True):
+    """This agent may act for a key until then, on the clock of this machine."""
+
+    token: int
+    until: float
+
+
+class EventItem(Struct, frozen=True, array_like=True):
+    """One event of a ``Watch``. ``name`` is the class in ``holdfast.events``, ``fields`` its fields by name."""
+
+    version: int  # of the member list after it
+    at: float  # wall-clock seconds, for people
+    name: str
+    fields: Raw
+
+
+class MessageItem(Struct, frozen=True, array_like=True):
+    """A message for this client; ``topic`` is "" when it was sent to this agent alone."""
+
+    sender: NodeId
+    topic: str
+    payload: bytes
+    lost: int = 0  # messages dropped just before this one, because the client did not read
+
+
+class GrantItem(Struct, frozen=True, array_like=True):
+    """What became of an ``Acquire``. ``deadline`` is on the clock of this machine; 0.0 where there is none."""
+
+    what: str  # "granted", "extended", "at_risk", "stop", "lost", "released"
+    token: int
+    deadline: float
+    number: int  # of a ticket; 0 elsewhere
+    why: str = ""
+
+
+class SeatView(Struct, frozen=True, array_like=True):
+    """One slot of the seats."""
+
+    number: int
+    name: str
+    address: str
+    life: NodeId | None  # who sits there, as last heard
+    own: bool
+    state: str  # of the own one: "asking", "waiting", "serving", "silent"; of others "heard" or "unheard"
+    wait: float  # seconds until the own one may promise; 0.0 elsewhere
+
+
+class MemberReport(Struct, frozen=True, array_like=True):
+    """What one member answered to something that was asked of the whole group."""
+
+    member: str
+    done: bool
+    text: str
+    keys: tuple[str, ...] = ()  # ids of the keys it holds now, the one it writes with first
+
+
+class Finding(Struct, frozen=True, array_like=True):
+    """One thing that ``doctor`` noticed."""
+
+    code: str  # "wrong_key", "closed_port", ...; docs/operations.md has one entry for each
+    severity: str  # "error", "warning", "note"
+    about: str  # whom it concerns: a member, an address, a setting
+    text: str
+    advice: str
+
+
+# What a client may ask.
+
+
+class Call(Struct, frozen=True, array_like=True):
+    """Base of all calls. ``answers`` is the type of the value in ``Done``."""
+
+    answers: ClassVar[Any] = None
+
+    serial: int
+
+
+class Hello(Call, frozen=True, tag=1):
+    """First on every connection."""
+
+    answers: ClassVar[Any] = Welcome
+
+    version: int
+    program: str  # what the client is, for logs and `holdfast info`
+    clock: float  # the client's reading of the machine's clock, just before it sent this
+
+
+class Look(Call, frozen=True, tag=2):
+    """The member list."""
+
+    answers: ClassVar[Any] = GroupView
+
+
+class Watch(Call, frozen=True, tag=3):
+    """A stream of ``EventItem``, beginning after the view in the answer. With ``internal`` also the facts inside the protocols."""
+
+    answers: ClassVar[Any] = GroupView
+
+    internal: bool = False
+
+
+class Owns(Call, frozen=True, tag=4):
+    """May this agent act for a key? Told to the client, and binding until then (F14)."""
+
+    answers: ClassVar[Any] = Owned | None
+
+    key: bytes
+
+
+class SetTags(Call, frozen=True, tag=5):
+    """Change this agent's tags; None removes one. Answered when the own list has them; others follow by rumour."""
+
+    tags: Mapping[str, str | None]
+
+
+class Leave(Call, frozen=True, tag=6):
+    """Drain and leave the group (F14). With ``end`` the agent ends after the answer."""
+
+    end: bool = True
+
+
+class Join(Call, frozen=True, tag=7):
+    """Knock at these seeds, of an agent that is in no group. Answered when it is a member."""
+
+    seeds: tuple[str, ...]
+    timeout: float
+
+
+class ForceLeave(Call, frozen=True, tag=8):
+    """Ask another agent, by name, to drain and leave. Answered when it agreed; silence is a ``Timeout``."""
+
+    name: str
+    timeout: float
+
+
+class Keys(Call, frozen=True, tag=9):
+    """``action`` is "list", "install", "use" or "remove"; ``key`` the key itself for install, its id for use and remove."""
+
+    answers: ClassVar[Any] = tuple[MemberReport, ...]
+
+    action: str
+    key: str
+    timeout: float
+
+
+class Seats(Call, frozen=True, tag=10):
+    """The slots, as this agent sees them; ``Refused`` with what is missing when there are none (F12)."""
+
+    answers: ClassVar[Any] = tuple[SeatView, ...]
+
+
+class Send(Call, frozen=True, tag=11):
+    """A message to one member, by name. Answered when that agent has queued it for its client."""
+
+    name: str
+    payload: bytes
+    timeout: float
+
+
+class Cast(Call, frozen=True, tag=12):
+    """A rumour to everybody who listens to the topic."""
+
+    topic: str
+    payload: bytes
+
+
+class Messages(Call, frozen=True, tag=13):
+    """A stream of ``MessageItem``: of a topic, or ("") of what is sent to this agent alone."""
+
+    topic: str = ""
+
+
+class Acquire(Call, frozen=True, tag=14):
+    """Ask for a grant; a stream of ``GrantItem``. The grant belongs to this connection and is never revived by another (F14)."""
+
+    kind: str  # "lead", "ticket", ...: what the agent has
+    name: str
+    options: Mapping[str, Any]  # of the kind
+
+
+class Stopped(Call, frozen=True, tag=15):
+    """The body of a grant has stopped acting: it may go to somebody else. Answered when it was released."""
+
+    grant: int  # serial of its Acquire
+
+
+class Body(Call, frozen=True, tag=16):
+    """Another process that acts under a grant, as a pid that was not waited for yet. Only its death, or ``Stopped``, ends it early."""
+
+    grant: int
+    pid: int
+
+
+class Close(Call, frozen=True, tag=17):
+    """End a stream. An ``Acquire`` that was granted ends as by ``Stopped`` only if that was said; else at its deadline."""
+
+    stream: int
+
+
+class Info(Call, frozen=True, tag=18):
+    """What this agent is: version, settings without secrets, counters, metrics."""
+
+    answers: ClassVar[Any] = dict[str, Any]
+
+
+class Doctor(Call, frozen=True, tag=19):
+    """Look for what is wrong, also by asking other members; takes up to ``timeout`` seconds."""
+
+    answers: ClassVar[Any] = tuple[Finding, ...]
+
+    timeout: float
+
+
+CALLS: tuple[type[Call], ...] = (
+    Hello, Look, Watch, Owns, SetTags, Leave, Join, ForceLeave, Keys, Seats,
+    Send, Cast, Messages, Acquire, Stopped, Body, Close, Info, Doctor,
+)  # fmt: skip
+AnyCall: Any = Union[CALLS]  # noqa: UP007 - made at run time, so that the list stands once
