@@ -1,37 +1,82 @@
 """Holdfast: coordination without a coordinator.
 
-What is public today is what a protocol and its tests need; ``docs/reference.md`` lists the rest by module.
+The public names, nothing else. Each is imported when it is first used: a command that only reads the member list shall not wait for
+what it does not need. Events are in ``holdfast.events``, the blocking client in ``holdfast.sync``.
 """
 
-from holdfast.errors import (
-    AddressUnusable,
-    ConfigError,
-    HoldfastError,
-    KeyUnusable,
-    StorageDamaged,
-    StorageError,
-    StorageLocked,
-)
-from holdfast.host import Address, Host, Machine, Member, Membership, MemberStatus, Message, NodeId, Storage, Timer
-from holdfast.node import Node
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holdfast.errors import (
+        AcquireTimeout,
+        AddressUnusable,
+        AgentLost,
+        ConfigError,
+        Expelled,
+        Forked,
+        HoldfastError,
+        JoinFailed,
+        JoinTimeout,
+        KeyUnusable,
+        Lost,
+        NameConflict,
+        NotAMember,
+        StorageDamaged,
+        StorageError,
+        StorageLocked,
+        Timeout,
+        Unavailable,
+    )
+    from holdfast.host import Address, Grant, Host, Machine, Member, Membership, MemberStatus, Message, NodeId, Storage, Timer
+    from holdfast.node import Node
 
 __all__ = [
+    "AcquireTimeout",
     "Address",
     "AddressUnusable",
+    "AgentLost",
     "ConfigError",
+    "Expelled",
+    "Forked",
+    "Grant",
     "HoldfastError",
     "Host",
+    "JoinFailed",
+    "JoinTimeout",
     "KeyUnusable",
+    "Lost",
     "Machine",
     "Member",
     "MemberStatus",
     "Membership",
     "Message",
+    "NameConflict",
     "Node",
     "NodeId",
+    "NotAMember",
     "Storage",
     "StorageDamaged",
     "StorageError",
     "StorageLocked",
+    "Timeout",
     "Timer",
+    "Unavailable",
 ]
+
+_HOMES = ("holdfast.errors", "holdfast.host", "holdfast.node")  # in the order of their cost
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for home in _HOMES:
+            module = import_module(home)
+            if name in vars(module):
+                return vars(module)[name]
+    raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
