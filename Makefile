@@ -5,7 +5,7 @@ VENV := .venv
 LOCK := requirements-dev.txt
 
 # Debian packages that tests use, each with the command it brings. Without them these tests are skipped, and say so.
-DEBIAN_PACKAGES := iproute2:ip nftables:nft
+DEBIAN_PACKAGES := iproute2:ip nftables:nft chromium:chromium
 
 # What the longer jobs run; override on the command line, e.g. make test PYTEST_ARGS="tests/kit -x".
 PYTEST_ARGS ?=
