@@ -10,9 +10,12 @@ from holdfast.lab.host import LabHost
 from holdfast.lab.ring_watch import Stage
 from holdfast.protocols.ring import messages as m
 from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import Disturbed, Suspicion, Won
+from holdfast.protocols.ring.entries import Tombstone
+from holdfast.protocols.ring.facts import LinkBroken, LinkMended, Suspicion, Won
 from holdfast.protocols.ring.ids import Peer
 from holdfast.protocols.ring.lease import RELAYED_MAX
+from holdfast.protocols.ring.metrics import metrics
+from holdfast.protocols.ring.pair import State
 from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_stand import STEP, T_A, T_L, Stand, crowd, peer
 
@@ -51,15 +54,49 @@ def test_a_neighbour_passes_it_on_and_back() -> None:
 
 
 def test_a_relayed_request_is_served_like_any_other() -> None:
-    """P1: the target acks by the way it came; who suspects does not ack (Rule 1), and no pair is opened by hearsay."""
+    """P1: the target acks by the way it came; who suspects does not ack (Rule 1)."""
     stand, peers = crowd(config=P1)
     asker, relay = peers[0], peers[1]
     stand.say(relay, m.Relayed(*stand.head(relay), stand.request(asker, 7)))
     (back,) = stand.to(relay, m.RelayedAck)
     assert (back.origin, back.ack.n) == (asker.id, 7)
-    stranger = peer("stranger", 5000)
-    stand.say(relay, m.Relayed(*stand.head(relay), stand.request(stranger, 1, open=True, peer=stranger)))
-    assert stranger.id not in stand.ring.pairs
+    while stand.pair(asker).susp is None:
+        stand.live(STEP, silent=[asker])
+    stand.take(m.RelayedAck)
+    stand.say(relay, m.Relayed(*stand.head(relay), stand.request(asker, 8)))
+    assert stand.to(relay, m.RelayedAck) == []
+
+
+def test_members_open_a_pair_by_others() -> None:
+    """P1, H27: two who become neighbours by a crash may never have had a link; what opens their pair says the same by any road."""
+    stand, peers = crowd(config=P1)
+    new, relay = peer("new", 1050), peers[1]
+    stand.say(relay, m.Relayed(*stand.head(relay), stand.request(new, 1, open=True, peer=new)))
+    (back,) = stand.to(relay, m.RelayedAck)
+    assert (back.origin, back.ack.n, stand.pair(new).state) == (new.id, 1, State.DORMANT)
+    stand.say(relay, m.Relayed(*stand.head(relay), stand.request(new, 2, ready=True, peer=new)))
+    assert stand.pair(new).state is State.ACTIVE
+
+
+@pytest.mark.parametrize("why", ["candidate", "gone", "other ring", "other inc", "nobody"])
+def test_what_is_not_served_by_others(why: str) -> None:
+    """P1: candidates come to the door themselves (5.6), the gone stay gone (5.7), and what was meant for another membership is not ours."""
+    stand, peers = crowd(config=P1)
+    new, relay = peer("new", 1050), peers[1]
+    request = stand.request(new, 1, open=True, peer=new)
+    if why == "candidate":
+        stand.say(new, m.Lock(stand.ring.ring, new.id, 0, 1))
+        request = replace(request, join=True)
+    elif why == "gone":
+        stand.ring.list.announce(new.id, Tombstone(certain=True, gen=0, reason="left"))
+    elif why == "other ring":
+        request = replace(request, ring=stand.ring.ring + 1)
+    elif why == "other inc":
+        request = replace(request, to=stand.ring.id.inc + 1)
+    else:
+        request = replace(request, peer=None)
+    stand.say(relay, m.Relayed(*stand.head(relay), request))
+    assert new.id not in stand.ring.pairs
     assert stand.to(relay, m.RelayedAck) == []
 
 
@@ -86,17 +123,38 @@ def test_one_bad_link_costs_nobody_the_membership(indirect: bool) -> None:
     assert stage.watch.breaches == {}
 
 
-def test_a_broken_link_is_reported_in_the_end() -> None:
-    """P1: at most 60 T_l in a row; then it is said, and judged."""
-    stage = Stage(RingConfig(k=2, indirect=True), Rules(), 1, size=6).without_return()
+def test_a_broken_link_is_reported_and_costs_nobody() -> None:
+    """P1, H27: after 60 T_l by others alone it is said at both ends, and again every 60 T_l; nobody leaves; when it is whole, that is said."""
+    stage = Stage(RingConfig(k=2), Rules(), 1, size=6).without_return()
     stage.run(2.0)
     stage.cut("n02", "n03")
     stage.run((RELAYED_MAX - 5) * T_L)
-    early = len(stage.watch.departed)
+    ends = ("n02", "n03")
+    early = [stage.seen(LinkBroken, name) for name in ends]
     stage.run(12 * T_L)
-    assert early == 0
-    assert stage.seen(Disturbed, "n02") + stage.seen(Disturbed, "n03") >= 1
-    assert len(stage.watch.departed) == 1
+    once = [stage.seen(LinkBroken, name) for name in ends]
+    assert [metrics(stage[name])["links_broken"] for name in ends] == [1, 1]
+    stage.run(RELAYED_MAX * T_L)
+    assert (early, once, [stage.seen(LinkBroken, name) for name in ends]) == ([0, 0], [1, 1], [2, 2])
+    stage.mend("n02", "n03")
+    stage.run(2 * T_L)
+    assert [stage.seen(LinkMended, name) for name in ends] == [1, 1]
+    assert [metrics(stage[name])["links_relayed"] for name in ends] == [0, 0]
+    assert (stage.watch.departed, stage.watch.breaches) == ([], {})
+
+
+def test_neighbours_without_a_link_become_a_pair() -> None:
+    """P1, H27: a member crashes, and two that have no link become neighbours; they are a pair all the same, and nobody is unmet."""
+    stage = Stage(RingConfig(k=2), Rules(), 1, size=8).without_return()
+    stage.run(2.0)
+    stage.cut("n02", "n05")
+    stage.world.crash("n03")
+    stage.run(12.0)
+    pair = stage.pair("n02", "n05")
+    assert pair is not None
+    assert pair.state is State.ACTIVE
+    assert stage["n02"].neighbours.unmet == stage["n05"].neighbours.unmet == {}
+    assert (stage.watch.departed, stage.watch.breaches) == ([], {})
 
 
 # P2: patience.

@@ -31,7 +31,7 @@ class Crash:
     """One crash in a ring of 12 with k = 3, and when each of its six monitors suspected, won and declared, in seconds after it."""
 
     def __init__(self, seed: int, at: float = 3.0, config: RingConfig | None = None) -> None:
-        self.stage = stage = Stage(config or RingConfig(k=3), Rules(), seed, size=12)
+        self.stage = stage = Stage(config or RingConfig(k=3, indirect=False), Rules(), seed, size=12)
         self.at = at + seed / 12  # Every phase of a session has its turn.
         self.seen: dict[type[Event], list[float]] = {facts.Suspicion: [], facts.Won: [], facts.Removed: []}
         self.monitors = {stage[name].id for name in stage.names if stage.pair(name, "n05") is not None}
@@ -77,7 +77,7 @@ def test_the_lower_bound_of_theorem_2_needs_instant_messages() -> None:
 
 def disputes(lose: Callable[[Stage, str, str], None], seed: int) -> tuple[dict[str, float], Stage]:
     """The pair of n01 and n02 is disturbed from 3 s on; when each of the two suspects the other."""
-    stage = Stage(RingConfig(k=1), Rules(), seed, size=6).without_return()
+    stage = Stage(RingConfig(k=1, indirect=False), Rules(), seed, size=6).without_return()
     suspected: dict[str, float] = {}
 
     def note(host: LabHost, event: Event) -> None:
@@ -141,7 +141,7 @@ def test_theorem_4_lifespan_of_a_suspected_node() -> None:
     """Theorem 4, G6, I7: the loser is out less than 2 T_l + T_a after it was first suspected, even if nobody answers its own requests."""
     lives = []
     for seed in SEEDS:
-        stage = Stage(RingConfig(k=1), Rules(), seed, size=6).without_return()
+        stage = Stage(RingConfig(k=1, indirect=False), Rules(), seed, size=6).without_return()
         times: dict[str, float] = {}
         stage.when(facts.Suspicion, "n01", lambda event, stage=stage, times=times: times.update(suspected=stage.now))  # type: ignore[misc]
         stage.when(facts.Departed, "n02", lambda event, stage=stage, times=times: times.update(out=stage.now))  # type: ignore[misc]
@@ -156,7 +156,7 @@ def test_corollary_2_nobody_asks_later_than_t_arb() -> None:
     """Corollary 2: the last request about a pair comes less than T_arb after the first one was decided, so older entries are not needed."""
     for seed in SEEDS:
         asked: list[float] = []
-        stage = Stage(RingConfig(k=1), Rules(), seed, size=6).without_return()
+        stage = Stage(RingConfig(k=1, indirect=False), Rules(), seed, size=6).without_return()
 
         def note(source: str, target: str, message: object, stage: Stage = stage, asked: list[float] = asked) -> bool:
             if isinstance(message, m.Arb) and {message.source, message.accused} == {stage["n01"].id, stage["n02"].id}:
@@ -206,12 +206,12 @@ def drifting(seed: int, config: RingConfig, rate: float) -> Stage:
 def test_declarations_allow_for_drift(rate: float) -> None:
     """Ring 4 (wait), F8: with clocks 2 % wrong on either side, the winner's waiting still outlasts the loser's deadline (I2, I7)."""
     for seed in SEEDS:
-        assert drifting(seed, RingConfig(k=1, rho=0.02, margin=0.0), rate).watch.breaches == {}
+        assert drifting(seed, RingConfig(k=1, rho=0.02, margin=0.0, indirect=False), rate).watch.breaches == {}
 
 
 def test_what_the_allowance_is_for() -> None:
     """F8: a winner whose clock is fast, without the allowance for drift, declares members that are valid."""
-    assert any("I2" in drifting(seed, RingConfig(k=1, rho=0.0, margin=0.0), 1.02).watch.breaches for seed in SEEDS)
+    assert any("I2" in drifting(seed, RingConfig(k=1, rho=0.0, margin=0.0, indirect=False), 1.02).watch.breaches for seed in SEEDS)
 
 
 # Theorem 1.

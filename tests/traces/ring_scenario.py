@@ -27,12 +27,19 @@ class SmallRing(Scenario):
     title = "A ring of a few members, told step by step"
 
     def setup(self, random: Random) -> Setup:
-        return Setup(("a", "b", "c"), seconds=1.0, settle=1.0, parameters={"k": random.choice((1, 2, 3))})
+        return Setup(("a", "b", "c"), seconds=1.0, settle=1.0, parameters={"k": random.choice((1, 2, 3)), "indirect": 0.0})
 
     def build(self, host: Host, setup: Setup) -> Iterable[Machine]:
         first = host.me.name == "a" and host.me.boot == 1
         seeds = () if first else (Address("a", PORT),)
-        config = RingConfig(k=int(setup.parameters["k"]), found=first, seeds=seeds, position=position(host.me.name), early_news=False)
+        config = RingConfig(
+            k=int(setup.parameters["k"]),
+            found=first,
+            seeds=seeds,
+            position=position(host.me.name),
+            indirect=bool(setup.parameters["indirect"]),  # off: a cut link is then a dispute, as in the paper
+            early_news=False,
+        )
         return RingNode(host, config, sole_life=True).machines
 
     def checkers(self, setup: Setup) -> Sequence[Checker]:

@@ -38,6 +38,11 @@ class Schedule(Struct, frozen=True):
     play: Callable[[Rules, int], Outcome]
 
 
+def _direct(k: int, *, lease: float = 1.0) -> RingConfig:
+    """Lease requests by the direct way alone (P1 off): a schedule cuts one link and means the pair."""
+    return RingConfig(k=k, lease=lease, indirect=False)
+
+
 def _outcome(stage: Stage, *culprits: str) -> Outcome:
     """``culprits``: what happened to them is the schedule, so that one of them goes is no harm."""
     departed = tuple(each for each in stage.watch.departed if each[0] not in culprits)
@@ -50,7 +55,7 @@ def _outcome(stage: Stage, *culprits: str) -> Outcome:
 def dormant_repair(rules: Rules, seed: int) -> Outcome:
     """D10. n06 crashes; n04 opens a pair with n08 to close the hole. The link between the two is cut at the instant n08 becomes
     entitled, so ACK(2) is lost. An opener that is not obliged yet drops the pair and lives on, while n08 wins and declares it."""
-    stage = Stage(RingConfig(k=3), rules, seed, size=14)
+    stage = Stage(_direct(k=3), rules, seed, size=14)
     ends = {"n04", "n08"}
     cut: list[float] = []
 
@@ -72,7 +77,7 @@ def dormant_repair(rules: Rules, seed: int) -> Outcome:
 
 def long_pause(rules: Rules, seed: int) -> Outcome:
     """D6. n03 does not run for 9 T_l. Its neighbours have declared it and own its keys when it goes on."""
-    stage = Stage(RingConfig(k=2), rules, seed, size=8)
+    stage = Stage(_direct(k=2), rules, seed, size=8)
     stage.world.at(3.0, lambda: stage.world.stop("n03"))
     stage.world.at(12.0, lambda: stage.world.resume("n03"))
     stage.run(14.0)
@@ -83,7 +88,7 @@ def long_pause(rules: Rules, seed: int) -> Outcome:
 def stale_joiner(rules: Rules, seed: int) -> Outcome:
     """D8. n20 asks its owner for its neighbours; its first Locks take 0.5 s. Meanwhile n21 joins right beside it through another owner.
     All locks are free again when they are asked for, and what n20 was told is no more."""
-    stage = Stage(RingConfig(k=2), rules, seed, size=8, late={"n20": 2.45, "n21": 2.55})
+    stage = Stage(_direct(k=2), rules, seed, size=8, late={"n20": 2.45, "n21": 2.55})
     stage.run(2.0)
 
     def delay(event: Event) -> None:
@@ -105,7 +110,7 @@ def stale_joiner(rules: Rules, seed: int) -> Outcome:
 def beside_the_condemned(rules: Rules, seed: int) -> Outcome:
     """D9. The answers of n03 to its two monitors get lost, so both win against it and drop it from their neighbourhood. It is valid for
     another T_l and more. A joiner between n02 and n03 asks only those two monitors, and does not learn of n03."""
-    stage = Stage(RingConfig(k=1), rules, seed, size=6, late={"n20": 2.4})
+    stage = Stage(_direct(k=1), rules, seed, size=6, late={"n20": 2.4})
     won: list[str] = []
 
     def start(name: str) -> None:
@@ -126,7 +131,7 @@ def oversleeping_accuser(rules: Rules, seed: int) -> Outcome:
     """D28. The answers of Q to P get lost. P does not run from shortly before its session ends until 0.42 s after. On waking it first
     answers the request that Q has sent meanwhile, which gives Q another 2 T_l + T_a from the start of that session, and then
     suspects Q, nominally at the session's end. Q's questions to the arbitrators get lost, so it stays as long as it may."""
-    stage = Stage(RingConfig(k=2), rules, seed, size=8)
+    stage = Stage(_direct(k=2), rules, seed, size=8)
     stage.run(2.0)
     accuser, accused, ends = _phases(stage, 0.15, 0.38)
     stage.world.at(ends - 1.0 - 2 * DELAY, lambda: stage.lose(m.LeaseAck, source=accused, target=accuser))
@@ -152,8 +157,8 @@ def _phases(stage: Stage, least: float, most: float) -> tuple[str, str, float]:
 
 def other_lease(rules: Rules, seed: int) -> Outcome:
     """F4. n20 joins with T_l = 5 s among members with T_l = 1 s. Cut off from them, it is declared long before it gives up."""
-    stage = Stage(RingConfig(k=2), rules, seed, size=8, late={"n20": 2.5})
-    stage.others["n20"] = RingConfig(k=2, lease=5.0)
+    stage = Stage(_direct(k=2), rules, seed, size=8, late={"n20": 2.5})
+    stage.others["n20"] = _direct(k=2, lease=5.0)
     stage.start("n20")
     stage.run(20.0)
     assert stage["n20"].is_member is not rules.fingerprint
@@ -164,7 +169,7 @@ def other_lease(rules: Rules, seed: int) -> Outcome:
 
 def young_ring(rules: Rules, seed: int) -> Outcome:
     """D12. One crash in a ring that is younger than T_arb."""
-    stage = Stage(RingConfig(k=3), rules, seed, size=16)
+    stage = Stage(_direct(k=3), rules, seed, size=16)
     stage.world.at(0.1, lambda: stage.world.crash("n05"))
     stage.run(8.0)
     assert stage.seen(facts.Suspicion, "n04")
@@ -175,7 +180,7 @@ def skewed_upgrade(rules: Rules, seed: int) -> Outcome:
     """D14. A joiner takes the place of n00 beside n01: the group of n01 and n02 changes from {n00 n01 n02 n03} to {n20 n01 n02 n03}. The
     link between the two is cut before n02 hears of it, and n02 asks first: it and n00, whose vote counts twice, are a majority
     of the old group, n01 and n20 are one of the new."""
-    stage = Stage(RingConfig(k=1), rules, seed, size=5, late={"n20": 0.5})
+    stage = Stage(_direct(k=1), rules, seed, size=5, late={"n20": 0.5})
     stage.run(2.0)
     pair = stage.pair("n01", "n02")
     assert pair is not None
@@ -191,7 +196,7 @@ def skewed_upgrade(rules: Rules, seed: int) -> Outcome:
 def gap(rules: Rules, seed: int) -> Outcome:
     """D29. n20 joins between n03 and n04, and n03 crashes at once: n02 has not heard of n20. Nothing but questions and votes reaches n02
     from beyond the hole. When it declares n03, all keys up to the middle between n02 and n04 seem to be its own, n20's among them."""
-    stage = Stage(RingConfig(k=1), rules, seed, size=6, late={"n20": 3.5})
+    stage = Stage(_direct(k=1), rules, seed, size=6, late={"n20": 3.5})
     stage.run(2.0)
     beyond = {"n04", "n05", "n20"}
 

@@ -194,6 +194,10 @@ class Stage:
         """Nothing passes between these two, in either direction."""
         self.world.network.partition(("cut", one, other), ([one], [other]))
 
+    def mend(self, one: str, other: str) -> None:
+        """What ``cut`` has cut."""
+        self.world.network.heal(("cut", one, other))
+
     def lose(self, *kinds: type[Message], source: str | None = None, target: str | None = None) -> None:
         """Messages of these kinds get lost from now on, between these ends if they are named; all kinds if none is."""
 

@@ -33,8 +33,8 @@ PAPER_RULES = Rules(leave_notice=False)
 
 
 def paper_config(**changes: object) -> RingConfig:
-    """The paper's flags: one try per session, paced joins, no early news (8)."""
-    return replace(RingConfig(retry=1.0, join_pace=True, early_news=False), **changes)
+    """The paper's flags: one try per session, by the direct way, paced joins, no early news (8)."""
+    return replace(RingConfig(retry=1.0, indirect=False, join_pace=True, early_news=False), **changes)
 
 
 def address_of(name: str) -> Address:

@@ -24,7 +24,7 @@ def test_defaults_are_the_specs() -> None:
     config = RingConfig()
     assert (config.lease, config.t_a, config.rho, config.margin, config.k, config.retry) == (1.0, 0.5, 0.001, 0.010, 3, 1 / 8)
     assert (config.mode, config.join_pace, config.tombstone_ttl) == ("pairwise", False, 3600.0)
-    assert (config.indirect, config.patient, config.here, config.early_news) == (False, False, False, True)
+    assert (config.indirect, config.patient, config.here, config.early_news) == (True, False, False, True)
 
 
 @pytest.mark.parametrize("lease", [0.03, 1.0, 30.0])
@@ -74,7 +74,7 @@ def test_the_mode_is_in_the_fingerprint() -> None:
 
 
 @pytest.mark.parametrize(
-    "field,value", [("retry", 1.0), ("join_pace", True), ("position", 7), ("indirect", True), ("patient", True), ("found", True)]
+    "field,value", [("retry", 1.0), ("join_pace", True), ("position", 7), ("indirect", False), ("patient", True), ("found", True)]
 )
 def test_what_one_end_counts_is_not(field: str, value: object) -> None:
     """F4: how often a node asks, where it sits and what it tries besides is its own affair."""

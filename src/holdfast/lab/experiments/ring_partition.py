@@ -124,7 +124,7 @@ class Departures:
 
 def _play(cell: Cell) -> Measured:
     names = names_of(cell["members"])
-    rings = Observed(cell["seed"], names, RingConfig(indirect=False, patient=False, here=False), seeds=names[: cell["doors"]])
+    rings = Observed(cell["seed"], names, RingConfig(), seeds=names[: cell["doors"]])
     world = rings.world
     sides = _sides(world.random.sample(names, len(names)), SPLITS[cell["split"]])
     rings.form(names)

@@ -20,7 +20,7 @@ from holdfast.lab.host import LabHost
 from holdfast.lab.ring_observer import Observed, checked, completed, names_of, shortened, violations
 from holdfast.lab.rings import PAPER_LINK
 from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import Departed, Disturbed
+from holdfast.protocols.ring.facts import Departed, LinkBroken
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -136,7 +136,7 @@ def _play(cell: Cell) -> Measured:
     def on_event(host: LabHost, event: Event) -> None:
         if isinstance(event, Departed) and event.was_member:
             counts["sick" if host.me.name in sick else "healthy"] += 1
-        elif isinstance(event, Disturbed):
+        elif isinstance(event, LinkBroken):
             counts["reported"] += 1
 
     world.listeners.append(on_event)

@@ -38,7 +38,7 @@ def draw_parameters(random: Random, names: Sequence[str], seconds: float) -> Par
         "retry": random.choice((0.125, 0.125, 0.125, 0.25)),
         "paced": float(random.random() < 0.1),
         "sole_life": float(random.random() < 0.5),
-        "indirect": float(practice and random.random() < 0.6),
+        "indirect": float(not (practice and random.random() < 0.6)),  # on by default
         "patient": float(practice and random.random() < 0.6),
         "here": float(practice and random.random() < 0.6),
         "early_news": float(random.random() < 0.8),

@@ -49,7 +49,7 @@ class RingConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     position: int | None = None  # None: the hash of the name, so that its keys come back to a process (D21)
     join_pace: bool = False  # every phase of a join takes a whole T_l, as in the paper's simulator
     tombstone_ttl: float = 3600.0
-    indirect: bool = False  # P1: lease requests through other neighbours
+    indirect: bool = True  # P1: lease requests through other neighbours, when the direct way does not answer
     patient: bool = False  # P2: whoever suspects many asks later
     here: bool = False  # P3: tells its arbitrators that it lives
     early_news: bool = True  # P4: a decision is gossiped at once

@@ -100,7 +100,15 @@ class Overslept(Internal, frozen=True):
     seconds: float
 
 
-class Disturbed(Internal, frozen=True):
-    """A link was so bad that lease requests went round by others for too long (P1)."""
+class LinkBroken(Internal, frozen=True):
+    """For so long, nothing but relays has kept the lease on this peer (P1). Said again as long as it lasts."""
 
     peer: RingId
+    seconds: float
+
+
+class LinkMended(Internal, frozen=True):
+    """A link that was reported as broken answers again."""
+
+    peer: RingId
+    seconds: float  # for which it did not

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.host import NodeId
-from holdfast.protocols.ring.facts import Disturbed, Overslept
+from holdfast.protocols.ring.facts import LinkBroken, LinkMended, Overslept
 from holdfast.protocols.ring.fencing import GEN_MAX
 from holdfast.protocols.ring.ids import hash_of
 from holdfast.protocols.ring.messages import Lease, LeaseAck, LeaseNak, LeaseRequest, Relay, Relayed, RelayedAck
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.protocols.ring.ring import RingNode
 
 RELAYS = 3  # P1: neighbours that are asked to pass a request on
-RELAYED_MAX = 60  # P1: sessions in a row that may live by others alone; then the broken link is reported, not hidden
+RELAYED_MAX = 60  # P1: sessions in a row that live by others alone; then the broken link is reported, not hidden (H27)
 RELAY_AFTER = 2  # P1: tries without an answer
 
 Reply = Callable[[LeaseAck], None]
@@ -58,7 +58,7 @@ class Leases:
         ring.raw.send(pair.peer.node, request)
         if pair.tries > 1:
             ring.counts["lease_retries"] += 1
-            if ring.config.indirect and pair.tries > RELAY_AFTER and pair.obliged and pair.relayed < RELAYED_MAX:
+            if ring.config.indirect and pair.tries > RELAY_AFTER and ring.is_member:
                 self._ask_by_others(pair, request)
         if ring.raw.now + self._retry < pair.s + self._lease:
             pair.retry_timer = self._host.after(self._retry, partial(self._on_retry, pair, pair.n))
@@ -120,8 +120,12 @@ class Leases:
             return
         if not self._take(pair, message):
             return
-        if message.n != pair.n or pair.acked:
+        if message.n != pair.n:
             return  # An ack of an earlier session proves nothing about this one.
+        if pair.relayed and source == pair.peer.node:
+            self._on_direct(pair)
+        if pair.acked:
+            return
         pair.acked = True
         pair.est = pair.s
         if pair.tries == 1:
@@ -129,9 +133,7 @@ class Leases:
         if pair.retry_timer is not None:
             pair.retry_timer.cancel()
             pair.retry_timer = None
-        if source == pair.peer.node:
-            pair.relayed = 0
-        else:
+        if source != pair.peer.node:
             self._on_detour(pair)
         if pair.state is not State.ACTIVE:
             self._ring.opening.on_acked(pair, message)
@@ -224,7 +226,8 @@ class Leases:
         pair.drained = True
         pair.timer = self._host.after(self._drain, partial(self._on_session_end, pair))
 
-    # P1: the same request by another road. It still says that the peer was acking at or after s.
+    # P1: the same request by another road. It still says that the peer was acking at or after s, so nothing ends here, however long it lasts:
+    # a broken link is reported and costs nobody (H27).
 
     def _ask_by_others(self, pair: Pair, request: LeaseRequest) -> None:
         ring = self._ring
@@ -240,12 +243,15 @@ class Leases:
             self._ring.raw.send(peer.node, Relayed(*self._ring.head(peer.id), message.request))
 
     def on_relayed(self, source: NodeId, message: Relayed) -> None:
-        """Somebody else's request through ``message.source``. Opening a pair is not done by hearsay."""
+        """Somebody else's request through ``message.source``. Members may open a pair this way; candidates come to the door themselves."""
         ring, request = self._ring, message.request
-        known = ring.pairs.get(request.source)
-        if (request.ring, request.to) != (ring.ring, ring.id.inc) or known is None or known.epoch != request.epoch:
+        if (request.ring, request.to) != (ring.ring, ring.id.inc) or request.source in ring.list.gone or request.join:
             return
-        self.serve(known.peer.node, request, lambda ack: ring.raw.send(source, RelayedAck(*ring.head(message.source), request.source, ack)))
+        known = ring.pairs.get(request.source)
+        held = known is not None and known.epoch == request.epoch
+        peer = known.peer if known is not None and held else request.peer
+        if peer is not None and (held or request.open):
+            self.serve(peer.node, request, lambda ack: ring.raw.send(source, RelayedAck(*ring.head(message.source), request.source, ack)))
 
     def on_relayed_ack(self, source: NodeId, message: RelayedAck) -> None:
         ring, ack = self._ring, message.ack
@@ -259,5 +265,11 @@ class Leases:
     def _on_detour(self, pair: Pair) -> None:
         pair.relayed += 1
         self._ring.counts["relays_needed"] += 1
-        if pair.relayed == RELAYED_MAX:
-            self._ring.raw.emit(Disturbed(pair.peer.id))
+        if pair.relayed % RELAYED_MAX == 0:
+            self._ring.counts["links_reported"] += 1
+            self._ring.raw.emit(LinkBroken(pair.peer.id, pair.relayed * self._lease))
+
+    def _on_direct(self, pair: Pair) -> None:
+        if pair.relayed >= RELAYED_MAX:
+            self._ring.raw.emit(LinkMended(pair.peer.id, pair.relayed * self._lease))
+        pair.relayed = 0

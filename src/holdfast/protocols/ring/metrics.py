@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from holdfast.protocols.ring.lease import RELAYED_MAX
 from holdfast.protocols.ring.pair import State
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def metrics(ring: RingNode) -> dict[str, float]:
         "pairs_suspected": float(sum(pair.susp is not None for pair in pairs)),
         "upgrades_pending": float(sum(pair.next is not None for pair in pairs)),
         "group_size_max": float(max((len(pair.cfg) for pair in pairs), default=0)),
+        "links_relayed": float(sum(pair.relayed > 0 for pair in pairs)),
+        "links_broken": float(sum(pair.relayed >= RELAYED_MAX for pair in pairs)),
         "lease_rtt_max": max(rtts, default=0.0),
         "safe_for": safe_for if isfinite(safe_for) else 0.0,
         "safe_for_least": ring.safe_for_least if isfinite(ring.safe_for_least) else 0.0,
