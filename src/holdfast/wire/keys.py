@@ -44,6 +44,10 @@ class Key:
         """The key that one run of one sender seals with."""
         return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=run_id, info=INFO + group).derive(self._secret)
 
+    def text(self) -> str:
+        """The key itself, as ``parse_key`` reads it: for files that only their owner can read, and for sealed messages."""
+        return b64encode(self._secret).decode()
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Key) and compare_digest(self._secret, other._secret)
 
@@ -120,6 +124,16 @@ def parse_key(text: str, *, source: str = "key") -> Key:
 
 def load_key(path: str | Path) -> Key:
     """The key in a file. Raises ``KeyUnusable`` with one line that says which file and what is wrong with it."""
+    return parse_key(_content(path), source=f"key file {path}")
+
+
+def load_keyring(path: str | Path) -> Keyring:
+    """The keys in a file, one per line: the first writes, all of them read."""
+    lines = [line for line in _content(path).splitlines() if line.strip()]
+    return Keyring(*(parse_key(line, source=f"key file {path}") for line in lines or [""]))
+
+
+def _content(path: str | Path) -> str:
     source = f"key file {path}"
     try:
         with Path(path).open("rb") as file:
@@ -131,7 +145,7 @@ def load_key(path: str | Path) -> Key:
         raise KeyUnusable(f"{source}: everybody may write to it; chmod 600 it and generate a new key")
     if len(content) > KEY_FILE_BYTES_MAX or not content.isascii():
         raise KeyUnusable(f"{source}: is no key file; accepted: {ACCEPTED}")
-    return parse_key(content.decode("ascii"), source=source)
+    return content.decode("ascii")
 
 
 def exposure(path: str | Path) -> str | None:
