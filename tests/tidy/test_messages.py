@@ -20,6 +20,8 @@ RANGES = {
     "holdfast.protocols.views": range(128, 152),
     "holdfast.protocols.limits": range(152, 176),
     "holdfast.lab": range(176, 256),
+    "holdfast.protocols.mail": range(256, 264),
+    "holdfast.protocols.care": range(264, 288),
 }
 
 

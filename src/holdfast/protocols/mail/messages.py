@@ -1,0 +1,42 @@
+"""What mail says: a letter, its receipt, and what can become of it.  Spec: foundation F3 (one life); docs/mail.md."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from holdfast.host import Address, Message
+
+
+class Outcome(IntEnum):
+    """What became of a letter. Only the first is success; ``may_have_arrived`` says what is certain about the others."""
+
+    QUEUED = 1  # the receiver's agent has it, for a client that listens
+    NOBODY = 2  # no client listens there
+    FULL = 3  # the client's queue was full, as long as there was time
+    TOO_LARGE = 4
+    EARLY = 5  # between agents only: a letter before this one is missing
+    TIMEOUT = 6  # no answer in time
+    GONE = 7  # that life is over: its successor is a member, and gets nothing that was meant for it (F3)
+    NOT_A_MEMBER = 8  # it is not in the member list, or was taken out of it meanwhile; never said on mere suspicion
+    BUSY = 9  # this agent has too much mail under way; nothing was sent
+
+    @property
+    def may_have_arrived(self) -> bool:
+        """The answer may have been lost where the letter was not."""
+        return self in {Outcome.QUEUED, Outcome.FULL, Outcome.TIMEOUT, Outcome.GONE, Outcome.NOT_A_MEMBER}
+
+
+class Letter(Message, frozen=True, tag=256):
+    """A payload for one life."""
+
+    seq: int  # grows with every letter of the sender's life, to whomever; from 1
+    after: int  # the letter to the same receiver that must be dealt with before this one; 0: none is under way
+    payload: bytes
+    back: Address | None = None  # where receipts go: a stream's far port says nothing, so what may travel by stream says it itself
+
+
+class Receipt(Message, frozen=True, tag=257):
+    """What the receiver did with a letter."""
+
+    seq: int
+    outcome: int  # QUEUED, NOBODY, FULL, TOO_LARGE or EARLY
