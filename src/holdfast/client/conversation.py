@@ -1,0 +1,150 @@
+"""Calls under way and open streams of one connection, by serial; no I/O here.  docs/local-api.md.
+
+Calls may be answered in any order. A stream is known from the moment its call is written, because its first item may come in the same
+read as the answer. Streams are kept by weak references: what nobody holds any more is closed when its next item comes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+from weakref import ReferenceType, ref
+
+from holdfast.client.wire import UNREADABLE, VALUES, agent_lost, decode_frame, error_of, frame_of
+from holdfast.errors import AgentLost, HoldfastError
+from holdfast.local import calls
+from holdfast.local.frame import ANSWER_BYTES_MAX, Frames, FrameTooLong
+
+CALLS_MAX = 10_000  # under way on one connection: beyond that somebody forgets to wait for answers
+
+
+class Waiter(Protocol):
+    """Who waits for an answer; both kinds of future are one."""
+
+    def set_result(self, value: Any, /) -> None: ...
+    def set_exception(self, error: Any, /) -> None: ...
+    def done(self) -> bool: ...
+
+
+class Sink(Protocol):
+    """Who reads a stream."""
+
+    def push(self, item: Any) -> None: ...
+    def end(self, error: HoldfastError | None) -> None: ...
+
+
+class Conversation:
+    """One connection's calls and streams. ``receive`` says what is to be written in return."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.over: AgentLost | None = None
+        self._frames = Frames(ANSWER_BYTES_MAX)
+        self._serial = 0
+        self._waiting: dict[int, tuple[type[calls.Call], Waiter, float]] = {}
+        self._streams: dict[int, ReferenceType[Sink]] = {}
+
+    def begin(self, kind: type[calls.Call], fields: tuple[Any, ...], waiter: Waiter, end_at: float, sink: Sink | None = None) -> bytes:
+        """The bytes of a call; its answer goes to the waiter, what is pushed to the sink. Bytes are written in the order of their making."""
+        if self.over is not None:
+            raise self.over
+        if len(self._waiting) >= CALLS_MAX:
+            raise HoldfastError(f"{CALLS_MAX} calls wait for an answer on one connection; wait for some of them first")
+        frame = frame_of(kind(self._serial + 1, *fields))
+        self._serial = serial = self._serial + 1
+        self._waiting[serial] = kind, waiter, end_at
+        if sink is not None:
+            self._streams[serial] = ref(sink)
+        return frame
+
+    @property
+    def serial(self) -> int:
+        """Of the last call."""
+        return self._serial
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def close_stream(self, serial: int) -> bytes:
+        """What is to be written when a stream is not wanted any more; b"" if it is closed."""
+        if self._streams.pop(serial, None) is None or self.over is not None:
+            return b""
+        return self.begin(calls.Close, (serial,), NOBODY, float("inf"))
+
+    def receive(self, data: bytes) -> bytes:
+        """What came. Returns what is to be written now. Raises AgentLost if this is no agent of ours."""
+        try:
+            return b"".join([out for body in self._frames.feed(data) if (out := self._on_frame(decode_frame(body)))])
+        except (FrameTooLong, *UNREADABLE) as error:
+            raise agent_lost(self.path, f"speaks another language ({error or 'a frame is too long'})") from error
+
+    def expire(self, now: float) -> list[Waiter]:
+        """Those whose answer is overdue. They are forgotten: an answer that comes later is dropped."""
+        late = [serial for serial, (_, _, end_at) in self._waiting.items() if end_at <= now]
+        return [self._waiting.pop(serial)[1] for serial in late]
+
+    def lose(self, error: AgentLost) -> None:
+        """The connection is gone: so is everything open on it. What the agent said before of the reason comes first."""
+        if self.over is None:
+            self.over = error
+        waiting, self._waiting = self._waiting, {}
+        for _, waiter, _ in waiting.values():
+            if not waiter.done():
+                waiter.set_exception(self.over)
+        streams, self._streams = self._streams, {}
+        for each in streams.values():
+            if (sink := each()) is not None:
+                sink.end(self.over)
+
+    def _on_frame(self, frame: calls.FromAgent) -> bytes:
+        if isinstance(frame, calls.Done):
+            self._on_done(frame)
+        elif isinstance(frame, calls.Pushed):
+            return self._on_pushed(frame)
+        elif isinstance(frame, calls.Refused):
+            self._on_refused(frame)
+        else:
+            self._on_closed(frame)
+        return b""
+
+    def _on_done(self, frame: calls.Done) -> None:
+        found = self._waiting.pop(frame.serial, None)
+        if found is not None and not found[1].done():  # Else nobody waits any more.
+            found[1].set_result(VALUES[found[0]](frame.value))
+
+    def _on_refused(self, frame: calls.Refused) -> None:
+        self._streams.pop(frame.serial, None)
+        found = self._waiting.pop(frame.serial, None)
+        if found is not None and not found[1].done():
+            found[1].set_exception(error_of(frame.error, frame.text))
+
+    def _on_pushed(self, frame: calls.Pushed) -> bytes:
+        found = self._streams.get(frame.serial)
+        if found is None:
+            return b""  # It was closed while this was on its way.
+        sink = found()
+        if sink is None:
+            return self.close_stream(frame.serial)
+        sink.push(frame.item)
+        return b""
+
+    def _on_closed(self, frame: calls.Closed) -> None:
+        if frame.serial == 0:
+            self.over = agent_lost(self.path, frame.text or "it closed the connection")
+            return
+        found = self._streams.pop(frame.serial, None)
+        sink = None if found is None else found()
+        if sink is not None:
+            sink.end(error_of(frame.error, frame.text) if frame.error else None)
+
+
+class Nobody:
+    """Waits for an answer that does not matter."""
+
+    def set_result(self, value: Any, /) -> None: ...
+    def set_exception(self, error: Any, /) -> None: ...
+    def done(self) -> bool:
+        return True
+
+
+NOBODY = Nobody()

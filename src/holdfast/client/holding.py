@@ -1,0 +1,89 @@
+"""What a client holds: the local side of a grant, without I/O.  Spec: foundation F9, F14, F16; PRODUCT ("validity is local").
+
+A deadline is compared with the clock whenever somebody asks, never flagged: this holds while the agent is dead, the loop is stalled
+or the machine was asleep. What was once over never becomes valid again.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from holdfast.client.wire import ITEMS
+from holdfast.errors import HoldfastError
+from holdfast.host import Grant
+from holdfast.local.calls import Acquire, GrantItem
+from holdfast.net.clock import now
+
+PASSED = "its deadline has passed"
+
+
+class Held:
+    """One ``Acquire``: asked for, granted, over."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        self.kind, self.name = kind, name
+        self.token = 0  # grows with every holder of this name; a resource refuses a smaller one than it has seen
+        self.number = 0  # of a ticket
+        self.deadline = 0.0  # on this machine's clock (``holdfast.client.clock``); it moves as the agent renews
+        self.at_risk = False  # it was not renewed in time, and ends at its deadline unless that comes
+        self.why = ""  # it is over
+        self._pid = os.getpid()
+        self._granted = False
+        self._over = False
+
+    @property
+    def valid(self) -> bool:
+        """Whether this process may act now: the same process that was granted it, not told to stop, and before the deadline.
+        Reads the clock and nothing else; works when the agent is dead."""
+        return not self._over and now() < self.deadline and os.getpid() == self._pid
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline; 0.0 when it is not valid."""
+        return max(0.0, self.deadline - now()) if self.valid else 0.0
+
+    @property
+    def grant(self) -> Grant:
+        return Grant(self.kind, self.name, self.token, self.deadline, self.number)
+
+    # A stream of the conversation.
+
+    def push(self, item: Any) -> None:
+        news: GrantItem = ITEMS[Acquire](item)
+        if self._over:
+            return  # Never revived.
+        if news.what == "granted":
+            self.token, self.number, self.deadline, self._granted = news.token, news.number, news.deadline, True
+        elif news.what == "extended":
+            self.deadline, self.at_risk = news.deadline, False
+        elif news.what == "at_risk":
+            self.at_risk = True
+        else:  # "stop", "lost", "released", and whatever a later agent calls the end of it
+            self._finish(news.why or {"stop": "the agent drains: stop"}.get(news.what, news.what))
+        self._changed()
+
+    def end(self, error: HoldfastError | None) -> None:
+        """The connection is gone: nobody renews it, but what was published stands until its deadline."""
+        self.at_risk = True
+        if not self._granted or self.deadline <= now():
+            self._finish(str(error) if error else "the stream ended")
+        self._changed()
+
+    def _finish(self, why: str) -> None:
+        if not self._over:
+            self._over, self.why = True, why
+
+    def _look(self) -> bool:
+        """Whether it is over, by word or by clock."""
+        if self._granted and not self._over and now() >= self.deadline:
+            self._finish(PASSED)
+        return self._over
+
+    def _changed(self) -> None:
+        """Whoever waits for it may look again."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        state = "valid" if self.valid else f"over: {self.why}" if self._over else "asked for" if not self._granted else "not valid"
+        return f"<{self.kind} {self.name!r} token {self.token}, {state}>"

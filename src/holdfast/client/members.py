@@ -1,0 +1,63 @@
+"""The member list as a client sees it: an immutable snapshot that knows its version.  Spec: PRODUCT (the Python API); ring 5.7 (owner)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+from holdfast.host import Member
+from holdfast.local.calls import GroupView
+from holdfast.protocols.ring.ids import RingId, owner_of, position_of
+
+
+class Members(Sequence[Member]):
+    """Who was in the group when this was read, sorted by name. It never changes; ``group.members`` is the next one."""
+
+    __slots__ = ("_by_name", "_list", "_positions", "_ring", "state", "version")
+
+    def __init__(self, view: GroupView) -> None:
+        self.version = view.version  # of this agent's list; comparable only with its others
+        self.state = view.state  # of this agent: "joining", "member", "leaving", "left"
+        self._list = view.members
+        self._positions = view.positions
+        self._by_name: dict[str, Member] | None = None
+        self._ring: list[RingId] | None = None
+
+    def get(self, name: str) -> Member | None:
+        """The member of this name, if it is in the list."""
+        if self._by_name is None:
+            self._by_name = {member.name: member for member in self._list}
+        return self._by_name.get(name)
+
+    def owner(self, key: str | bytes) -> Member | None:
+        """The member whose position on the ring is closest to the key's; None while the list is empty."""
+        if self._ring is None:
+            # The second number only says which member it is: positions are of 64 bits and differ.
+            self._ring = sorted(RingId(pos, at) for at, pos in enumerate(self._positions))
+        found = owner_of(self._ring, position_of(key))
+        return None if found is None else self._list[found.inc]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(member.name for member in self._list)
+
+    @overload
+    def __getitem__(self, at: int) -> Member: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Member, ...]: ...
+    def __getitem__(self, at: int | slice) -> Member | tuple[Member, ...]:
+        return self._list[at]
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(self._list)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Members) and self._list == other._list
+
+    __hash__ = None  # type: ignore[assignment]  # a member's rows are a mapping
+
+    def __repr__(self) -> str:
+        return f"<Members {', '.join(self.names) or 'none'}, version {self.version}>"

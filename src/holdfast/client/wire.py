@@ -1,0 +1,108 @@
+"""What a client writes and reads on the local socket: encoders and decoders, made once.  docs/local-api.md has the layout.
+
+Used by the event loop's connection and by the blocking ones alike; no I/O here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from holdfast import errors, events
+from holdfast.errors import AgentLost, ConfigError, Forked, HoldfastError
+from holdfast.local import calls
+from holdfast.local.frame import CALL_BYTES_MAX, framed
+
+CALL_TIMEOUT = 10.0  # seconds for an agent's answer to a call that waits for nobody else; a stalled machine recovers in less
+TEXT_MAX = 2000  # characters of an agent's text that an error repeats
+
+UNREADABLE = (msgspec.ValidationError, msgspec.DecodeError)
+
+_encode = msgspec.msgpack.Encoder().encode
+decode_frame = msgspec.msgpack.Decoder(calls.FromAgent).decode
+
+Decode = Any  # a bound ``decode`` of a decoder; msgspec's types do not say more than that
+
+
+def _typed_answer(kind: type[calls.Call]) -> Decode:
+    """A decoder of whole frames whose ``Done`` has the value of this call: an answer is decoded in one step."""
+    done = msgspec.defstruct(f"{kind.__name__}Done", [("serial", int), ("value", kind.answers)], array_like=True, tag=1)
+    return msgspec.msgpack.Decoder(done | calls.Refused | calls.Pushed | calls.Closed).decode
+
+
+# The value alone, for those who learn from the frame which call it answers; and whole frames, for those who know before.
+VALUES: dict[type[calls.Call], Decode] = {kind: msgspec.msgpack.Decoder(kind.answers).decode for kind in calls.CALLS}
+_frames: dict[type[calls.Call], Decode] = {}
+
+ITEMS: dict[type[calls.Call], Decode] = {
+    calls.Watch: msgspec.msgpack.Decoder(calls.EventItem).decode,
+    calls.Messages: msgspec.msgpack.Decoder(calls.MessageItem).decode,
+    calls.Acquire: msgspec.msgpack.Decoder(calls.GrantItem).decode,
+}
+
+
+def answer_decoder(kind: type[calls.Call]) -> Decode:
+    decode = _frames.get(kind)
+    if decode is None:
+        decode = _frames[kind] = _typed_answer(kind)
+    return decode
+
+
+def _kinds(base: type, module: object) -> Iterator[type]:
+    return (each for each in vars(module).values() if isinstance(each, type) and issubclass(each, base))
+
+
+_ERRORS: dict[str, type[HoldfastError]] = {kind.__name__: kind for kind in _kinds(HoldfastError, errors)}
+_EVENTS: dict[str, Decode] = {
+    kind.__name__: msgspec.msgpack.Decoder(kind).decode
+    for kind in _kinds(events.Event, events)
+    if kind not in (events.Event, events.Internal)
+}
+
+
+def frame_of(call: calls.Call) -> bytes:
+    """The bytes of a call. Too long ones are refused here: the agent would end the connection."""
+    body = _encode(call)
+    if len(body) > CALL_BYTES_MAX:
+        raise ConfigError(f"{type(call).__name__}: {len(body)} bytes; accepted: calls of up to {CALL_BYTES_MAX} bytes")
+    return framed(body)
+
+
+def error_of(name: str, text: str) -> HoldfastError:
+    """The error an agent named. One that this version does not know is still an error of ours."""
+    return _ERRORS.get(name, HoldfastError)(text[:TEXT_MAX] if name in _ERRORS else f"{name}: {text[:TEXT_MAX]}")
+
+
+def event_of(item: calls.EventItem) -> events.Event | None:
+    """The event of a ``Watch``; None for one that this version does not know."""
+    decode = _EVENTS.get(item.name)
+    if decode is None:
+        return None
+    event: events.Event = decode(item.fields)
+    return event
+
+
+def check_clock(path: str, before: float, welcome: calls.Welcome, after: float) -> None:
+    """F14: deadlines mean something only if both read the same clock."""
+    if not before <= welcome.now <= after:
+        raise ConfigError(
+            f"agent {path}: its clock reads {welcome.now:.6f}, ours went from {before:.6f} to {after:.6f} meanwhile;"
+            " deadlines need one clock for both: use an agent of this machine, of this time namespace and this version"
+        )
+
+
+def check_version(path: str, welcome: calls.Welcome) -> None:
+    if welcome.version != calls.VERSION:
+        raise ConfigError(
+            f"agent {path}: speaks version {welcome.version}, this client version {calls.VERSION}; install the same on both sides"
+        )
+
+
+def agent_lost(path: str, why: str) -> AgentLost:
+    return AgentLost(f"agent {path}: {why}; join again. What it granted ends at its deadline")
+
+
+def forked() -> Forked:
+    return Forked("this group belongs to the parent of this process; join again in this process")
