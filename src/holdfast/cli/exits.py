@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from holdfast.errors import ConfigError, HoldfastError
+from holdfast.errors import ConfigError, Expelled, HoldfastError, JoinFailed, Lost, NotAMember, Timeout
 
 OK = 0
-FOUND = 1  # a violation, a missed criterion: the command worked and this is its answer
+FOUND = 1  # a violation, a missed criterion, a name that is no member: the command worked and this is its answer
 BAD_INPUT = 2  # a name, flag, file or value that cannot be used; typer uses the same code
-ENVIRONMENT = 3  # the input is fine, the machine is not: port in use, state locked or damaged, disk, extra not installed
+ENVIRONMENT = 3  # the input is fine, the machine is not: no agent, port in use, state locked or damaged, disk, extra not installed
+TIMED_OUT = 4  # it was not done in the time that was given; it may still be done later
+HOLD_LOST = 124  # `holdfast run`: the command was stopped because its hold ended (as timeout(1) says it)
+OWN_ERROR = 125  # `holdfast run`: Holdfast itself failed, before or after the command ran
+NOT_EXECUTABLE = 126  # `holdfast run`: the command is there and cannot be run, as in a shell
+NOT_FOUND = 127  # `holdfast run`: there is no such command, as in a shell
 INTERRUPTED = 130  # Ctrl-C
+
+ANSWERS = (NotAMember, Expelled, Lost, JoinFailed)  # the group, or somebody in it, said no
 
 
 class CannotServe(HoldfastError):
@@ -16,6 +23,10 @@ class CannotServe(HoldfastError):
 
 
 def exit_code(error: HoldfastError | OSError) -> int:
+    if isinstance(error, Timeout):
+        return TIMED_OUT
+    if isinstance(error, ANSWERS):
+        return FOUND
     return BAD_INPUT if isinstance(error, ConfigError) and not _is_missing_extra(error) else ENVIRONMENT
 
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import platform
+from typing import Annotated
 
-import typer
+from holdfast.cli.options import JSON
+from holdfast.cli.show import print_json
 
 
-def version(*, as_json: bool = typer.Option(False, "--json", help="One JSON object.")) -> None:
+def version(*, as_json: Annotated[bool, JSON] = False) -> None:
     """Which Holdfast this is, and on which Python."""
+    import sys
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as installed
 
+    python = ".".join(map(str, sys.version_info[:3]))
     try:
         found = installed("holdfast")
     except PackageNotFoundError:
         found = "unknown"
     if as_json:
-        print(json.dumps({"version": found, "python": platform.python_version()}))
+        print_json({"version": found, "python": python})
     else:
-        print(f"holdfast {found} (Python {platform.python_version()})")
+        print(f"holdfast {found} (Python {python})")

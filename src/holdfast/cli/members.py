@@ -1,0 +1,57 @@
+"""``holdfast members``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from holdfast.cli.agent_call import asked
+from holdfast.cli.exits import FOUND, OK
+from holdfast.cli.options import AGENT, GROUP, JSON
+from holdfast.cli.shapes import member_json, tags_text, version_of
+from holdfast.cli.show import print_json, print_table
+from holdfast.cli.words import Flag
+from holdfast.errors import ConfigError
+from holdfast.host import Member, MemberStatus
+from holdfast.local.calls import GroupView, Look
+
+STATUSES = [status.name.lower() for status in MemberStatus]
+
+
+def members(
+    *,
+    tag: Annotated[tuple[str, ...], Flag("--tag", help="Only members with this tag; repeat it for more.", metavar="NAME[=VALUE]")] = (),
+    status: Annotated[str, Flag("--status", help=f"Only members that are {', '.join(STATUSES)}.", metavar="STATUS")] = "",
+    as_json: Annotated[bool, JSON] = False,
+    agent: Annotated[str, AGENT] = "",
+    group: Annotated[str, GROUP] = "",
+) -> int:
+    """Who is here. Exit code 1 if nobody is, or nobody whom the filters let pass."""
+    if status and status not in STATUSES:
+        raise ConfigError(f"--status {status}: accepted are {', '.join(STATUSES)}")
+    view: GroupView = asked(agent, group, Look)
+    found = [(member, position) for member, position in zip(view.members, view.positions, strict=True) if _passes(member, tag, status)]
+    if as_json:
+        print_json({"state": view.state, "version": view.version, "me": view.me.id.name, "members": [_json(*each) for each in found]})
+    else:
+        print_table(("NAME", "ADDRESS", "STATUS", "VERSION", "TAGS"), [_row(member, view) for member, _ in found])
+    return OK if found else FOUND
+
+
+def _json(member: Member, position: int) -> dict[str, Any]:
+    return member_json(member) | {"position": position}
+
+
+def _row(member: Member, view: GroupView) -> tuple[str, ...]:
+    name = f"{member.name} (this one)" if member.id == view.me.id else member.name
+    return name, str(member.address), member.status.name.lower(), version_of(member), tags_text(member.tags)
+
+
+def _passes(member: Member, wanted: tuple[str, ...], status: str) -> bool:
+    if status and member.status.name.lower() != status:
+        return False
+    tags = member.tags
+    for text in wanted:
+        name, equals, value = text.partition("=")
+        if name not in tags or (equals and tags[name] != value):
+            return False
+    return True

@@ -1,0 +1,71 @@
+"""How members and events are shown: as stable JSON, and as text for people. docs/cli.md has the shapes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+
+from holdfast import events
+from holdfast.cli.show import shown
+from holdfast.host import Grant, Member, NodeId
+from holdfast.local.calls import EventItem
+
+VERSION_ROW = "holdfast:v"  # what an agent publishes about its software
+
+
+def tags_text(tags: dict[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(tags.items()))
+
+
+def version_of(member: Member) -> str:
+    return member.rows.get(VERSION_ROW, b"").decode("utf-8", "replace")
+
+
+def member_json(member: Member) -> dict[str, Any]:
+    return {
+        "name": member.id.name,
+        "boot": member.id.boot,
+        "address": str(member.address),
+        "status": member.status.name.lower(),
+        "tags": member.tags,
+        "version": version_of(member),
+    }
+
+
+def event_json(item: EventItem) -> dict[str, Any]:
+    """``at``, ``version`` and ``event``, then the fields of the event; members as in ``holdfast members --json``."""
+    return {"at": item.at, "version": item.version, "event": item.name} | {name: _plain(value) for name, value in _fields(item).items()}
+
+
+def event_line(item: EventItem) -> str:
+    """One line: when, what, and about whom."""
+    at = time.strftime("%H:%M:%S", time.localtime(item.at)) + f".{int(item.at * 1000) % 1000:03d}"
+    words = [f"{name}={_text(value)}" if name != "member" else _text(value) for name, value in _fields(item).items()]
+    return shown(f"{at}  {item.name.ljust(12)}  {' '.join(words)}".rstrip())
+
+
+def _fields(item: EventItem) -> dict[str, Any]:
+    kind = getattr(events, item.name, None)
+    if isinstance(kind, type) and issubclass(kind, events.Event):
+        event = msgspec.msgpack.decode(item.fields, type=kind)
+        return {name: getattr(event, name) for name in event.__struct_fields__}
+    fields = msgspec.msgpack.decode(item.fields)  # a fact inside a protocol: its class is not imported here
+    return fields if isinstance(fields, dict) else {"fields": fields}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Member):
+        return member_json(value)
+    if isinstance(value, NodeId):
+        return {"name": value.name, "boot": value.boot}
+    return value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Member):
+        return f"{value.id} {value.address} {tags_text(value.tags)}".rstrip()
+    if isinstance(value, Grant):
+        return f"{value.kind}:{value.name} token={value.token}"
+    return str(value)
