@@ -1,0 +1,127 @@
+"""Bodies: the processes that act under a grant, and the kernel's word that one of them is dead.  Spec: foundation F14.
+
+A pid alone proves nothing: it is given to somebody else as soon as its process was waited for. A pidfd names one process for ever and
+becomes readable when that process, with all its threads, has ended. Where the kernel offers none, nobody's death is
+ever confirmed, and what was granted ends at its deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import select
+import socket
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast.errors import ConfigError, Unavailable
+
+SO_PEERPIDFD = 77  # Linux 6.5; the socket module has no name for it yet
+PID_MAX = (1 << 31) - 1
+START_FIELD = 22  # of /proc/PID/stat, counted from 1: clock ticks between boot and the start of the process
+FIRST_FIELD = 3  # the first one behind the name, which may hold spaces and brackets
+CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+
+
+class Body:
+    """One process, by its pidfd."""
+
+    def __init__(self, pid: int, fd: int) -> None:
+        self.pid = pid
+        self._fd = fd
+        self._poll = select.poll()
+        self._poll.register(fd, select.POLLIN)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._dead = False
+
+    @property
+    def dead(self) -> bool:
+        """The kernel is asked, every time, until it says so: a process that is dead stays dead."""
+        if not self._dead and self._fd >= 0:
+            self._dead = bool(self._poll.poll(0))
+        return self._dead
+
+    def watch(self, on_death: Callable[[], None]) -> None:
+        """Call it, once, soon after the process has ended."""
+        assert self._loop is None
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._fd, self._on_readable, on_death)
+
+    def close(self) -> None:
+        if self._fd < 0:
+            return
+        self._unwatch()
+        os.close(self._fd)
+        self._fd = -1
+
+    def _on_readable(self, on_death: Callable[[], None]) -> None:
+        self._unwatch()  # A dead process stays readable, and would keep the loop busy.
+        on_death()
+
+    def _unwatch(self) -> None:
+        if self._loop is not None:
+            self._loop.remove_reader(self._fd)
+            self._loop = None
+
+
+def body_of(pid: int) -> Body | None:
+    """A process that somebody else keeps from being waited for. None where the kernel has no pidfds."""
+    if not 0 < pid <= PID_MAX:
+        raise ConfigError(f"pid: {pid}; accepted are 1 to {PID_MAX}")
+    try:
+        return Body(pid, os.pidfd_open(pid))
+    except ProcessLookupError:
+        raise ConfigError(f"pid: {pid} is no process; accepted is one that was not waited for yet") from None
+    except (AttributeError, OSError) as error:
+        _check_not_full(error)
+        return None
+
+
+def peer_pid(sock: socket.socket) -> int:
+    """The process that made the connection; 0 if it lives in a pid namespace that cannot be seen from here."""
+    try:
+        return int(CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))[0])
+    except (AttributeError, OSError):
+        return 0
+
+
+def peer_body(sock: socket.socket, clock: float) -> Body | None:
+    """The process that made the connection; None when nobody can prove which one that was.
+
+    ``clock`` is when it greeted. A kernel that cannot name the process itself is asked for the pid, and that pid's process must have been
+    there before the greeting: if the pid went to somebody else in between, that one is younger.
+    """
+    pid = peer_pid(sock)
+    try:
+        return Body(pid, sock.getsockopt(socket.SOL_SOCKET, SO_PEERPIDFD))
+    except OSError:
+        pass
+    if pid <= 0:
+        return None
+    try:
+        body = Body(pid, os.pidfd_open(pid))
+    except (AttributeError, OSError) as error:
+        _check_not_full(error)
+        return None
+    # The pidfd is open first: from here on the pid belongs to its process, or to nobody.
+    if started_at(pid) <= clock and not body.dead:
+        return body
+    body.close()
+    return None
+
+
+def started_at(pid: int) -> float:
+    """Not before this instant after boot the process was there; infinity if it is not known."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return (int(fields[START_FIELD - FIRST_FIELD]) + 1) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return float("inf")
+
+
+def _check_not_full(error: Exception) -> None:
+    """A kernel without pidfds is a fact to live with; a lack of file descriptors is not."""
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        raise Unavailable("this agent has no file descriptors left to watch one more process; raise its limit (ulimit -n)")

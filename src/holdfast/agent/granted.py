@@ -1,0 +1,135 @@
+"""One grant: what its kind said, what its client was told, and who acts under it.  Spec: foundation F9, F14.
+
+The three are kept apart, because they end at different times. The kind's deadline moves with every renewal; the published one only
+when the client was told; the bodies end when the kernel says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+from typing import Protocol
+
+from holdfast.agent.bodies import Body
+from holdfast.agent.kinds import Held
+from holdfast.events import Event
+from holdfast.host import Grant, Timer
+from holdfast.local.calls import Acquire, GrantItem
+
+State = Enum("State", ["ASKED", "HELD", "LOST", "OVER"])
+NEVER = float("-inf")
+
+
+class Turns(Protocol):
+    """What the law needs of a host."""
+
+    @property
+    def now(self) -> float: ...
+    def at(self, due: float, callback: Callable[[], None]) -> Timer: ...
+    def post(self, callback: Callable[[], None]) -> None: ...
+    def emit(self, event: Event) -> None: ...
+
+
+class Session(Protocol):
+    """One connection of one client."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def connected(self) -> bool: ...
+    @property
+    def reads(self) -> bool:
+        """It is connected and does not have more before it than it can read."""
+
+    def push(self, serial: int, item: GrantItem) -> None: ...
+    def end(self, serial: int, error: str, text: str) -> None:
+        """The stream is over."""
+
+    def body(self) -> Body | None:
+        """The process that made the connection, if the kernel can name it."""
+
+    def forget(self) -> None:
+        """The connection is gone and nothing that was told on it binds any more."""
+
+
+class Law(Protocol):
+    """Where a grant's kind is heard (``grants.Grants``)."""
+
+    host: Turns
+    draining: bool
+
+    def on_granted(self, grant: Granted, token: int, deadline: float, number: int) -> None: ...
+    def on_extended(self, grant: Granted, deadline: float) -> None: ...
+    def on_at_risk(self, grant: Granted) -> None: ...
+    def on_lost(self, grant: Granted, why: str) -> None: ...
+
+
+class Granted:
+    """One ``Acquire`` of one session; the sink of its kind."""
+
+    def __init__(self, law: Law, session: Session, call: Acquire, bodies: list[Body]) -> None:
+        self.kind, self.name = call.kind, call.name
+        self.serial = call.serial
+        self.session = session
+        self.state = State.ASKED
+        self.token, self.number = 0, 0
+        self.deadline = NEVER  # as the kind said last
+        self.published = NEVER  # as the client was told last
+        self.unheard_until = NEVER  # a client that never reads that it was granted something has lost it then
+        self.bodies = bodies
+        self.confirmable = bool(bodies)  # False: the kernel cannot name the client, so nobody will confirm its death
+        self.attached = True  # False: nothing is published any more
+        self.at_risk_told = False
+        self.held: Held | None = None  # None: ``acquire`` of the kind has not returned yet
+        self.timer: Timer | None = None
+        self.then: list[Callable[[], None]] = []  # when it is over
+        self._law = law
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r}"
+
+    @property
+    def fact(self) -> Grant:
+        return Grant(self.kind, self.name, self.token, max(self.published, 0.0), self.number)
+
+    @property
+    def dead(self) -> bool:
+        """The kernel confirms the death of every body."""
+        return self.confirmable and all(body.dead for body in self.bodies)
+
+    @property
+    def ends_at(self) -> float:
+        """When the client stops by itself; before it heard anything, when it was to stop."""
+        return self.published if self.published > NEVER else self.unheard_until
+
+    @property
+    def wanted(self) -> bool:
+        """The client is there, holds it, and may go on."""
+        return self.state is State.HELD and self.attached and not self._law.draining
+
+    # Sink.
+
+    def granted(self, token: int, deadline: float, number: int = 0) -> None:
+        self._once_asked(partial(self._law.on_granted, self, token, deadline, number))
+
+    def extended(self, deadline: float) -> None:
+        self._once_asked(partial(self._law.on_extended, self, deadline))
+
+    def at_risk(self) -> None:
+        self._once_asked(partial(self._law.on_at_risk, self))
+
+    def lost(self, why: str) -> None:
+        self._once_asked(partial(self._law.on_lost, self, why))
+
+    def _once_asked(self, step: Callable[[], None]) -> None:
+        """A kind may answer before its ``acquire`` returns; the client hears the answer to its call first."""
+        if self.held is None:
+            self._law.host.post(step)
+        else:
+            step()
+
+    def tell(self, what: str, why: str = "") -> None:
+        if self.attached:
+            deadline = self.published if self.published > NEVER else 0.0
+            self.session.push(self.serial, GrantItem(what, self.token, deadline, self.number, why))

@@ -1,0 +1,324 @@
+"""The law of grants: published deadlines bind the publisher.  Spec: foundation F9, F14, F15, F16.
+
+Between a protocol that holds something (``kinds``) and a client that acts under it stands one ``Granted`` with the last deadline that
+was *published*: handed to the client's socket. It is released when the client said "stopped", when the kernel confirmed the death of
+every body, or when that deadline has passed, and for no other reason. A closed socket only ends the extensions. Whatever
+happens first looks at the clock: a grant whose published deadline has passed is over, also if its renewal is just coming in.
+
+All of this runs in the host's turns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+from holdfast.agent.bodies import body_of
+from holdfast.agent.granted import NEVER, Granted, Session, State, Turns
+from holdfast.agent.kinds import GrantKind
+from holdfast.agent.owned import Keys
+from holdfast.errors import ConfigError, Forked, Unavailable
+from holdfast.errors import Lost as LostError
+from holdfast.events import AtRisk, Lost, Released
+from holdfast.events import Granted as GrantedEvent
+from holdfast.local.calls import Acquire
+
+GRANTS_MAX = 4096  # of all clients together; each has a timer and up to BODIES_MAX descriptors
+GRANTS_PER_SESSION_MAX = 256  # tickets that one process may want at once
+BODIES_MAX = 16  # commands that act under one grant, beside the client
+NAME_BYTES_MAX = 128
+TOKEN_MAX = (1 << 53) - 1  # F16: every language's numbers hold it
+TOKEN_FIRST_MIN = 1_577_836_800_000  # F16: the first token of a name is wall-clock ms; nobody's clock is before 2020
+TOKENS_MAX = 65_536  # names whose last token is remembered, for the assertion alone
+
+
+def _nothing() -> None:
+    """Nobody has to be told."""
+
+
+class Grants:
+    """All grants of one agent life."""
+
+    def __init__(self, host: Turns, *, withdrawn: Callable[[], None] = _nothing) -> None:
+        """``withdrawn`` tells the ring that nobody acts for a key any more (``keys``)."""
+        self.host = host
+        self.keys = Keys(host, withdrawn)
+        self.kinds: dict[str, GrantKind] = {}
+        self.draining = False
+        self.counts: Counter[str] = Counter()  # granted, lost, and released by reason
+        self._sessions: dict[int, dict[int, Granted]] = {}  # session -> serial -> grant
+        self._tokens: dict[tuple[str, str, int], int] = {}
+        self._drained: list[Callable[[], None]] = []
+
+    def add(self, kind: GrantKind) -> None:
+        assert kind.kind not in self.kinds
+        self.kinds[kind.kind] = kind
+
+    def __len__(self) -> int:
+        return sum(map(len, self._sessions.values()))
+
+    @property
+    def all(self) -> tuple[Granted, ...]:
+        return tuple(each for grants in self._sessions.values() for each in grants.values())
+
+    @property
+    def published_until(self) -> float:
+        """Nothing that was told to a client lasts longer."""
+        return max((each.published for each in self.all), default=NEVER)
+
+    # What clients ask for.
+
+    def acquire(self, session: Session, call: Acquire, answer: Callable[[], None]) -> None:
+        """``answer`` runs before anything is pushed. Raises what the client is to be told."""
+        kind = self._checked(session, call)
+        body = session.body()
+        if body is not None and body.dead:
+            raise Forked("the process that made this connection has ended; what it was granted is not its children's: connect anew")
+        grant = Granted(self, session, call, [] if body is None else [body])
+        held = kind.acquire(call.name, call.options, grant)
+        self._sessions.setdefault(session.number, {})[call.serial] = grant
+        grant.held = held
+        answer()
+
+    def stopped(self, session: Session, serial: int) -> None:
+        """The client's own word, for all its bodies. What is over already stays so: the word and the end may cross."""
+        grant = self._find(session, serial)
+        if grant is None:
+            return
+        if grant.state is State.ASKED:
+            self._cancel(grant)
+        else:
+            self._release(grant, "stopped")
+
+    def add_body(self, session: Session, serial: int, pid: int) -> None:
+        """One more process acts under it. Without a pidfd of it, nobody's death ends it early any more."""
+        grant = self._find(session, serial)
+        if grant is None:
+            raise LostError(f"grant: {serial} is not held on this connection; it is over, or was never asked for")
+        if len(grant.bodies) > BODIES_MAX:
+            raise Unavailable(f"{grant}: {BODIES_MAX} bodies act under it already")
+        body = body_of(pid)
+        if body is None:
+            grant.confirmable = False
+            return
+        grant.bodies.append(body)
+        grant.then.append(body.close)
+        body.watch(partial(self.host.post, partial(self._look, grant)))
+
+    def close(self, session: Session, serial: int) -> None:
+        """The client does not listen any more. It did not say that it stopped."""
+        grant = self._find(session, serial)
+        if grant is not None:
+            self._detach(grant, "closed")
+
+    def disconnected(self, session: Session) -> None:
+        """A closed socket is not a death (F14)."""
+        for grant in self._of(session):
+            self._detach(grant, "disconnected")
+        self._forget(session)
+
+    def client_died(self, session: Session) -> None:
+        """The kernel says so. Other bodies may still act."""
+        self.keys.stopped(session)
+        for grant in self._of(session):
+            self._detach(grant, "dead")
+
+    def readable(self, session: Session) -> None:
+        """It reads again: it is told what it missed."""
+        for grant in self._of(session):
+            self._publish(grant)
+
+    def drain(self, done: Callable[[], None]) -> None:
+        """Ask every client to stop, extend nothing any more, and call ``done`` when nobody acts under anything (F14)."""
+        self.draining = True
+        self._drained.append(done)
+        for grant in self.all:
+            if grant.state is State.ASKED:
+                self._cancel(grant)
+                grant.session.end(grant.serial, "Unavailable", "this agent is leaving its group")
+            else:
+                assert grant.held is not None
+                grant.tell("stop", "the agent is leaving its group")
+                grant.held.renew_allowed(False)
+                self._look(grant)
+        self._tell_drained()
+
+    def reopen(self) -> None:
+        """The agent is to be a member again."""
+        self.draining = False
+
+    # What kinds say.
+
+    def on_granted(self, grant: Granted, token: int, deadline: float, number: int) -> None:
+        if grant.state is State.OVER:
+            return  # Cancelled in the same turn; the kind gives it back by itself.
+        assert grant.state is State.ASKED
+        self._check_token(grant, token, number)
+        grant.state = State.HELD
+        grant.token, grant.number = token, number
+        grant.deadline = grant.unheard_until = deadline
+        self.counts["granted"] += 1
+        self._publish(grant)
+
+    def on_extended(self, grant: Granted, deadline: float) -> None:
+        if grant.state is not State.HELD:
+            return
+        grant.deadline = max(grant.deadline, deadline)
+        if self.host.now >= grant.ends_at:
+            self._expire(grant)  # The client has stopped: nobody can call it back.
+        else:
+            grant.at_risk_told = False
+            self._publish(grant)
+
+    def on_at_risk(self, grant: Granted) -> None:
+        if grant.state is State.HELD and not grant.at_risk_told:
+            grant.at_risk_told = True
+            grant.tell("at_risk")
+            self.host.emit(AtRisk(grant.fact))
+
+    def on_lost(self, grant: Granted, why: str) -> None:
+        """The protocol's word. The client's deadline stands, and the grant is there until it has passed."""
+        if grant.state is State.ASKED:
+            self._lose(grant, why)
+            self._end(grant)
+        elif grant.state is State.HELD:
+            self._lose(grant, why)
+            self._look(grant)
+
+    # Moves.
+
+    def _publish(self, grant: Granted) -> None:
+        """Tell the client how long it may act, if it can hear it. What was told counts from this moment on."""
+        if grant.wanted and grant.session.reads and grant.deadline > max(self.host.now, grant.published):
+            first = grant.published == NEVER
+            grant.published = grant.deadline
+            grant.tell("granted" if first else "extended")
+            if first:
+                self.host.emit(GrantedEvent(grant.fact))
+        self._watch(grant)
+
+    def _watch(self, grant: Granted) -> None:
+        """Look at it again when what was told ends. An extension does not move the timer: one that comes early looks and waits on."""
+        if grant.timer is None and grant.state in (State.HELD, State.LOST):
+            grant.timer = self.host.at(grant.ends_at, partial(self._on_timer, grant))
+
+    def _on_timer(self, grant: Granted) -> None:
+        grant.timer = None
+        self._look(grant)
+
+    def _look(self, grant: Granted) -> None:
+        """Is it over? The clock and the kernel decide (F9, F14); whoever calls only had a reason to ask."""
+        if grant.state not in (State.HELD, State.LOST):
+            return
+        if grant.dead:
+            self._release(grant, "dead")
+        elif self.host.now >= grant.ends_at:
+            self._expire(grant)
+        elif grant.published == NEVER and not grant.wanted:
+            self._release(grant, "untold")
+        else:
+            self._watch(grant)
+
+    def _expire(self, grant: Granted) -> None:
+        """What was told has ended. If the client was to go on, it has lost it."""
+        if grant.wanted:
+            why = "it was not renewed in time" if grant.deadline <= grant.ends_at else "the client did not read that it was renewed"
+            self._lose(grant, why)
+        self._release(grant, "deadline")
+
+    def _lose(self, grant: Granted, why: str) -> None:
+        grant.state = State.LOST
+        self.counts["lost"] += 1
+        grant.tell("lost", why)
+        if grant.published > NEVER:
+            self.host.emit(Lost(grant.fact, why))
+
+    def _detach(self, grant: Granted, why: str) -> None:
+        """Nothing is published any more; it ends when F14 allows."""
+        if grant.state is State.ASKED:
+            self._cancel(grant)
+            return
+        if grant.attached:
+            assert grant.held is not None
+            grant.attached = False
+            self.counts[why] += 1
+            grant.held.renew_allowed(False)
+        self._look(grant)
+
+    def _cancel(self, grant: Granted) -> None:
+        assert grant.held is not None
+        grant.held.cancel()
+        self._end(grant)
+
+    def _release(self, grant: Granted, why: str) -> None:
+        """The one place where something goes back to its protocol."""
+        assert grant.state in (State.HELD, State.LOST)
+        assert grant.held is not None
+        lost = grant.state is State.LOST
+        grant.state = State.OVER  # Before anybody is called: they may ask.
+        self.counts[f"released: {why}"] += 1
+        grant.held.release()
+        if not lost:
+            grant.tell("released", why)
+            self.host.emit(Released(grant.fact))
+        self._end(grant)
+
+    def _end(self, grant: Granted) -> None:
+        grant.state = State.OVER
+        if grant.timer is not None:
+            grant.timer.cancel()
+        for step in grant.then:
+            step()
+        mine = self._sessions.get(grant.session.number, {})
+        mine.pop(grant.serial, None)
+        if not mine:
+            self._sessions.pop(grant.session.number, None)
+            self._forget(grant.session)
+        self._tell_drained()
+
+    def _forget(self, session: Session) -> None:
+        """The client's pidfd is needed as long as its death can end something."""
+        if session.connected or session.number in self._sessions:
+            return
+        until = self.keys.told_until(session)
+        if self.host.now >= until:
+            session.forget()
+        else:
+            self.host.at(until, partial(self._forget, session))
+
+    def _tell_drained(self) -> None:
+        if self.draining and not self._sessions:
+            drained, self._drained = self._drained, []
+            for done in drained:
+                done()
+
+    # Checks.
+
+    def _checked(self, session: Session, call: Acquire) -> GrantKind:
+        kind = self.kinds.get(call.kind)
+        if kind is None:
+            raise Unavailable(f"kind: {call.kind[:32]!r}; this agent has {', '.join(sorted(self.kinds)) or 'none'}")
+        if not (call.name.isprintable() and 0 < len(call.name.encode()) <= NAME_BYTES_MAX):
+            raise ConfigError(f"name: {call.name[:64]!r}; accepted are 1 to {NAME_BYTES_MAX} bytes of printable text")
+        if self.draining:
+            raise Unavailable("this agent is leaving its group and grants nothing any more")
+        if len(self) >= GRANTS_MAX or len(self._sessions.get(session.number, ())) >= GRANTS_PER_SESSION_MAX:
+            raise Unavailable(f"too many grants: accepted are {GRANTS_PER_SESSION_MAX} of one client, {GRANTS_MAX} of all")
+        return kind
+
+    def _check_token(self, grant: Granted, token: int, number: int) -> None:
+        """F16. A kind that breaks it is a bug, and a resource that trusts tokens would let two act."""
+        key = grant.kind, grant.name, number
+        last = self._tokens.pop(key, TOKEN_FIRST_MIN - 1)
+        assert isinstance(token, int)
+        assert last < token <= TOKEN_MAX, f"{grant}: token {token} after {last}"
+        if len(self._tokens) >= TOKENS_MAX:
+            del self._tokens[next(iter(self._tokens))]
+        self._tokens[key] = token
+
+    def _find(self, session: Session, serial: int) -> Granted | None:
+        return self._sessions.get(session.number, {}).get(serial)
+
+    def _of(self, session: Session) -> tuple[Granted, ...]:
+        return tuple(self._sessions.get(session.number, {}).values())

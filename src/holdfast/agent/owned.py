@@ -1,0 +1,35 @@
+"""Keys of the ring: which clients were told that they may act for one.  Spec: foundation F14; ring 5.7.
+
+Whether a client may act is the ring's own F14: it publishes for at most T_l/2 at a time, and neither departs nor hands over before that
+has passed. Here is only remembered who was told, so that nobody waits for clients that have stopped or are dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.agent.granted import NEVER, Session, Turns
+
+
+class Keys:
+    """Who was told, until when."""
+
+    def __init__(self, host: Turns, withdrawn: Callable[[], None]) -> None:
+        self._host, self._withdrawn = host, withdrawn
+        self._told: dict[int, float] = {}  # session -> until
+
+    def tell(self, session: Session, until: float) -> None:
+        """Called before the client is told."""
+        self._told[session.number] = max(until, self._told.get(session.number, until))
+
+    def told_until(self, session: Session) -> float:
+        return self._told.get(session.number, NEVER)
+
+    def stopped(self, session: Session) -> None:
+        """It said so, or is dead."""
+        if self._told.pop(session.number, None) is None:
+            return
+        now = self._host.now
+        self._told = {number: until for number, until in self._told.items() if until > now}
+        if not self._told:
+            self._withdrawn()
