@@ -11,9 +11,6 @@ from holdfast.lab import registry
 from holdfast.lab.experiment import Cell, Experiment, Finding, Measured
 from tests.cli.command import Run
 
-# Too few samples for bounds that are to be reached (E7), too few members for shares of them (E12), and a criterion that the present
-# defaults do not meet at any size (E14): a look at them ends with "miss", and says why.
-QUICK_MISSES = {"ring/E7", "ring/E12", "ring/E14"}
 FIELDS = {"experiment", "seed", "parameters", "measured", "expected", "verdict"}
 
 
@@ -33,15 +30,14 @@ def remember(experiment: Experiment[Any], monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("experiment", registry.experiments().values(), ids=lambda experiment: experiment.id)
 def test_quick_size(holdfast: Run, experiment: Experiment[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """``--json``: exactly one object with all that is promised; exit 0 on pass, 1 on a miss."""
+    """``--json``: exactly one object with all that is promised; exit 0 on pass, 1 on a miss. A quick size judges what it can."""
     remember(experiment, monkeypatch)
     words = ["lab", "run", experiment.id, "--json", "--seed", "5"]
     words += [word for key, value in experiment.quick.items() for word in ("--set", f"{key}={value}")]
     passed = holdfast(*words)
     report = passed.json
     assert report.keys() >= FIELDS
-    verdict = "miss" if experiment.id in QUICK_MISSES else "pass"
-    assert (passed.code, report["experiment"], report["seed"], report["verdict"]) == (int(verdict == "miss"), experiment.id, 5, verdict)
+    assert (passed.code, report["experiment"], report["seed"], report["verdict"]) == (0, experiment.id, 5, "pass")
     assert report["parameters"].keys() == set(experiment.parameters.__struct_fields__)
     assert report["measured"]
     assert report["expected"]
@@ -53,4 +49,4 @@ def test_quick_size(holdfast: Run, experiment: Experiment[Any], monkeypatch: pyt
 
     monkeypatch.setattr(type(experiment), "judge", otherwise)
     other = holdfast(*words)
-    assert (other.code, other.json) == (int(verdict == "pass"), {**report, "verdict": "pass" if verdict == "miss" else "miss"})
+    assert (other.code, other.json) == (1, {**report, "verdict": "miss"})

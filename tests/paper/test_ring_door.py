@@ -7,13 +7,14 @@ import pytest
 from holdfast.host import Address, NodeId
 from holdfast.protocols.ring import messages as m
 from holdfast.protocols.ring.config import RingConfig
+from holdfast.protocols.ring.door import GIVEN_UP_MAX
 from holdfast.protocols.ring.facts import Removed, Suspicion
 from holdfast.protocols.ring.ids import Peer, RingId
 from holdfast.protocols.ring.pair import State
 from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_stand import STEP, T_L, Stand, crowd, peer
 
-C, D = peer("x", 1010), peer("y", 1020)  # candidates whose owner is the member at 1000
+C, D, E = peer("x", 1010), peer("y", 1020), peer("z", 1030)  # candidates whose owner is the member at 1000
 LOCK_TTL = 3 * T_L
 
 
@@ -141,7 +142,26 @@ def test_a_lock_can_be_given_back() -> None:
     stand.say(D, m.Unlock(*stand.head(D)))
     assert not lock(stand, D).granted
     stand.say(C, m.Unlock(*stand.head(C)))
+    assert lock(stand, E).granted
+
+
+@pytest.mark.parametrize("word", ["Unlock", "Leave"])
+def test_a_lock_that_comes_after_its_end_binds_nobody(word: str) -> None:
+    """Ring 5.6 (Unlock), D12: messages overtake each other, and every attempt has an id of its own: who has given up asks for nothing."""
+    stand, _ = crowd()
+    stand.say(C, m.Unlock(*stand.head(C)) if word == "Unlock" else m.Leave(*stand.head(C), "join failed", 0))
+    assert not lock(stand, C).granted
     assert lock(stand, D).granted
+
+
+def test_so_many_that_gave_up_are_remembered() -> None:
+    """F17: the oldest are forgotten; by then their Lock is somewhere or lost."""
+    stand, _ = crowd()
+    for number in range(GIVEN_UP_MAX + 1):
+        gave_up = peer("w", 1010, inc=number + 1)
+        stand.say(gave_up, m.Unlock(*stand.head(gave_up)))
+    assert not lock(stand, peer("w", 1010, inc=GIVEN_UP_MAX + 1)).granted
+    assert lock(stand, peer("w", 1010, inc=1)).granted
 
 
 def test_who_is_in_needs_no_lock() -> None:
@@ -235,9 +255,25 @@ def test_ready_waits_for_what_was_told_to_clients() -> None:
     invite(stand, n=2)
     assert stand.to(C, m.LeaseAck) == []
     assert stand.pair(C).state is State.DORMANT
-    stand.live(owned.until - stand.host.now)
-    invite(stand, n=2)
+    stand.live(owned.until - stand.host.now - STEP / 2)
+    assert stand.pair(C).state is State.DORMANT
+    stand.live(STEP / 2)
     assert stand.pair(C).state is State.ACTIVE
+    assert [ack.n for ack in stand.to(C, m.LeaseAck)] == [2]  # Whoever asks only once per session (r = 1) is answered, too.
+
+
+def test_a_candidate_that_gave_up_is_not_admitted_later() -> None:
+    """F14, ring 5.6: what waits for the clients' deadline ends with the candidate's pair."""
+    stand, _ = crowd()
+    owned = stand.ring.owns(C.id.pos)
+    assert owned is not None
+    lock(stand)
+    invite(stand)
+    invite(stand, n=2)
+    stand.say(C, m.Unlock(*stand.head(C)))
+    stand.live(owned.until - stand.host.now + STEP)
+    assert C.id not in stand.ring.pairs
+    assert C.id not in stand.ring.list
 
 
 def test_keys_that_are_promised_away_are_not_published() -> None:

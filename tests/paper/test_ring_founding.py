@@ -18,6 +18,7 @@ from tests.support.ring_stand import T_L, peer
 
 SEEDS = tuple(Address(name, 1) for name in "abc")
 PROMISE = FOUNDING_LEASES * T_L
+CONFIG = RingConfig(k=2)
 
 
 class Seed:
@@ -56,7 +57,7 @@ class Seed:
 
 
 def test_found_begins_a_ring_of_one() -> None:
-    """Ring 5.7 (found): a member at once, alone, with a ring id of its own and the wall clock's microseconds as its generation (F16, H26)."""
+    """Ring 5.7 (found): a member at once, alone, with a ring id of its own and wall-clock microseconds as its generation (F16, H26)."""
     host = FakeHost("a")
     ring = RingNode(host, RingConfig(found=True))
     ring.start()
@@ -275,8 +276,8 @@ def test_an_unreadable_jump_is_none() -> None:
 # Together.
 
 
-def fleet(seed: int, names: list[str], seeds: list[str]) -> Rings:
-    rings = Rings(seed, RingConfig(k=2), seeds=seeds, link=Link(Fixed(0.002)))
+def fleet(seed: int, names: list[str], seeds: list[str], config: RingConfig = CONFIG) -> Rings:
+    rings = Rings(seed, config, seeds=seeds, link=Link(Fixed(0.002)))
     for name in names:
         rings.start(name)
     return rings
@@ -320,6 +321,93 @@ def test_seeds_that_come_back_find_the_ring() -> None:
     rings.world.run(120.0)
     assert {each.ring for each in rings.alive} == {ring}
     assert rings.size == 7
+
+
+@pytest.mark.parametrize("refound", [100.0, 0.0], ids=["on", "off"])
+def test_seeds_that_are_cut_off_found_no_second_ring(refound: float) -> None:
+    """D20, H29: all seeds are cut off with a minority and put out. Most of those they last knew are silent, so the ring may go on without
+    them: they wait, and come back to it after the heal. Off, they found a second ring at once."""
+    names = [f"n{i}" for i in range(12)]
+    rings = fleet(3, names, names[:3], RingConfig(k=2, refound=refound))
+    rings.world.run(40.0)
+    assert rings.size == 12
+    former = rings.members["n11"].ring
+    rings.world.network.partition("cut", (names[:4], names[4:]))
+    rings.world.run(120.0)
+    assert {ring.ring == former for ring in rings.alive} == ({True} if refound else {True, False})
+    rings.world.network.heal("cut")
+    rings.world.run(220.0)
+    assert len({ring.ring for ring in rings.alive}) == 1
+    assert rings.size == 12
+    assert rings.members["n11"].ring == former or not refound
+
+
+def test_when_most_are_dead_the_seeds_found_in_the_end() -> None:
+    """D20, H29 (live): eight of twelve die at once and stay dead, the rest is put out; nobody can tell that from a cut, so the seeds wait
+    for ``refound``, and found then."""
+    names = [f"n{i}" for i in range(12)]
+    rings = fleet(3, names, names[:3], RingConfig(k=2, refound=60.0))
+    rings.world.run(40.0)
+    assert rings.size == 12
+    for name in names[4:]:
+        rings.world.crash(name)
+    rings.world.run(90.0)
+    assert rings.size == 0
+    rings.world.run(200.0)
+    assert rings.size == 4
+    assert len({ring.ring for ring in rings.alive}) == 1
+
+
+@pytest.mark.parametrize("out", [1, 2], ids=["too few", "a majority"])
+def test_a_majority_of_the_last_ring_must_be_out_of_it(out: int) -> None:
+    """H29: of four members, itself among them, so many others say that they are in no ring; silence is no answer for a while. A promise to
+    somebody else needs the same."""
+    seed = Seed("c", asking=False)
+    seed.ring.found()
+    others = [peer(name, 10 + place) for place, name in enumerate("xyz")]
+    seed.ring.list.hear(others)
+    seed.ring.depart("rejected")
+    seed.ring.lifecycle.wanted = True
+    seed.host.take(m.Discover)
+    asked: list[tuple[NodeId | Address, m.Discover]] = []
+    while len(asked) < 3:
+        seed.host.pass_time(T_L / 10)
+        asked = seed.host.take(m.Discover)
+    for to, discover in asked[:out]:
+        name = to.host if isinstance(to, Address) else to.name
+        no = m.Discovered(discover.serial, m.Answer.NO_MEMBER, 0, (), seeded=False, asked=Address(name, 1))
+        seed.ring.on_message(NodeId(name, 1), no)
+    seed.host.pass_time(T_L)
+    assert seed.ring.scouting.may_found is (out == 2)
+    assert seed.is_asked("a") == [out == 2]
+
+
+def test_who_left_politely_looks_before_it_promises() -> None:
+    """D20 (none naming a live ring): a ring without seeds may be known to nobody but a seed that left it. It asks there first; if that ring
+    lives, the founder is sent there, otherwise it gets its promise."""
+    seed = Seed("c", asking=False)
+    seed.ring.found()
+    other = peer("x", 10)
+    seed.ring.list.hear([other])
+    seed.ring.leave()
+    assert seed.is_asked("a") == []
+    ((_, discover),) = seed.host.take(m.Discover)
+    found = m.Discovered(discover.serial, m.Answer.OK, 1, (other,), seeded=False, asked=other.address)
+    seed.ring.on_message(other.node, found)
+    assert [(message.granted, message.guide) for _, message in seed.host.take(m.FoundPromise)] == [(False, other.address)]
+    assert seed.is_asked("a", serial=2) == []  # It may have ended since: every question is looked into.
+    seed.host.pass_time(T_L)
+    assert [(message.serial, message.granted) for _, message in seed.host.take(m.FoundPromise)] == [(2, True)]
+
+
+def test_a_founder_goes_where_it_is_sent() -> None:
+    """D20: a seed that is in no ring names a member of one; the founder knocks there."""
+    seed = Seed("a")
+    seed.host.take(m.Discover)
+    ((_, ask), *_) = seed.host.take(m.FoundAsk)
+    seed.ring.on_message(NodeId("b", 1), m.FoundPromise(ask.serial, False, False, Address("b", 1), 0, Address("x", 1)))
+    seed.host.pass_time(3 * T_L)
+    assert seed.host.take(m.Discover)[0][0] == Address("x", 1)
 
 
 def test_twins_do_not_mix() -> None:

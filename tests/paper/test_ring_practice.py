@@ -124,7 +124,7 @@ def test_one_bad_link_costs_nobody_the_membership(indirect: bool) -> None:
 
 
 def test_a_broken_link_is_reported_and_costs_nobody() -> None:
-    """P1, H27: after 60 T_l by others alone it is said at both ends, and again every 60 T_l; nobody leaves; when it is whole, that is said."""
+    """P1, H27: after 60 T_l by others alone it is said at both ends, and again every 60 T_l; nobody leaves; whole, that is said."""
     stage = Stage(RingConfig(k=2), Rules(), 1, size=6).without_return()
     stage.run(2.0)
     stage.cut("n02", "n03")

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.host import DATAGRAM_BYTES_MAX, Address, Message, NodeId
 from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.config import K_MAX
+from holdfast.protocols.ring.config import BOTH_LISTS_K_MAX, K_MAX, RingConfig
 from holdfast.protocols.ring.ids import Peer, RingId
 from holdfast.wire.codec import Codec
 from holdfast.wire.seal import SEALED_BYTES_MIN
@@ -38,9 +38,9 @@ def lease(k: int, *, nbrs: bool, cfg: bool, name_bytes: int = 24) -> m.LeaseRequ
     return m.LeaseRequest(*HEAD, 1 << 32, 1 << 40, 1 << 32, True, 1 << 53, 1 << 53, MAX, MAX, listed, named, True, True, True, who)
 
 
-def sealed_bytes(message: Message) -> int:
+def sealed_bytes(message: Message, *, sender_bytes: int = 64) -> int:
     codec = Codec([type(message)])
-    return len(codec.encode(NodeId("x" * 64, BOOT), (1 << 48) - 1, bytes(8), message)) + SEALED_BYTES_MIN
+    return len(codec.encode(NodeId("x" * sender_bytes, BOOT), (1 << 48) - 1, bytes(8), message)) + SEALED_BYTES_MIN
 
 
 def largest(k: int) -> Iterator[Message]:
@@ -66,6 +66,42 @@ def test_everything_fits_a_datagram(message: Message) -> None:
 def test_lease_messages_of_every_day_are_small() -> None:
     """Ring 3 (nbrs and cfg as hashes): a lease message that carries no news has the same size for every k, below 300 bytes."""
     assert sealed_bytes(lease(K_MAX, nbrs=False, cfg=False)) == sealed_bytes(lease(1, nbrs=False, cfg=False)) < 300
+
+
+@pytest.mark.parametrize("k", [3, 4, K_MAX])
+def test_the_two_lists_take_turns(k: int) -> None:
+    """Ring 3, H28: while a group and a view are both news, a lease message brings one of them: a request the group, an answer the view.
+    Up to k = 3 both fit together."""
+    stand = Stand(config=RingConfig(k=k))
+    one, other = peer("o", 2000), peer("p", 3000)
+    pair = stand.opens(one, [stand.ring.me])
+    stand.responds_to(peer("n", 10), [stand.ring.me, one])
+    stand.host.sent.clear()
+    stand.ring.list.hear([other])
+    stand.say(one, stand.request(one, 1, knows=0))  # It lost our view; recompute proposes the group.
+    assert pair.next is not None
+    pair.knows = 0
+    request, answer = stand.ring.leases._request(pair), stand.ring.leases.ack(pair, 1)
+    both = k <= BOTH_LISTS_K_MAX
+    assert (bool(request.cfg), bool(request.nbrs)) == (True, both)
+    assert (bool(answer.cfg), bool(answer.nbrs)) == (both, True)
+
+
+@pytest.mark.parametrize("k", range(1, K_MAX + 1))
+def test_lists_fit_one_at_a_time(k: int) -> None:
+    """Ring 3 (every other message fits, k up to 8), H28: with names of 6 bytes and IPv4; longer ones take the stream from some k on."""
+    view = peers(2 * k + 1, 6)
+    listed = [(True, True)] if k <= BOTH_LISTS_K_MAX else [(True, False), (False, True)]
+    requests = [lease(k, nbrs=nbrs, cfg=cfg, name_bytes=6) for nbrs, cfg in listed]
+    messages: list[Message] = [
+        *requests,
+        *(m.Relay(*HEAD, RingId(MAX, MAX), msgspec.structs.replace(each, peer=None)) for each in requests),
+        m.ArbUpgrd(*HEAD, 1 << 32, 1 << 32, group(k), view[:2]),
+        m.Want(*HEAD, view),
+        m.Locked(*HEAD, 1 << 40, granted=True, view=view),
+        m.Discovered(1 << 40, m.Answer.OK, MAX, view, seeded=True, asked=Address("100.100.100.100", 65535), gen=1 << 53),
+    ]
+    assert [type(each).__name__ for each in messages if sealed_bytes(each, sender_bytes=6) > DATAGRAM_BYTES_MAX] == []
 
 
 def test_a_group_of_the_largest_k_fits() -> None:

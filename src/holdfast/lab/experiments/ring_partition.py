@@ -14,12 +14,13 @@ from msgspec import Meta
 from holdfast.events import Event
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
-from holdfast.lab.ring_measures import is_lost, mean
+from holdfast.lab.ring_measures import is_lost, mean, quartiles
 from holdfast.lab.ring_observer import Observed, checked, completed, names_of, shortened, violations
 from holdfast.protocols.ring.config import RingConfig
 from holdfast.protocols.ring.facts import Departed
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SPLITS: Mapping[str, tuple[float, ...]] = {
@@ -28,7 +29,9 @@ SPLITS: Mapping[str, tuple[float, ...]] = {
     "50/50": (0.5, 0.5),
     "three-way": (0.34, 0.33, 0.33),
 }
-SMALL, LARGE = "90/10", "70/30"
+SMALL, LARGE = JUDGED = "90/10", "70/30"  # whose majority is asked to stay
+SHARES_MEMBERS = 64  # in a smaller ring a group spans so much of it that shares of it say nothing about what the spec asks for
+BIN = 0.05  # of a majority
 DIP_MAX = 0.15  # of a majority of 70 %
 EMPTY_BY = 20  # in T_l: a minority of 30 % is out
 BACK_BY = 100  # in T_l after the heal
@@ -68,8 +71,14 @@ class Partition(Experiment[PartitionParameters]):
     def judge(self, parameters: PartitionParameters, results: Sequence[Measured]) -> Finding:
         rows = completed(results)
         runs = {split: [row for row in rows if row["split"] == split] for split in SPLITS}
-        misses = [*violations(results), *(note for row in rows for note in _misses(row))]
+        shares = parameters.members >= SHARES_MEMBERS
+        noted = {split: [note for row in runs[split] if (note := "; ".join(_misses(row, shares=shares)))] for split in SPLITS}
+        misses = [*violations(results), *(note for split in SPLITS for note in noted[split])]
+        unjudged = () if shares else (f"not judged below {SHARES_MEMBERS} members: how many of a majority leave",)
         measured: dict[str, Any] = {what: {split: _range(runs[split], what) for split in SPLITS} for what in _RANGES}
+        measured["runs that miss"] = {split: f"{len(noted[split])} of {len(runs[split])}" for split in SPLITS}
+        measured["share of the majority lost at the lowest point"] = {split: _spread([_dip(r) for r in runs[split]]) for split in SPLITS}
+        measured["share that the cut itself costs"] = {split: _spread([_doomed_share(r) for r in runs[split]]) for split in SPLITS}
         measured["runs in which the majority of 70 % dips by more than 15 %"] = sum(_dips(row) for row in runs[LARGE])
         measured["departures before the heal that no group explains"] = sum(row["unexplained"] for row in rows)
         measured["runs not back in time"] = sum(row["back after"] is None for row in rows)
@@ -77,17 +86,22 @@ class Partition(Experiment[PartitionParameters]):
             split: sum(row["twin T_l"] > 0 for row in runs[split]) for split in SPLITS
         }
         measured["violations"] = len(violations(results))
+        measured["dips"] = [{"split": split, "bins": _bins([_dip(row) for row in runs[split]])} for split in JUDGED]
         measured["sizes"] = [_mean_sizes(split, runs[split]) for split in SPLITS if runs[split]]
         expected = {
+            "share of the majority lost at the lowest point": {SMALL: "all 0", LARGE: f"all <= {DIP_MAX}"},
             "runs in which the majority of 70 % dips by more than 15 %": 0,
             "departures before the heal that no group explains": 0,
             "runs not back in time": 0,
             "violations": 0,
         }
-        return Finding(measured, expected, not misses, shortened(misses))
+        return Finding(measured, expected, not misses, (*shortened(misses), *unjudged))
 
     def draw(self, figure: Figure, finding: Finding) -> None:
-        for place, row in zip(figure.subplots(2, 2).flatten(), finding.measured["sizes"], strict=False):
+        places = figure.subplots(2, 3).flatten()
+        for place, dips in zip(places[4:], finding.measured["dips"], strict=True):
+            _draw_dips(place, dips)
+        for place, row in zip(places[:4], finding.measured["sizes"], strict=True):
             for number, (old, any_ring) in enumerate(zip(row["in the ring that was cut"], row["in any ring"], strict=True)):
                 (drawn,) = place.plot(range(len(any_ring)), any_ring, label=f"side of {row['sides'][number]}")
                 place.plot(range(len(old)), old, linestyle=":", color=drawn.get_color())
@@ -100,6 +114,17 @@ class Partition(Experiment[PartitionParameters]):
             place.legend(fontsize=7, loc="lower right")
 
 
+def _draw_dips(place: Axes, dips: Mapping[str, Any]) -> None:
+    allowed = 0.0 if dips["split"] == SMALL else DIP_MAX
+    place.bar([i * BIN for i in range(len(dips["bins"]))], dips["bins"], BIN * 0.9, align="edge")
+    place.axvline(allowed, color="#b42318", linestyle="--", label=f"asked for: at most {allowed:.0%}")
+    place.set_title(f"{dips['split']}: how deep the majority falls")
+    place.set_xlabel("share of the majority that had left at the lowest point")
+    place.set_ylabel("runs")
+    place.set_xlim(0, 1)
+    place.legend(fontsize=7)
+
+
 class Departures:
     """Who leaves before the heal, and whether a group without a majority within reach explains it."""
 
@@ -109,7 +134,16 @@ class Departures:
         self.left: list[str] = []
         self.unexplained = 0
         self.healed = False
+        self.doomed = self._doomed(sides[0])
         rings.world.listeners.append(self._on_event)
+
+    def _doomed(self, side: Sequence[str]) -> int:
+        """Arithmetic: members with a peer beyond the cut about which their own side cannot decide, whatever happens next."""
+        here = {self._rings.members[name].id for name in side}
+        return sum(
+            any(pair.peer.id not in here and is_lost(ring, pair, here) for pair in ring.pairs.values())
+            for ring in map(self._rings.members.__getitem__, side)
+        )
 
     def _on_event(self, host: LabHost, event: Event) -> None:
         if not isinstance(event, Departed) or not event.was_member or self.healed:
@@ -151,6 +185,7 @@ def _play(cell: Cell) -> Measured:
         "heal": cell["heal"],
         "sides": [len(side) for side in sides],
         "majority left": sum(name in sides[0] for name in departures.left),
+        "doomed": departures.doomed,
         "lowest majority": min(majority),
         "majority at the heal": majority[-1],
         "minority out after": _first_zero(others),
@@ -192,17 +227,40 @@ def _dips(row: Measured) -> bool:
     return bool(row["lowest majority"] < (1 - DIP_MAX) * row["sides"][0])
 
 
-def _misses(row: Measured) -> list[str]:
+def _dip(row: Measured) -> float:
+    return 1 - float(row["lowest majority"]) / float(row["sides"][0])
+
+
+def _doomed_share(row: Measured) -> float:
+    return float(row["doomed"]) / float(row["sides"][0])
+
+
+def _spread(values: Sequence[float]) -> str:
+    if not values:
+        return "nothing was measured"
+    low, middle, high = quartiles(values)
+    return f"{min(values):.3f} / {low:.3f} / {middle:.3f} / {high:.3f} / {max(values):.3f}"
+
+
+def _bins(values: Sequence[float]) -> list[int]:
+    counts = [0] * (round(1 / BIN) + 1)
+    for each in values:
+        counts[int(each / BIN + 1e-9)] += 1
+    return counts
+
+
+def _misses(row: Measured, *, shares: bool) -> list[str]:
+    """``shares``: the ring is large enough to be asked how many of a side leave."""
     told, notes, majority = f"{row['split']}, seed {row['seed']}", [], row["sides"][0]
-    if row["split"] == SMALL and row["majority left"]:
+    if shares and row["split"] == SMALL and row["majority left"]:
         notes.append(f"{told}: {row['majority left']} of the {majority} left")
-    if row["split"] == LARGE:
+    if shares and row["split"] == LARGE:
         if _dips(row):
             notes.append(f"{told}: the majority of {majority} fell to {row['lowest majority']}, {DIP_MAX:.0%} are allowed")
         if row["majority at the heal"] < majority:
             notes.append(f"{told}: {row['majority at the heal']} of {majority} were in the ring at the heal")
-        if row["minority out after"] is None or row["minority out after"] > EMPTY_BY:
-            notes.append(f"{told}: the minority was out after {row['minority out after']} T_l, {EMPTY_BY} are allowed")
+    if row["split"] == LARGE and (row["minority out after"] is None or row["minority out after"] > EMPTY_BY):
+        notes.append(f"{told}: the minority was out after {row['minority out after']} T_l, {EMPTY_BY} are allowed")
     if row["unexplained"]:
         notes.append(f"{told}: {row['unexplained']} departures are not explained by a group without a majority within reach")
     if row["back after"] is None:

@@ -17,12 +17,14 @@ from holdfast.protocols.ring.ids import CIRCLE
 Mode = Literal["pairwise", "central"]
 
 LEASE_MIN, LEASE_MAX = 0.03, 30.0
-K_MAX = 8  # everyday lease messages fit a datagram for every k; from k = 5 on one that brings both lists takes the stream
+K_MAX = 8
+BOTH_LISTS_K_MAX = 3  # up to here a lease message with the neighbours and a new group fits a datagram; beyond, they take turns (H28)
 ARBITRATORS_MAX = 15
 SEEDS_MAX = 64  # F17: all of them are asked at once
 TOMBSTONE_LEASES_MIN = 100  # in T_l
 BACKOFF_CALM, BACKOFF_FORCED = 8, 60  # longest backoff in T_l; after a forced departure (D23)
 CALM_AFTER = 100  # in T_l of membership: then the last forced departure is forgotten (D23)
+REFOUND_MAX = 1e9  # in T_l: practically never
 FOUNDING_LEASES = 10  # in T_l: how long the promise of a seed holds (D20)
 
 
@@ -48,6 +50,7 @@ class RingConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     found: bool = False  # begin a new ring at once, without asking anybody
     position: int | None = None  # None: the hash of the name, so that its keys come back to a process (D21)
     join_pace: bool = False  # every phase of a join takes a whole T_l, as in the paper's simulator
+    refound: float = 100.0  # in T_l: how long a seed that was put out waits for a majority of those it last knew before it founds (H29)
     tombstone_ttl: float = 3600.0
     indirect: bool = True  # P1: lease requests through other neighbours, when the direct way does not answer
     patient: bool = False  # P2: whoever suspects many asks later
@@ -130,6 +133,7 @@ def _check(config: RingConfig) -> None:
     _within("margin", config.margin, 0.0, LEASE_MAX)
     _within("k", config.k, 1, K_MAX)
     _within("retry", config.retry, 1 / 16, 1.0)
+    _within("refound", config.refound, 0.0, REFOUND_MAX)
     _within("tombstone_ttl", config.tombstone_ttl, TOMBSTONE_LEASES_MIN * config.lease, 365 * 86400.0)
     if config.position is not None:
         _within("position", config.position, 0, CIRCLE - 1)

@@ -91,7 +91,7 @@ class Departing:
             ring.changes.remove(peer, certain=True, reason="left", gen=min(message.gen, GEN_MAX))
         elif pair is not None:
             ring.opening.drop(pair)  # A candidate that gave up.
-        ring.door.release(peer)
+        ring.door.give_up(peer)
 
     def on_gone(self, source: NodeId, message: Gone) -> None:
         """Somebody holds this id to be over. About ourselves, that decides; about others, their tombstones travel by themselves."""

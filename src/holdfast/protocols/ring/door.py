@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from holdfast.protocols.ring.ring import RingNode
 
 
+GIVEN_UP_MAX = 1024  # candidates that gave up; each attempt has a new id, so that only the latest can still have a Lock on its way
+
+
 class Held(NamedTuple):
     """The join lock."""
 
@@ -30,6 +33,12 @@ class Door:
     def __init__(self, ring: RingNode) -> None:
         self._ring = ring
         self.lock: Held | None = None
+        self._given_up: dict[RingId, None] = {}  # whose Lock may come after their Unlock; the oldest first
+
+    def reset(self) -> None:
+        """A membership has ended, or one begins."""
+        self.lock = None
+        self._given_up.clear()
 
     def serves(self, pair: Pair) -> bool:
         """This pair is that of a candidate which is not in yet."""
@@ -78,7 +87,7 @@ class Door:
         if not ring.is_member:
             return
         candidate = message.source
-        granted = not self.busy_for(candidate) and candidate not in ring.list
+        granted = not self.busy_for(candidate) and candidate not in ring.list and candidate not in self._given_up
         if granted:
             self.renew(candidate)
         ring.raw.send(source, Locked(*ring.head(candidate), message.serial, granted, self._view() if granted else ()))
@@ -88,7 +97,14 @@ class Door:
         pair = self._ring.pairs.get(message.source)
         if pair is not None and self.serves(pair):
             self._ring.opening.drop(pair)
-        self.release(message.source)
+        self.give_up(message.source)
+
+    def give_up(self, candidate: RingId) -> None:
+        """It has said that it does not come any more; what it said before may still be on its way."""
+        self.release(candidate)
+        if len(self._given_up) >= GIVEN_UP_MAX:
+            del self._given_up[next(iter(self._given_up))]
+        self._given_up[candidate] = None
 
     def _locked(self) -> bool:
         """Until its time is over, or as long as its candidate's pair is DORMANT here."""

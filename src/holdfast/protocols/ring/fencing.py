@@ -121,13 +121,13 @@ class Fencing:
         self._published.clear()
         self._published_all = float("-inf")
 
-    def may_hand_over(self, candidate: RingId) -> bool:
-        """No client was told that it may still act for one of the keys that the candidate will own."""
-        now = self._ring.raw.now
-        if self._published_all > now:
-            return False
+    def handed_over_at(self, candidate: RingId) -> float:
+        """From then on no client acts for one of the keys that the candidate will own, as far as any was told."""
         ids = self._with(candidate)
-        return not any(until > now and owner_of(ids, pos) == candidate for pos, until in self._published.items())
+        return max(
+            (until for pos, until in self._published.items() if until > self._published_all and owner_of(ids, pos) == candidate),
+            default=self._published_all,
+        )
 
     def _publish(self, pos: int, until: float) -> None:
         now = self._ring.raw.now

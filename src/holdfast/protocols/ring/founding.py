@@ -80,12 +80,28 @@ class Founding:
             if self._promised_for == (source, message.serial) and not ring.is_member:
                 self.forget()
             return
-        # Who wants no ring itself objects to none. Who is about to join one knows of it.
-        busy = ring.lifecycle.wanted and (bool(ring.scouting.unasked) or (ring.is_seed and ring.raw.me.name < source.name))
+        if ring.scouting.unasked and not ring.lifecycle.wanted and not ring.is_member:
+            self._look_first(source, message)
+            return
+        # Who wants no ring itself objects to none that it knows of no other beside. Who is about to join one knows of it.
+        busy = not ring.scouting.may_found or (ring.lifecycle.wanted and ring.is_seed and ring.raw.me.name < source.name)
         if ring.is_member or busy or (ring.is_joining and ring.ring) or not self._may_promise(source.name):
             self._answer(source, message.serial, granted=False)
         else:
             self._promise(source, message.serial, lambda: self._answer(source, message.serial, granted=True))
+
+    def _look_first(self, source: NodeId, message: FoundAsk) -> None:
+        """We have left politely, and the ring we left may have no seed in it any more: only we know where it is."""
+        scouting = self._ring.scouting
+
+        def looked(member: Address | None) -> None:
+            if member is None:
+                self.on_ask(source, message)
+            else:
+                self._answer(source, message.serial, granted=False, guide=member)
+
+        if not scouting.busy:  # else the asker asks again
+            scouting.start(looked)
 
     def on_promise(self, source: NodeId, message: FoundPromise) -> None:
         if message.seed not in self._ring.config.seeds or message.seed == self._ring.raw.address:
@@ -95,13 +111,13 @@ class Founding:
                 self._ring.raw.send(source, FoundAsk(message.serial, withdraw=True))  # Too late: it shall not bind for nothing.
             return
         self._ring.fencing.note(message.gen)
-        if message.member:
-            self._guide = message.seed
+        if message.member or message.guide is not None:
+            self._guide = message.seed if message.member else message.guide
         self._questions.answer(message.serial, message.seed, message, yes=message.granted and not message.member)
 
-    def _answer(self, to: NodeId, serial: int, *, granted: bool) -> None:
+    def _answer(self, to: NodeId, serial: int, *, granted: bool, guide: Address | None = None) -> None:
         ring = self._ring  # The disk took its time: what was granted counts no more if we are in a ring by now.
-        promise = FoundPromise(serial, granted and not ring.is_member, ring.is_member, ring.raw.address, ring.fencing.highest)
+        promise = FoundPromise(serial, granted and not ring.is_member, ring.is_member, ring.raw.address, ring.fencing.highest, guide)
         ring.raw.send(to, promise)
 
     def _answer_own(self, serial: int, *, granted: bool) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.host import NodeId
+from holdfast.protocols.ring.config import BOTH_LISTS_K_MAX
 from holdfast.protocols.ring.facts import LinkBroken, LinkMended, Overslept
 from holdfast.protocols.ring.fencing import GEN_MAX
 from holdfast.protocols.ring.ids import hash_of
@@ -34,6 +35,7 @@ class Leases:
         self._ring = ring
         self._host = ring.host
         self._lease = ring.config.lease
+        self._in_turn = ring.config.k > BOTH_LISTS_K_MAX
         self._retry = ring.config.retry * ring.config.lease
         self._oversleep, self._drain = ring.config.oversleep, ring.config.drain
 
@@ -69,12 +71,13 @@ class Leases:
         ring = self._ring
         news = pair.next if pair.next is not None and not ring.proposals.pending(pair) else None
         opening = pair.opener and pair.state is State.DORMANT and pair.n == 1
+        told = pair.knows == ring.view or (news is not None and self._in_turn)  # Our answers bring the neighbours meanwhile (H28).
         return LeaseRequest(
             ring.ring, ring.id, pair.peer.id.inc,
             pair.epoch, pair.n,
             pair.ver if news is None else news[0],
             pair.peer.id in ring.nbrs, ring.fencing.gen, pair.pgen, ring.view, pair.peer_view,
-            () if pair.knows == ring.view else ring.nbr_peers,
+            () if told else ring.nbr_peers,
             () if news is None else tuple(sorted(news[1])),
             opening, not ring.is_member, pair.opener and pair.n > 1,
             ring.me if pair.opener and pair.n <= 2 else None,
@@ -83,7 +86,8 @@ class Leases:
     def ack(self, pair: Pair, n: int) -> LeaseAck:
         ring = self._ring
         news = pair.next if pair.next is not None and not ring.proposals.pending(pair) else None
-        cfg = () if news is None else tuple(sorted(news[1]))
+        nbrs = () if pair.knows == ring.view else ring.nbr_peers
+        cfg = () if news is None or (nbrs and self._in_turn) else tuple(sorted(news[1]))  # Our requests bring the group meanwhile (H28).
         if pair.state is State.DORMANT and not pair.opener:
             cfg = tuple(sorted(pair.cfg))  # The group is agreed on by this answer, which may get lost.
         return LeaseAck(
@@ -91,8 +95,7 @@ class Leases:
             pair.epoch, n,
             pair.ver if news is None else news[0],
             pair.peer.id in ring.nbrs, ring.fencing.gen, pair.pgen, ring.view, pair.peer_view,
-            () if pair.knows == ring.view else ring.nbr_peers,
-            cfg,
+            nbrs, cfg,
         )  # fmt: skip
 
     def on_request(self, source: NodeId, message: LeaseRequest) -> None:
@@ -111,8 +114,13 @@ class Leases:
         if not self._take(pair, message):
             return
         if message.ready and pair.state is State.DORMANT and not pair.opener and not ring.opening.activate(pair):
+            ring.opening.when_handed_over(pair, partial(self._on_handed_over, pair, message.n, reply))
             return
         reply(self.ack(pair, message.n))
+
+    def _on_handed_over(self, pair: Pair, n: int, reply: Reply) -> None:
+        if self._ring.holds(pair) and pair.susp is None and pair.state is State.DORMANT and self._ring.opening.activate(pair):
+            reply(self.ack(pair, n))
 
     def on_ack(self, source: NodeId, message: LeaseAck) -> None:
         pair = self._ring.pairs.get(message.source)
@@ -226,8 +234,8 @@ class Leases:
         pair.drained = True
         pair.timer = self._host.after(self._drain, partial(self._on_session_end, pair))
 
-    # P1: the same request by another road. It still says that the peer was acking at or after s, so nothing ends here, however long it lasts:
-    # a broken link is reported and costs nobody (H27).
+    # P1: the same request by another road. It still says that the peer was acking at or after s, so nothing ends here, however long
+    # it lasts: a broken link is reported and costs nobody (H27).
 
     def _ask_by_others(self, pair: Pair, request: LeaseRequest) -> None:
         ring = self._ring

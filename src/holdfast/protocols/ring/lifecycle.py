@@ -67,9 +67,10 @@ class Lifecycle:
     def on_failed(self, why: str) -> None:
         """An attempt to join failed."""
         ring = self._ring
-        if why in NO_RING and ring.is_seed and self.wanted and not ring.scouting.unasked:
+        if why in NO_RING and ring.is_seed and self.wanted and ring.scouting.may_found:
             ring.founding.start()
         else:
+            ring.scouting.again()
             self._retry(why)
 
     def not_founded(self, guide: Address | None) -> None:
@@ -127,9 +128,10 @@ class Lifecycle:
         target = self._target()
         if target is not None:
             ring.begin_join(target, self.attempt)
-        elif ring.is_seed:
+        elif ring.is_seed and ring.scouting.may_found:
             ring.founding.start()
         else:
+            ring.scouting.again()
             self._retry("nobody to ask")
 
     def guide(self, member: Address) -> None:

@@ -215,6 +215,7 @@ class FoundPromise(Message, frozen=True, tag=37):
     member: bool  # I am in a ring: join it through me
     seed: Address  # which of the seeds I am
     gen: Number = 0  # the highest generation I ever knew: tokens of a ring that is founded now have to be larger
+    guide: Address | None = None  # I am in no ring, and know somebody who is
 
 
 class Relay(OfRing, frozen=True, tag=38):

@@ -9,6 +9,7 @@ opener   ACTIVE
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -121,7 +122,7 @@ class Opening:
     def activate(self, pair: Pair) -> bool:
         """LR(ready): the opener is obliged, so we may be entitled. False: not yet, the opener will ask again."""
         ring = self._ring
-        if ring.door.serves(pair) and not ring.fencing.may_hand_over(pair.peer.id):
+        if ring.door.serves(pair) and ring.fencing.handed_over_at(pair.peer.id) > ring.raw.now:
             return False  # A client was told that it may act for one of the joiner's keys a little longer (F14).
         ring.list.hear([pair.peer])
         if pair.peer.id not in ring.list:
@@ -132,6 +133,15 @@ class Opening:
         ring.door.release(pair.peer.id)
         ring.dirty = True
         return True
+
+    def when_handed_over(self, pair: Pair, then: Callable[[], None]) -> None:
+        """The keys of a candidate that is ready are not free yet. It may not ask again in this session (r = 1), so we look ourselves."""
+        ring = self._ring
+        if not ring.door.serves(pair):
+            return
+        if pair.handover is not None:
+            pair.handover.cancel()
+        pair.handover = ring.host.at(ring.fencing.handed_over_at(pair.peer.id), then)
 
     def _on_never_ready(self, pair: Pair) -> None:
         if self._ring.holds(pair) and not pair.obliged:

@@ -26,6 +26,7 @@ class Pair:
         "drained",
         "epoch",
         "est",
+        "handover",
         "knows",
         "n",
         "next",
@@ -70,6 +71,7 @@ class Pair:
         self.sent_at = now  # of the first of them
         self.rtt = 0.0  # of the last session that needed no second try
         self.relayed = 0  # sessions in a row that only an indirect request kept (P1)
+        self.handover: Timer | None = None  # a candidate's: its keys are free then (H24)
         self.timer: Timer | None = None  # end of the session
         self.retry_timer: Timer | None = None
         # Arbitrator group (DA).
@@ -104,7 +106,7 @@ class Pair:
 
     def quiet(self) -> None:
         """No timer of this pair runs any more."""
-        for timer in (self.timer, self.retry_timer, self.phase_at):
+        for timer in (self.timer, self.retry_timer, self.phase_at, self.handover):
             if timer is not None:
                 timer.cancel()
         if self.phase is not None:

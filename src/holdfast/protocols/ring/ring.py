@@ -348,7 +348,8 @@ class RingNode:
         if reason != "graceful":
             self.announce(Expelled(reason))
         self.departing.keep(reason, was_member=True)
-        self.scouting.suspects(self.list.entries[each].address for each in (*self.nbrs, *self.list.ids) if each in self.list.entries)
+        last_known = (self.list.entries[each].address for each in (*self.nbrs, *self.list.ids) if each in self.list.entries)
+        self.scouting.suspects(last_known, forced=reason != "graceful")
         self._end_pairs()
         self.list.close()
         self.news.close()
@@ -367,7 +368,7 @@ class RingNode:
         self.pairs = {}
         self.epochs = {}
         self.condemned = {}
-        self.door.lock = None
+        self.door.reset()
         self.fencing.gens.clear()
         self.opening.retry_at.clear()
         self.orphans.reset()

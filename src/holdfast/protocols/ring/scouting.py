@@ -1,6 +1,7 @@
 """Scouting: is there a ring already, or another one beside ours?  Spec: ring D20 (cached members are tried first, twins).
 
-Before a process founds anything, or promises somebody else not to stand in the way, it asks everybody it last knew in a ring.
+Before a process founds anything, or promises somebody else not to stand in the way, it asks everybody it last knew in a ring. If it was
+put out of that ring, silence is no answer for a while: it may be cut off together with the seeds, and the ring goes on without it (H29).
 And a ring that holds no majority of the seeds looks for one that does: whoever finds such a twin leaves its own and joins that.
 """
 
@@ -30,19 +31,39 @@ class Scouting:
     def __init__(self, ring: RingNode) -> None:
         self._ring = ring
         self.unasked: tuple[Address, ...] = ()  # members we last knew, not asked since
+        self._doubt: tuple[Address, ...] = ()  # asked, and too many of them were silent (H29)
+        self._doubt_ends_at = ring.raw.now
         self._phase: Phase[Address] | None = None
         self._call: Call | None = None
         self._looked_at = ring.raw.now
 
-    def suspects(self, addresses: Iterable[Address]) -> None:
-        """There was a ring with these in it. Until they have been asked, it may still be there."""
-        me = self._ring.raw.address
-        self.unasked = tuple(dict.fromkeys(each for each in addresses if each != me))[:FANOUT_MAX]
+    def suspects(self, addresses: Iterable[Address], *, forced: bool = False) -> None:
+        """There was a ring with these in it. Until they have been asked, it may still be there. ``forced``: we were put out of it, so it
+        may be there although we cannot reach it, for a while."""
+        ring = self._ring
+        me = ring.raw.address
+        self.unasked, self._doubt = tuple(dict.fromkeys(each for each in addresses if each != me))[:FANOUT_MAX], ()
+        self._doubt_ends_at = ring.raw.now + (ring.config.refound * ring.config.lease if forced else 0.0)
+
+    @property
+    def may_found(self) -> bool:
+        """Whom we last knew in a ring has been asked, and enough of them are in none (H29)."""
+        return not self.unasked and not self.doubtful
+
+    @property
+    def doubtful(self) -> bool:
+        return bool(self._doubt) and self._ring.raw.now < self._doubt_ends_at
+
+    def again(self) -> None:
+        """Whoever was silent may answer now."""
+        if self.doubtful:
+            self.unasked, self._doubt = self._doubt, ()
 
     def start(self, found: Found) -> None:
         """Ask all of them at once; ``found`` gets the address of a member, or None."""
         ring = self._ring
         asked = self.unasked
+        self.cancel()
         self._phase = Phase(
             ring.host, ring.knocks, {each: each for each in asked},
             lambda serial: Discover(serial, ring.id, *ring.departing.claims()),
@@ -55,6 +76,11 @@ class Scouting:
         for each in (self._phase, self._call):
             if each is not None:
                 each.cancel()
+        self._phase = None
+
+    @property
+    def busy(self) -> bool:
+        return self._phase is not None
 
     def on_discovered(self, source: NodeId, message: Discovered) -> None:
         """Every answer to Discover passes here; one of ours names the address that was asked."""
@@ -72,7 +98,9 @@ class Scouting:
         if end.outcome is Outcome.ENOUGH:
             found(next(iter(end.yes)))  # There is a ring: until we are in it, or nobody knows of it any more, nothing is founded.
         else:
-            self.unasked = ()
+            asked, self.unasked = self.unasked, ()
+            if 2 * (len(end.no) + 1) <= len(asked) + 1:  # No majority of the ring that we were in, ourselves counted, is out of it.
+                self._doubt = asked
             found(None)
 
     # Twins.
