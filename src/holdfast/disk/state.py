@@ -18,17 +18,19 @@ from holdfast.disk.files import Disk
 from holdfast.disk.journal import Journal
 from holdfast.errors import StorageDamaged, StorageError, StorageLocked
 
+FILE_BYTES_MAX = 64 * 1024  # of a small file: a name, a keyring
 BOOT_TEXT = re.compile(rb"(\d{1,16}) ([0-9a-f]{8})\n")
 
 
 class State:
     """A locked state directory."""
 
-    def __init__(self, path: Path, lock: int, boot: int, journal: Journal) -> None:
+    def __init__(self, path: Path, lock: int, boot: int, journal: Journal, disk: Disk | None = None) -> None:
         self.path = path
         self.boot = boot
         self.journal = journal
         self._lock = lock
+        self._disk = disk or Disk()
 
     @classmethod
     def open(cls, path: Path, *, wall: Callable[[], float] = time.time, disk: Disk | None = None) -> State:
@@ -37,10 +39,33 @@ class State:
         _create(path, disk)
         lock = _lock(path / "lock")
         try:
-            return cls(path, lock, *_begin_life(path, wall, disk))
+            return cls(path, lock, *_begin_life(path, wall, disk), disk)
         except BaseException:
             os.close(lock)
             raise
+
+    def begin_again(self, above: int) -> int:
+        """F5: the wall clock went back, and somebody remembers a higher boot of this name. A life above that, stored before use."""
+        self.boot = _next_boot(self.path, max(above, self.boot), lambda: 0.0, self._disk)
+        return self.boot
+
+    def read(self, name: str) -> bytes | None:
+        """A small file beside the journal; None if it was never written."""
+        try:
+            with (self.path / name).open("rb") as file:
+                return file.read(FILE_BYTES_MAX)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StorageError(f"cannot read {self.path / name}: {error.strerror or error}") from error
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put it there as a whole, for this user alone. It waits for the disk: for what people do, not for what protocols do."""
+        assert len(data) <= FILE_BYTES_MAX
+        try:
+            os.close(self._disk.create(self.path / name, data))
+        except OSError as error:
+            raise StorageError(f"cannot write {self.path / name}: {error.strerror or error}") from error
 
     def close(self) -> None:
         """Give the directory up. Whoever wants the pending saves kept waits for ``journal.drain()`` first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from holdfast.errors import ConfigError
@@ -22,6 +23,11 @@ class Publishing:
         self._ring = ring
         self._rows: dict[str, bytes] = {}
         self._version = 1
+
+    @property
+    def rows(self) -> Mapping[str, bytes]:
+        """Another object after every change."""
+        return self._rows
 
     def publish(self, row: str, value: bytes | None) -> None:
         if row.startswith(OWN_TOPICS):

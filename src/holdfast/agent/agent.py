@@ -1,0 +1,316 @@
+"""One life of one agent: the host, its machines, what clients ask of them.  Spec: foundation 4 (Grants), F5, F6, F12, F14; docs/agent.md.
+
+``await Agent.open(home, log)`` takes the port, ``await agent.start()`` begins to listen and to knock, ``agent.over`` says how it ended,
+``await agent.close()`` lets go of everything but its home. All else is synchronous and belongs into the host's turns: whoever comes from
+outside uses ``host.post``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from msgspec.structs import replace
+
+from holdfast.agent.build import VERSION_ROW, Machines
+from holdfast.agent.events import EventHub
+from holdfast.agent.grants import Grants
+from holdfast.agent.home import Home
+from holdfast.agent.logs import Log
+from holdfast.agent.narrator import LOOK_PERIOD, Narrator
+from holdfast.agent.seeds import Seeds
+from holdfast.agent.version import VERSION
+from holdfast.config import check_tags
+from holdfast.errors import AddressUnusable, ConfigError, JoinFailed
+from holdfast.events import Event
+from holdfast.host import TAG_ROW, Address, Member, NodeId
+from holdfast.kit.broadcast import Broadcast
+from holdfast.local.calls import GroupView, Owned
+from holdfast.net import clock
+from holdfast.net.host import NetHost
+from holdfast.net.resolve import Resolver, parse
+from holdfast.protocols.mail.messages import Outcome
+from holdfast.protocols.ring.facts import BecameMember
+from holdfast.protocols.ring.metrics import metrics as ring_metrics
+from holdfast.wire.keys import Keyring
+from holdfast.wire.seal import Sealed, Sealer
+
+LEFT_POLL = 0.02  # seconds between two looks at whether the last Leave was sent
+
+Ending = Enum("Ending", ["LEFT", "AGAIN", "HURRIED"])  # AGAIN: this life was a mistake (F5), begin another one
+
+
+def _nobody(sender: NodeId, payload: bytes) -> Outcome:
+    """Who takes mail before a client listens."""
+    del sender, payload
+    return Outcome.NOBODY
+
+
+class Agent:
+    """What the local socket, HTTP and the process know of a node."""
+
+    def __init__(self, home: Home, host: NetHost, sealer: Sealer, log: Log) -> None:
+        loop = asyncio.get_running_loop()
+        self.home, self.host, self.log = home, host, log
+        self.config = home.config
+        self.me = host.me
+        self.started_at = host.now
+        self.socket_path = home.socket_path
+        self.deliver: Callable[[NodeId, bytes], Outcome] = _nobody  # where mail goes; the local socket takes it over
+        self.over: asyncio.Future[Ending] = loop.create_future()
+        self.events = EventHub(lambda: self.version, clock.wall, loop.call_soon)
+        self.grants = Grants(host)
+        self._machines = Machines(host, home, self._on_mail)
+        self.ring, self.mail = self._machines.ring, self._machines.mail
+        self.seats, self.seats_missing = self._machines.seats, self._machines.seats_missing
+        self._sealer = sealer
+        self._narrator = Narrator(log)
+        self._seeds: Seeds | None = None
+        self._knocks = False  # told to join as soon as the seeds are known
+        self._leaving: list[Callable[[], None]] = []
+        self._joining: list[Callable[[], None]] = []
+        self._tags: dict[str, str] = {}
+        self._view: GroupView | None = None
+        self._view_of: tuple[int, str, Mapping[str, bytes]] = (-1, "", {})
+        self._look: asyncio.TimerHandle | None = None
+        host.on_event = self._on_event
+        host.failed.add_done_callback(self._on_host_end)
+
+    @classmethod
+    async def open(cls, home: Home, log: Log) -> Agent:
+        """Take the port. Nothing is read and nothing is said yet."""
+        config = home.config
+        bind = parse(config.bind, listen=True).literal
+        assert bind is not None
+        sealer = home.keys.sealer(config.group)
+        try:
+            advertise = await _resolved(config.advertise) if config.advertise else None
+            host = await NetHost.open(home.me, bind, sealer, advertise=advertise, storage=home.storage)
+        except AddressUnusable as error:
+            raise AddressUnusable(f"bind: {error}") from None
+        try:
+            return cls(home, host, sealer, log)
+        except BaseException:
+            await host.close()
+            raise
+
+    # The course of a life.
+
+    def start(self) -> None:
+        """Listen, publish, knock."""
+        self.ring.publish(VERSION_ROW, VERSION.encode())
+        self._publish_tags(dict(self.config.tags))
+        self.host.start()
+        if self.config.seeds:
+            self._knock_at(self.config.seeds)
+        self._look = asyncio.get_running_loop().call_later(LOOK_PERIOD, self._on_look)
+
+    async def close(self) -> None:
+        """Let go of the port. Whoever wants to be missed politely leaves first."""
+        if self._look is not None:
+            self._look.cancel()
+        if self._seeds is not None:
+            await self._seeds.close()
+        await self.host.close()
+        if self.home.state is not None:
+            await self.home.state.journal.drain()  # What the machines saved last is on disk before the lock is given up.
+
+    def join(self, seeds: Sequence[str], done: Callable[[], None]) -> None:
+        """Knock at these seeds (none: those of the settings); ``done`` when this agent is a member."""
+        if self.state == "leaving":
+            raise JoinFailed("this agent is leaving its group; join when it has left")
+        if self.ring.is_member and (self.config.seeds or len(self.ring.list) > 1):
+            raise JoinFailed("this agent is in a group already; leave it first")
+        texts = tuple(seeds) or self.config.seeds
+        if not texts:
+            raise ConfigError("seeds: none; accepted are the addresses of 1 or more members")
+        for text in texts:
+            parse(text)
+        self.grants.reopen()
+        self._joining.append(done)
+        self.ring.leave()  # A ring of its own that nobody else came to.
+        self._knock_at(texts)
+
+    def leave(self, done: Callable[[], None], *, end: bool = False) -> None:
+        """Drain (F14), go politely, then ``done``. With ``end`` the process ends after it."""
+        self._leaving.append(done)
+        if end:
+            self._leaving.append(lambda: self.end(Ending.LEFT))
+        self.grants.drain(self._on_drained)
+
+    def drain(self, done: Callable[[], None]) -> None:
+        """Leave, and end."""
+        self.leave(done, end=True)
+
+    def end(self, how: Ending) -> None:
+        if not self.over.done():
+            self.over.set_result(how)
+
+    # What clients ask for.
+
+    @property
+    def state(self) -> str:
+        if self._leaving:
+            return "leaving"
+        if self.ring.is_member:
+            return "member"
+        return "joining" if self.ring.is_joining or self.ring.lifecycle.wanted or self._knocks else "left"
+
+    @property
+    def version(self) -> int:
+        """Of the view."""
+        return self.view().version
+
+    def view(self) -> GroupView:
+        """Who is here. The same object until something changes."""
+        now = self.ring.version, self.state, self.ring.publishing.rows
+        if self._view is None or now != self._view_of:
+            number = 1 if self._view is None else self._view.version + 1
+            self._view, self._view_of = self._look_around(number), now
+        return self._view
+
+    def owns(self, key: str | bytes) -> Owned | None:
+        """May this agent act for the key, and until when? Binding once it was told to a client (F14)."""
+        owned = self.ring.owns(key)
+        return None if owned is None else Owned(owned.token, owned.until)
+
+    @property
+    def tags(self) -> dict[str, str]:
+        return dict(self._tags)
+
+    def set_tags(self, tags: Mapping[str, str | None]) -> None:
+        """Change some; None removes one. Raises ``ConfigError`` and changes nothing."""
+        now = {name: value for name, value in {**self._tags, **tags}.items() if value is not None}
+        check_tags(now)
+        self._publish_tags(now)
+
+    def rekey(self, ring: Keyring) -> None:
+        """Read and write with these keys, also after a restart."""
+        if not isinstance(self._sealer, Sealed):
+            raise ConfigError("key_file: this group has no key; give all of its agents one and restart them")
+        self.home.keys.keep(ring)
+        self._sealer.rekey(ring)
+        self.log.info("keys", ids=[key.id.hex() for key in ring.keys])
+
+    @property
+    def keyring(self) -> Keyring | None:
+        return self._sealer.keyring if isinstance(self._sealer, Sealed) else None
+
+    @property
+    def broadcast(self) -> Broadcast:
+        return self.ring.broadcast
+
+    def info(self) -> dict[str, Any]:
+        """What this agent is, without secrets; plain values."""
+        view = self.view()
+        return {
+            "version": VERSION,
+            "name": self.me.name,
+            "boot": self.me.boot,
+            "pid": os.getpid(),
+            "group": self.config.group,
+            "address": str(self.host.address),
+            "bound": str(self.host.bound),
+            "socket": self.socket_path,
+            "state": view.state,
+            "members": len(view.members),
+            "up_seconds": self.host.now - self.started_at,
+            "seed": self.host.seed,
+            "clock_counts_suspended_time": clock.COUNTS_SUSPENDED_TIME,
+            "keys": [key.id.hex() for key in self.keyring.keys] if self.keyring is not None else [],
+            "seats_missing": self.seats_missing,
+            "settings": {name: list(value) if isinstance(value, tuple) else value for name, value in self.config.shown().items()},
+            "drops": {why.value: count for why, count in sorted(self.host.drops.items())},
+            "metrics": self.metrics(),
+        }
+
+    def metrics(self) -> dict[str, float]:
+        """Numbers by name."""
+        found = {f"ring_{name}": value for name, value in ring_metrics(self.ring).items()}
+        found.update({f"drop_{why.value}": float(count) for why, count in sorted(self.host.drops.items())})
+        found.update({f"mail_{name}": float(count) for name, count in sorted(self.mail.counts.items())})
+        found.update({f"grants_{name}": float(count) for name, count in sorted(self.grants.counts.items())})
+        found["grants"] = float(len(self.grants))
+        found["events_published"], found["events_lost"] = float(self.events.published), float(self.events.lost)
+        found["log_lines_lost"] = float(self.log.lost)
+        found["up_seconds"] = self.host.now - self.started_at
+        return found
+
+    # Callbacks.
+
+    def _on_event(self, event: Event) -> None:
+        self.events.publish(event)
+        self._narrator.on_event(event)
+        if isinstance(event, BecameMember):
+            self._knocks = False
+            joining, self._joining = self._joining, []
+            for done in joining:
+                done()
+
+    def _on_mail(self, sender: NodeId, payload: bytes) -> Outcome:
+        return self.deliver(sender, payload)
+
+    def _on_drained(self) -> None:
+        self._knocks = False
+        self.ring.leave()
+        self._on_left_look()
+
+    def _on_left_look(self) -> None:
+        if not self.ring.left:
+            self.host.after(LEFT_POLL, self._on_left_look)
+            return
+        leaving, self._leaving = self._leaving, []
+        for done in leaving:
+            done()
+
+    def _on_host_end(self, failed: asyncio.Future[None]) -> None:
+        """A bug in a machine, with its traceback; nothing if the host was closed in good order."""
+        error = failed.exception()
+        if error is not None and not self.over.done():
+            self.over.set_exception(error)
+
+    def _on_look(self) -> None:
+        self._narrator.sum_up(self.host.drops, self.host.now)
+        self._look = asyncio.get_running_loop().call_later(LOOK_PERIOD, self._on_look)
+
+    def _knock_at(self, texts: Sequence[str]) -> None:
+        self._knocks = True
+        former, self._seeds = self._seeds, Seeds(texts, self.log, lambda found: self.host.post(lambda: self._on_seeds(found)))
+        if former is not None:
+            former.stop()
+        self._seeds.start()
+
+    def _on_seeds(self, addresses: tuple[Address, ...]) -> None:
+        self.ring.config = replace(self.ring.config, seeds=addresses, found=False)
+        if self._knocks and not self.ring.lifecycle.wanted:
+            self.ring.join()
+
+    def _publish_tags(self, tags: dict[str, str]) -> None:
+        for gone in self._tags.keys() - tags.keys():
+            self.ring.publish(TAG_ROW + gone, None)
+        for name, value in tags.items():
+            self.ring.publish(TAG_ROW + name, value.encode())
+        self._tags = tags
+
+    def _look_around(self, number: int) -> GroupView:
+        members = self.ring.members()
+        places = {entry.node: ring_id.pos for ring_id, entry in self.ring.list.entries.items()} if members else {}
+        me = next((member for member in members if member.id == self.me), None)
+        return GroupView(
+            number,
+            self.state,
+            me or Member(self.me, self.host.address, self.ring.publishing.rows),
+            members,
+            tuple(places.get(member.id, 0) for member in members),
+        )
+
+
+async def _resolved(text: str) -> Address:
+    resolver = Resolver([parse(text)])
+    try:
+        return (await resolver.start())[0]
+    finally:
+        await resolver.close()

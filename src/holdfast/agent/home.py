@@ -1,0 +1,98 @@
+"""What a process has before it speaks, and keeps from life to life: its locks, its name, its boot number, its keys.
+
+Spec: foundation F1 (name and boot), F6 (what the lock proves), F12 (one agent per machine). Everything here may wait for the disk, so it is
+done before the loop has anything else to do.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from secrets import choice
+
+from holdfast.agent.keyring import KeyStore
+from holdfast.agent.machine_lock import MachineLock
+from holdfast.config import Config, default_socket, group_file, private_directory, runtime_dir
+from holdfast.disk.state import State
+from holdfast.host import NodeId, Storage
+from holdfast.wire.codec import NAME_BYTES_MAX
+
+NAME_FILE = "name"
+DRAWN_LETTERS = 6
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+MACHINE_ID = Path("/etc/machine-id")
+MACHINE_CHARS_MAX = 64
+
+
+class Home:
+    """Locks, name, boot and keys of one process."""
+
+    def __init__(self, config: Config, state: State | None, keys: KeyStore, socket_path: str, held: ExitStack) -> None:
+        self.config, self.state, self.keys, self.socket_path = config, state, keys, socket_path
+        self._held = held
+        stored = None if state is None else state.read(NAME_FILE)
+        kept = "" if stored is None else stored.decode("utf-8", "replace").strip()
+        self.name = config.name or kept or drawn_name()
+        self.boot = int(time.time() * 1000) if state is None else state.boot
+        # F6: this directory led a life under this name before, and its lock says that it is over. Of others of the name it says nothing.
+        self.sole_life = state is not None and kept == self.name
+        if state is not None and kept != self.name:
+            state.write(NAME_FILE, f"{self.name}\n".encode())
+
+    @classmethod
+    def open(cls, config: Config, environ: Mapping[str, str]) -> Home:
+        """Take the locks and begin a life. Raises ``StorageLocked`` and its kin, and then holds nothing."""
+        with ExitStack() as held:
+            socket_path = config.socket or str(default_socket(config.group, environ))
+            if config.alone or not config.socket:
+                private_directory(runtime_dir(environ))
+            if config.alone:
+                held.callback(MachineLock.take(group_file(config.group, ".lock", environ), socket_path).close)
+            state = _state(config, environ)
+            if state is not None:
+                held.callback(state.close)
+            keys = KeyStore(config, state)
+            return cls(config, state, keys, socket_path, held.pop_all())
+        raise AssertionError("a stack that swallows errors")
+
+    @property
+    def me(self) -> NodeId:
+        return NodeId(self.name, self.boot)
+
+    @property
+    def storage(self) -> Storage | None:
+        return None if self.state is None else self.state.journal
+
+    def begin_again(self, above: int) -> None:
+        """F5: a life above one that somebody remembers."""
+        self.boot = max(above, self.boot) + 1 if self.state is None else self.state.begin_again(above)
+
+    def close(self) -> None:
+        self._held.close()
+
+
+def drawn_name() -> str:
+    """Host name and six letters (F1)."""
+    letters = "".join(choice(LETTERS) for _ in range(DRAWN_LETTERS))
+    host = "".join(c for c in socket.gethostname() if c.isascii() and (c.isalnum() or c in "-."))
+    return f"{host[: NAME_BYTES_MAX - DRAWN_LETTERS - 1] or 'agent'}-{letters}"
+
+
+def machine() -> str:
+    """What tells this machine from others, for a seat's journal (F13)."""
+    try:
+        found = MACHINE_ID.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        found = ""
+    return (found or socket.gethostname())[:MACHINE_CHARS_MAX]
+
+
+def _state(config: Config, environ: Mapping[str, str]) -> State | None:
+    """A machine-wide agent is its own seat and must remember: without a directory of its own it gets one beside its lock."""
+    if config.state_dir:
+        return State.open(Path(os.path.expanduser(config.state_dir)))  # noqa: PTH111 - Path's own raises where there is no home
+    return State.open(group_file(config.group, ".state", environ)) if config.alone else None

@@ -1,0 +1,80 @@
+"""The keys of an agent: from a file, from the environment, and from rotations that the group agreed on.
+
+The key file is what people write, the keyring file in the state directory what rotations write. A keyring file remembers which keys the
+key file had when it was written. As long as the key file has the same, the rotations since then count; as soon as somebody
+changes the key file, that is the newer word.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.config import Config
+from holdfast.disk.state import State
+from holdfast.errors import KeyUnusable, StorageDamaged
+from holdfast.wire.keys import Keyring, load_keyring, parse_key
+from holdfast.wire.seal import Plain, Sealed, Sealer
+
+KEYRING_FILE = "keyring"
+
+
+class Stored(msgspec.Struct):
+    """The keyring file."""
+
+    given: tuple[str, ...]  # ids of the keys in the settings when this was written
+    keys: tuple[str, ...]  # the keys themselves, the one to write with first
+
+
+class KeyStore:
+    """Which keys to use, now and after a restart."""
+
+    def __init__(self, config: Config, state: State | None) -> None:
+        self._state = state
+        self._given = given(config)
+        stored = None if state is None or self._given is None else _read(state)
+        fresh = stored is None or stored.given != _ids(self._given)
+        self.ring = self._given if stored is None or fresh else Keyring(*(parse_key(key, source="keyring file") for key in stored.keys))
+
+    def sealer(self, group: str) -> Sealer:
+        return Plain(group) if self.ring is None else Sealed(group, self.ring)
+
+    def keep(self, ring: Keyring) -> None:
+        """A rotation: on disk before it is used, or the next life could not read the group."""
+        self.ring = ring
+        if self._state is not None:
+            stored = Stored(_ids(self._given), tuple(key.text() for key in ring.keys))
+            self._state.write(KEYRING_FILE, msgspec.json.encode(stored))
+
+    def reload(self, config: Config) -> bool:
+        """Somebody may have changed the key file: True if its keys are others now. Raises ``KeyUnusable`` and changes nothing."""
+        now = given(config)
+        if (now is None) != (self._given is None):
+            raise KeyUnusable("key_file: a group cannot change between plain and sealed while it runs; restart all of its agents")
+        if now is None or _ids(now) == _ids(self._given):
+            return False
+        self._given = now
+        self.keep(now)
+        return True
+
+
+def given(config: Config) -> Keyring | None:
+    """The keys of the settings; None for a group without."""
+    if config.key_file:
+        return load_keyring(config.key_file)
+    return Keyring(parse_key(config.key)) if config.key else None
+
+
+def _ids(ring: Keyring | None) -> tuple[str, ...]:
+    return () if ring is None else tuple(key.id.hex() for key in ring.keys)
+
+
+def _read(state: State) -> Stored | None:
+    content = state.read(KEYRING_FILE)
+    if content is None:
+        return None
+    try:
+        return msgspec.json.decode(content, type=Stored)
+    except msgspec.DecodeError:
+        raise StorageDamaged(
+            f"{state.path / KEYRING_FILE} is no keyring; restore it from a copy, or remove it to use the key file's keys"
+        ) from None
