@@ -33,17 +33,12 @@ TOKEN_FIRST_MIN = 1_577_836_800_000  # F16: the first token of a name is wall-cl
 TOKENS_MAX = 65_536  # names whose last token is remembered, for the assertion alone
 
 
-def _nothing() -> None:
-    """Nobody has to be told."""
-
-
 class Grants:
     """All grants of one agent life."""
 
-    def __init__(self, host: Turns, *, withdrawn: Callable[[], None] = _nothing) -> None:
-        """``withdrawn`` tells the ring that nobody acts for a key any more (``keys``)."""
+    def __init__(self, host: Turns) -> None:
         self.host = host
-        self.keys = Keys(host, withdrawn)
+        self.keys = Keys(host)
         self.kinds: dict[str, GrantKind] = {}
         self.draining = False
         self.counts: Counter[str] = Counter()  # granted, lost, and released by reason

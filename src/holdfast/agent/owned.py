@@ -11,11 +11,16 @@ from collections.abc import Callable
 from holdfast.agent.granted import NEVER, Session, Turns
 
 
+def _nothing() -> None:
+    """There is no ring."""
+
+
 class Keys:
     """Who was told, until when."""
 
-    def __init__(self, host: Turns, withdrawn: Callable[[], None]) -> None:
-        self._host, self._withdrawn = host, withdrawn
+    def __init__(self, host: Turns) -> None:
+        self.withdrawn: Callable[[], None] = _nothing  # tells the ring that nobody acts for a key any more
+        self._host = host
         self._told: dict[int, float] = {}  # session -> until
 
     def tell(self, session: Session, until: float) -> None:
@@ -32,4 +37,4 @@ class Keys:
         now = self._host.now
         self._told = {number: until for number, until in self._told.items() if until > now}
         if not self._told:
-            self._withdrawn()
+            self.withdrawn()

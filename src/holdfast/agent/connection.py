@@ -1,0 +1,344 @@
+"""One client: its calls come in, answers and streams go out.  docs/local-api.md.
+
+Bytes become calls with one typed decode. What only reads the agent's state is answered at once; what enters a protocol waits for the
+host's next turn (F10). Answers are collected and leave in one write per batch. A client that does not read is paused: none
+of its calls is read, its events wait in their buffer, and nothing it was granted is extended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol, cast
+
+import msgspec
+
+from holdfast.agent import encode
+from holdfast.agent.bodies import Body, peer_body, peer_pid
+from holdfast.agent.granted import Turns
+from holdfast.agent.grants import Grants
+from holdfast.errors import HoldfastError, Unavailable
+from holdfast.local.calls import AnyCall, Call, GrantItem, Hello
+from holdfast.local.frame import CALL_BYTES_MAX, Frames, FrameTooLong
+
+GREETING_TIMEOUT = 10.0  # seconds from the connection to Hello; a machine that stands still for some of them is no reason to hang up
+LINGER = 5.0  # seconds in which a client that is sent away may read why
+CALLS_MAX = 1024  # calls of one client that wait for a protocol
+STREAMS_MAX = 512  # of one client: as many grants as it may have, and as much again
+SERIAL_MAX = (1 << 53) - 1
+HIGH_BYTES = 256 * 1024  # written and not taken by the kernel yet: the client is paused
+LOW_BYTES = 64 * 1024  # and goes on
+BACKLOG_BYTES_MAX = 16 << 20  # answers to calls that were under way when it stopped reading; two of the longest frames
+ITEMS_BATCH = 64  # items of a stream that are written before the next stream has its turn
+
+UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)  # bad UTF-8 and nesting have errors of their own
+
+_decode = cast(Callable[[bytes], Call], msgspec.msgpack.Decoder(AnyCall).decode)
+
+
+class Stream(Protocol):
+    """What follows the answer to a call."""
+
+    def take(self, limit: int) -> Sequence[bytes]:
+        """Encoded items, oldest first."""
+
+    def close(self) -> None: ...
+
+
+class Service(Protocol):
+    """What a connection needs of its server."""
+
+    turns: Turns
+    grants: Grants
+    counts: Counter[str]
+    connections: dict[int, Connection]
+
+    def admit(self, connection: Connection) -> int:
+        """The number of its session. Raises Unavailable."""
+
+    def handle(self, connection: Connection, call: Call) -> bool:
+        """Answer it now; False: it has to wait for a turn, and ``handle_in_turn`` does it there."""
+
+    def handle_in_turn(self, connection: Connection, call: Call) -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    """A session: what was granted on it ends with it, and not before F14 allows."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._frames = Frames(CALL_BYTES_MAX)
+        self._bodies: deque[bytes] = deque()  # frames that wait because the client does not read
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._flush_due = False
+        self._paused = False
+        self._ending = False
+        self._last_serial = 0
+        self._waiting: set[int] = set()  # serials of calls that are under way
+        self._streams: dict[int, Stream | None] = {}  # None: a grant, whose items are pushed by the law
+        self._ready: dict[int, Stream] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._body: Body | None = None
+        self._asked_for_body = False
+        self.number = 0  # of the session; 0: not admitted
+        self.pid = 0
+        self.program = ""
+        self.clock = float("inf")  # when it greeted; before that nothing is believed about its process
+        self.greeted = False
+
+    # asyncio.Protocol.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(HIGH_BYTES, LOW_BYTES)
+        self.pid = peer_pid(transport.get_extra_info("socket"))
+        self._timer = self._loop.call_later(GREETING_TIMEOUT, self._on_silence)
+        try:
+            self.number = self._service.admit(self)
+        except Unavailable as error:
+            self.end_all("Unavailable", str(error))
+
+    def data_received(self, data: bytes) -> None:
+        if self._ending:
+            return
+        try:
+            self._bodies.extend(self._frames.feed(data))
+        except FrameTooLong:
+            self._violation("too_long", f"a call of more than {CALL_BYTES_MAX} bytes")
+            return
+        self._work()
+
+    def pause_writing(self) -> None:
+        self._paused = True
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        if self._transport is None or self._ending:
+            return
+        self._transport.resume_reading()
+        self._service.turns.post(partial(self._service.grants.readable, self))
+        self._work()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._ending = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._bodies.clear()
+        self._out.clear()
+        self._ready.clear()
+        self._waiting.clear()
+        for stream in self._streams.values():
+            if stream is not None:
+                stream.close()
+        self._streams.clear()
+        self._service.connections.pop(self.number, None)
+        self._service.turns.post(partial(self._service.grants.disconnected, self))
+
+    # A session, for the law of grants.
+
+    @property
+    def connected(self) -> bool:
+        return not self._ending
+
+    @property
+    def reads(self) -> bool:
+        return not (self._ending or self._paused)
+
+    def push(self, serial: int, item: GrantItem) -> None:
+        if serial in self._streams:
+            self._send(encode.pushed(serial, encode.encoded(item)))
+
+    def end(self, serial: int, error: str, text: str) -> None:
+        if serial in self._streams:
+            self.close_stream(serial)
+            self._send(encode.closed(serial, error, text))
+
+    def body(self) -> Body | None:
+        if not self._asked_for_body and self._transport is not None:
+            self._asked_for_body = True
+            self._body = peer_body(self._transport.get_extra_info("socket"), self.clock)
+            if self._body is not None:
+                self._body.watch(self._on_death)
+        return self._body
+
+    def forget(self) -> None:
+        if self._body is not None:
+            self._body.close()
+
+    # For handlers.
+
+    def done(self, serial: int, value: bytes = encode.NOTHING) -> None:
+        self._waiting.discard(serial)
+        self._send(encode.done(serial, value))
+
+    def refuse(self, serial: int, error: HoldfastError) -> None:
+        self._waiting.discard(serial)
+        self._service.counts["refused"] += 1
+        self._send(encode.refused(serial, type(error).__name__, str(error)))
+
+    def open_stream(self, serial: int, stream: Stream | None) -> None:
+        self._streams[serial] = stream
+
+    def check_room(self) -> None:
+        if len(self._streams) >= STREAMS_MAX:
+            raise Unavailable(f"too many streams: accepted are {STREAMS_MAX} on one connection; close some")
+
+    def close_stream(self, serial: int) -> bool:
+        """False if there is none."""
+        if serial not in self._streams:
+            return False
+        stream = self._streams.pop(serial)
+        self._ready.pop(serial, None)
+        if stream is not None:
+            stream.close()
+        return True
+
+    def wake(self, serial: int) -> None:
+        """A stream has something to say."""
+        stream = self._streams.get(serial)
+        if stream is not None:
+            self._ready[serial] = stream
+            self._flush_soon()
+
+    def end_all(self, error: str, text: str) -> None:
+        """Say why, and hang up. Who does not read it in time is not waited for."""
+        if self._ending or self._transport is None:
+            return
+        self._ending = True
+        self._bodies.clear()
+        self._transport.write(b"".join((*self._out, encode.closed(0, error, text))))
+        self._out.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(LINGER, self._transport.abort)
+        self._transport.close()
+
+    # Calls in.
+
+    def _work(self) -> None:
+        """Everything that has come, as long as the client takes the answers."""
+        was_due, self._flush_due = self._flush_due, True
+        waiting = len(self._waiting)
+        bodies = self._bodies
+        while bodies and not self._paused and not self._ending:
+            self._on_frame(bodies.popleft())
+            if self._out_bytes >= HIGH_BYTES:
+                self._write()
+        self._flush_due = was_due
+        if len(self._waiting) > waiting and not was_due:
+            # Behind the calls in the host's queue: their answers leave together, in the turn that made them.
+            self._flush_due = True
+            self._service.turns.post(self._flush)
+        self._pull()
+        self._write()
+
+    def _on_frame(self, body: bytes) -> None:
+        try:
+            call = _decode(body)
+        except UNREADABLE as error:
+            self._violation("malformed", f"a call that cannot be read: {str(error)[:200]}")
+            return
+        serial = call.serial
+        if not self._last_serial < serial <= SERIAL_MAX:
+            self._violation("malformed", f"serial {serial} after {self._last_serial}; accepted are growing numbers up to {SERIAL_MAX}")
+            return
+        self._last_serial = serial
+        if self.greeted == isinstance(call, Hello):
+            self._violation("malformed", "Hello comes first, and once")
+            return
+        self._dispatch(call)
+
+    def _dispatch(self, call: Call) -> None:
+        service = self._service
+        try:
+            if service.handle(self, call):
+                return
+            if len(self._waiting) >= CALLS_MAX:
+                raise Unavailable(f"too many calls: accepted are {CALLS_MAX} under way on one connection; wait for some answers")
+        except HoldfastError as error:
+            self.refuse(call.serial, error)
+            return
+        self._waiting.add(call.serial)
+        service.turns.post(partial(self._in_turn, call))
+
+    def _in_turn(self, call: Call) -> None:
+        if self._ending:
+            return
+        try:
+            self._service.handle_in_turn(self, call)
+        except HoldfastError as error:
+            self.refuse(call.serial, error)
+
+    def _violation(self, kind: str, text: str) -> None:
+        self._service.counts[kind] += 1
+        self.end_all("HoldfastError", f"this is not the language of the local socket: {text}")
+
+    # Answers out.
+
+    def _send(self, frame: bytes) -> None:
+        if self._ending:
+            return
+        self._out.append(frame)
+        self._out_bytes += len(frame)
+        self._flush_soon()
+
+    def _flush_soon(self) -> None:
+        if not self._flush_due:
+            self._flush_due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_due = False
+        self._pull()
+        self._write()
+
+    def _pull(self) -> None:
+        """Items of streams, a batch of each in turn, as long as the client takes them."""
+        while self._ready and not self._paused and not self._ending:
+            serial, stream = next(iter(self._ready.items()))
+            items = stream.take(ITEMS_BATCH)
+            del self._ready[serial]
+            if len(items) == ITEMS_BATCH:
+                self._ready[serial] = stream  # Behind the others.
+            for item in items:
+                frame = encode.pushed(serial, item)
+                self._out.append(frame)
+                self._out_bytes += len(frame)
+            if self._out_bytes >= HIGH_BYTES:
+                self._write()
+
+    def _write(self) -> None:
+        if not self._out or self._transport is None or self._ending:
+            return
+        data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
+        self._out.clear()
+        self._out_bytes = 0
+        self._transport.write(data)
+        if self._paused and self._transport.get_write_buffer_size() > BACKLOG_BYTES_MAX:
+            self._service.counts["too_slow"] += 1
+            self.end_all("Unavailable", f"this client does not read: more than {BACKLOG_BYTES_MAX} bytes of answers wait for it")
+
+    # Ends.
+
+    def _on_silence(self) -> None:
+        if not self.greeted:
+            self._service.counts["silent"] += 1
+            self.end_all("HoldfastError", f"no Hello within {GREETING_TIMEOUT} s")
+
+    def _on_death(self) -> None:
+        """The process that made the connection has ended; a child of it may still have the socket."""
+        self._service.turns.post(partial(self._service.grants.client_died, self))
+        self.end_all("Forked", "the process that made this connection has ended")
+
+
+def describe(connection: Connection) -> dict[str, Any]:
+    """One line of ``holdfast info``."""
+    return {"session": connection.number, "pid": connection.pid, "program": connection.program}

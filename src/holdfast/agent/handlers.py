@@ -1,0 +1,262 @@
+"""One small function per call of the local socket.  docs/local-api.md.
+
+``AT_ONCE`` only read what the agent knows. All others enter a protocol, so they run in the host's turns (F10); what a protocol needs time
+for is answered by a callback, once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from holdfast.agent.connection import Connection, describe
+from holdfast.agent.encode import encoded
+from holdfast.agent.events import Subscription
+from holdfast.agent.messages import MessageHub
+from holdfast.errors import ConfigError, HoldfastError, JoinTimeout, NotAMember, Timeout, Unavailable
+from holdfast.kit.seats import Seats as SeatsMachine
+from holdfast.kit.seats import SeatState
+from holdfast.kit.slots import Slot
+from holdfast.local import calls
+from holdfast.local.calls import GroupView, SeatView, Welcome
+from holdfast.protocols.mail.inbox import PAYLOAD_BYTES_MAX
+from holdfast.protocols.mail.messages import Outcome
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from holdfast.agent.agent import Agent
+
+CLOCK_AHEAD_MAX = 0.001  # seconds; two readings of one clock are never out of order, floats may be by a little
+CLOCK_BEHIND_MAX = 60.0  # seconds a greeting may be under way on a machine that stands still
+TIMEOUT_MAX = 3600.0  # seconds; who wants to wait longer asks again
+PROGRAM_CHARS_MAX = 128
+KEY_BYTES_MAX = 4096  # of a key whose owner is asked for: it is hashed in a turn
+
+Handler = Callable[[Connection, Any], None]
+
+
+class EventStream:
+    """A ``Watch``."""
+
+    def __init__(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+
+    def take(self, limit: int) -> list[bytes]:
+        return [record.item for record in self._subscription.take(limit)]
+
+    def close(self) -> None:
+        self._subscription.close()
+
+
+class Handlers:
+    """What an agent answers."""
+
+    def __init__(self, agent: Agent, connections: dict[int, Connection], counts: Counter[str]) -> None:
+        self._agent, self._connections, self._counts = agent, connections, counts
+        self.messages = MessageHub(agent.broadcast, agent.host.post)
+        agent.deliver = self.messages.deliver
+        agent.grants.keys.withdrawn = agent.ring.fencing.withdrawn
+        self._view: GroupView | None = None
+        self._view_bytes = b""
+        self.at_once: dict[type[calls.Call], Handler] = {
+            calls.Hello: self._hello, calls.Look: self._look, calls.Watch: self._watch, calls.Info: self._info, calls.Seats: self._seats,
+        }  # fmt: skip
+        self.in_turn: dict[type[calls.Call], Handler] = {
+            calls.Owns: self._owns, calls.SetTags: self._set_tags, calls.Leave: self._leave, calls.Join: self._join,
+            calls.ForceLeave: self._force_leave, calls.Keys: self._keys, calls.Send: self._send, calls.Cast: self._cast,
+            calls.Messages: self._messages, calls.Acquire: self._acquire, calls.Stopped: self._stopped, calls.Body: self._body,
+            calls.Close: self._close, calls.Doctor: self._doctor,
+        }  # fmt: skip
+
+    # At once.
+
+    def _hello(self, client: Connection, call: calls.Hello) -> None:
+        now = self._agent.host.now
+        if call.version != calls.VERSION:
+            text = f"version: the client speaks {call.version}, this agent {calls.VERSION}; install the same release on both sides"
+            self._send_away(client, call, "version", text)
+        elif not now - CLOCK_BEHIND_MAX <= call.clock <= now + CLOCK_AHEAD_MAX:
+            text = f"clock: the client reads {call.clock:.3f}, this agent {now:.3f}; both must read the same clock of one machine (F14)"
+            self._send_away(client, call, "clock", text)
+        else:
+            client.greeted, client.clock = True, call.clock
+            client.program = call.program[:PROGRAM_CHARS_MAX]
+            agent = self._agent
+            client.done(
+                call.serial, encoded(Welcome(calls.VERSION, agent.me, os.getpid(), agent.config.group, agent.host.now, client.number))
+            )
+
+    def _send_away(self, client: Connection, call: calls.Hello, count: str, text: str) -> None:
+        self._counts[count] += 1
+        client.refuse(call.serial, ConfigError(text))
+        client.end_all("ConfigError", text)
+
+    def _look(self, client: Connection, call: calls.Look) -> None:
+        client.done(call.serial, self._encoded_view())
+
+    def _watch(self, client: Connection, call: calls.Watch) -> None:
+        client.check_room()
+        if self._agent.events.full:
+            raise Unavailable("too many subscribers; close some streams")
+        subscription = self._agent.events.subscribe(partial(client.wake, call.serial), internal=call.internal)
+        client.done(call.serial, self._encoded_view())
+        client.open_stream(call.serial, EventStream(subscription))
+
+    def _info(self, client: Connection, call: calls.Info) -> None:
+        greeted = [describe(each) for each in self._connections.values() if each.greeted]
+        local = {"counts": dict(self._counts), "events_lost": self._agent.events.lost, "messages_lost": self.messages.lost}
+        client.done(call.serial, encoded({**self._agent.info(), "clients": greeted, "local": local}))
+
+    def _seats(self, client: Connection, call: calls.Seats) -> None:
+        seats = self._agent.seats
+        if seats is None:
+            raise ConfigError(self._agent.seats_missing)
+        client.done(call.serial, encoded(tuple(_seat_view(seats, slot) for slot in seats.slots)))
+
+    def _encoded_view(self) -> bytes:
+        """The agent gives the same object until something changes, and then it is encoded once."""
+        view = self._agent.view()
+        if view is not self._view:
+            self._view, self._view_bytes = view, encoded(view)
+        return self._view_bytes
+
+    # In turn.
+
+    def _owns(self, client: Connection, call: calls.Owns) -> None:
+        if len(call.key) > KEY_BYTES_MAX:
+            raise ConfigError(f"key: {len(call.key)} bytes; accepted are at most {KEY_BYTES_MAX}")
+        owned = None if self._agent.grants.draining else self._agent.owns(call.key)
+        if owned is not None:
+            client.body()  # From now on its death matters.
+            self._agent.grants.keys.tell(client, owned.until)
+        client.done(call.serial, encoded(owned))
+
+    def _set_tags(self, client: Connection, call: calls.SetTags) -> None:
+        self._agent.set_tags(call.tags)
+        client.done(call.serial)
+
+    def _leave(self, client: Connection, call: calls.Leave) -> None:
+        self._agent.leave(partial(client.done, call.serial), end=call.end)
+
+    def _join(self, client: Connection, call: calls.Join) -> None:
+        timeout = _timeout(call.timeout)
+        once = Once(self._agent, client, call.serial)
+        once.limit(timeout, JoinTimeout(f"not a member after {timeout} s; the agent goes on knocking at {', '.join(call.seeds)[:200]}"))
+        self._agent.join(call.seeds, once.done)
+
+    def _send(self, client: Connection, call: calls.Send) -> None:
+        timeout = _timeout(call.timeout)
+        member = self._agent.ring.get(call.name)
+        if member is None:
+            raise NotAMember(f"name: no member is called {call.name[:64]!r}")
+        done = partial(_on_letter, client, call.serial, call.name, timeout)
+        self._agent.mail.send(member.id, call.payload, timeout, done)
+
+    def _cast(self, client: Connection, call: calls.Cast) -> None:
+        self.messages.cast(call.topic, call.payload, self._agent.me, client)
+        client.done(call.serial)
+
+    def _messages(self, client: Connection, call: calls.Messages) -> None:
+        client.check_room()
+        stream = self.messages.open(call.topic, client, partial(client.wake, call.serial))
+        client.open_stream(call.serial, stream)
+        client.done(call.serial)
+
+    def _acquire(self, client: Connection, call: calls.Acquire) -> None:
+        client.check_room()
+        self._agent.grants.acquire(client, call, partial(_granting, client, call.serial))
+
+    def _stopped(self, client: Connection, call: calls.Stopped) -> None:
+        """Serial 0: the client acts for no key any more."""
+        if call.grant == 0:
+            self._agent.grants.keys.stopped(client)
+        else:
+            self._agent.grants.stopped(client, call.grant)
+        client.done(call.serial)
+
+    def _body(self, client: Connection, call: calls.Body) -> None:
+        self._agent.grants.add_body(client, call.grant, call.pid)
+        client.done(call.serial)
+
+    def _close(self, client: Connection, call: calls.Close) -> None:
+        self._agent.grants.close(client, call.stream)
+        client.close_stream(call.stream)
+        client.done(call.serial)
+
+    def _force_leave(self, client: Connection, call: calls.ForceLeave) -> None:
+        raise Unavailable("force-leave: this agent cannot ask others to leave")
+
+    def _keys(self, client: Connection, call: calls.Keys) -> None:
+        raise Unavailable("keys: this agent cannot change keys")
+
+    def _doctor(self, client: Connection, call: calls.Doctor) -> None:
+        raise Unavailable("doctor: this agent cannot look")
+
+
+class Once:
+    """An answer that comes by a callback or by a timer, whichever is first."""
+
+    def __init__(self, agent: Agent, client: Connection, serial: int) -> None:
+        self._agent, self._client, self._serial = agent, client, serial
+        self._open = True
+
+    def limit(self, timeout: float, error: HoldfastError) -> None:
+        self._agent.host.after(timeout, partial(self.refuse, error))
+
+    def done(self, value: Any = None) -> None:
+        if self._open:
+            self._open = False
+            self._client.done(self._serial, encoded(value))
+
+    def refuse(self, error: HoldfastError) -> None:
+        if self._open:
+            self._open = False
+            self._client.refuse(self._serial, error)
+
+
+def _granting(client: Connection, serial: int) -> None:
+    client.open_stream(serial, None)
+    client.done(serial)
+
+
+def _on_letter(client: Connection, serial: int, name: str, timeout: float, outcome: Outcome) -> None:
+    error = _error_of(outcome, name, timeout)
+    if error is None:
+        client.done(serial)
+    else:
+        client.refuse(serial, error)
+
+
+def _error_of(outcome: Outcome, name: str, timeout: float) -> HoldfastError | None:
+    match outcome:
+        case Outcome.QUEUED:
+            return None
+        case Outcome.NOBODY:
+            return Unavailable(f"no client of {name!r} listens for messages")
+        case Outcome.FULL:
+            return Unavailable(f"the clients of {name!r} do not read: their queues were full for {timeout} s")
+        case Outcome.TOO_LARGE:
+            return ConfigError(f"payload: too large; accepted are at most {PAYLOAD_BYTES_MAX} bytes")
+        case Outcome.TIMEOUT:
+            return Timeout(f"{name!r} did not answer within {timeout} s; the message may have arrived")
+        case Outcome.BUSY:
+            return Unavailable("this agent has too many messages under way; nothing was sent")
+        case _:
+            return NotAMember(f"{name!r} left the group, or began another life, before it answered")
+
+
+def _seat_view(seats: SeatsMachine, slot: Slot) -> SeatView:
+    own, life = slot.number == seats.own, seats.life(slot.number)
+    state = seats.state.name.lower() if own else ("unheard" if life is None else "heard")
+    wait = seats.keeper.wait if own and seats.state is SeatState.WAITING else 0.0
+    return SeatView(slot.number, slot.name, str(slot.address), life, own, state, wait)
+
+
+def _timeout(timeout: float) -> float:
+    if not (isfinite(timeout) and 0 < timeout <= TIMEOUT_MAX):
+        raise ConfigError(f"timeout: {timeout}; accepted are seconds above 0, at most {TIMEOUT_MAX:.0f}")
+    return timeout
