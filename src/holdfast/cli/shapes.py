@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import msgspec
-
-from holdfast import events
 from holdfast.cli.show import shown
 from holdfast.host import Grant, Member, NodeId
 from holdfast.local.calls import EventItem
+from holdfast.local.news import event_of, fields_of
 
 VERSION_ROW = "holdfast:v"  # what an agent publishes about its software
 
@@ -47,12 +45,8 @@ def event_line(item: EventItem) -> str:
 
 
 def _fields(item: EventItem) -> dict[str, Any]:
-    kind = getattr(events, item.name, None)
-    if isinstance(kind, type) and issubclass(kind, events.Event):
-        event = msgspec.msgpack.decode(item.fields, type=kind)
-        return {name: getattr(event, name) for name in event.__struct_fields__}
-    fields = msgspec.msgpack.decode(item.fields)  # a fact inside a protocol: its class is not imported here
-    return fields if isinstance(fields, dict) else {"fields": fields}
+    event = event_of(item)  # None for a fact inside a protocol: its class is not imported here
+    return fields_of(item) if event is None else {name: getattr(event, name) for name in event.__struct_fields__}
 
 
 def _plain(value: Any) -> Any:

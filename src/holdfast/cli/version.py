@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
+from holdfast.agent.version import VERSION
 from holdfast.cli.options import JSON
 from holdfast.cli.show import print_json
 
 
 def version(*, as_json: Annotated[bool, JSON] = False) -> None:
     """Which Holdfast this is, and on which Python."""
-    import sys
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
-
     python = ".".join(map(str, sys.version_info[:3]))
-    try:
-        found = installed("holdfast")
-    except PackageNotFoundError:
-        found = "unknown"
     if as_json:
-        print_json({"version": found, "python": python})
+        print_json({"version": VERSION, "python": python})
     else:
-        print(f"holdfast {found} (Python {python})")
+        print(f"holdfast {VERSION} (Python {python})")

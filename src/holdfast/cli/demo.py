@@ -1,0 +1,163 @@
+"""``holdfast demo``: a live group on this machine, a crash, and what was promised about it beside what was measured."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import Annotated, Any
+
+from holdfast.cli.demo_fleet import Fleet
+from holdfast.cli.demo_story import NAMES, NeverHappened, Story
+from holdfast.cli.demo_view import View, view_for
+from holdfast.cli.exits import ENVIRONMENT, FOUND, OK
+from holdfast.cli.options import JSON
+from holdfast.cli.show import print_json
+from holdfast.cli.words import Flag
+from holdfast.config import PRESETS, Config
+from holdfast.errors import ConfigError
+
+GROUP = "demo"
+STALLED = 0.5  # in T_l: a machine that stood still for longer cannot be held to bounds that are counted in T_l
+
+
+def demo(
+    *,
+    preset: Annotated[
+        str, Flag("--preset", help=f"Timing: {', '.join(PRESETS)}; larger ones for busy machines.", metavar="NAME")
+    ] = "local",
+    stay: Annotated[bool, Flag("--stay", help="Keep the group up until Ctrl-C, to look at the page.")] = False,
+    as_json: Annotated[bool, JSON] = False,
+) -> int:
+    """A live group on this machine. Seven agents form a ring, one is killed, the others decide; exit 0 only if all went as promised."""
+    if preset not in PRESETS:
+        raise ConfigError(f"--preset {preset}: accepted are {', '.join(PRESETS)}")
+    view = view_for(as_json=as_json)
+    with _interruptible(), TemporaryDirectory(prefix="holdfast-demo-") as folder:
+        fleet = Fleet(Path(folder), _settings(preset), NAMES, http=_has_http())
+        story = Story(fleet, Config(preset=preset), step=view.step, tick=view.tick)
+        try:
+            broken = _told(story, view, stay=stay)
+        finally:
+            with _uninterrupted():
+                view.close()
+                fleet.close()
+    return _verdict(story, broken, as_json=as_json)
+
+
+def _settings(preset: str) -> dict[str, Any]:
+    """All seven share them: sealed with a key that nobody else has."""
+    from holdfast.wire.keys import generate
+
+    return {"group": GROUP, "preset": preset, "key": generate(), "log_level": "warning"}
+
+
+def _has_http() -> bool:
+    return all(find_spec(name) is not None for name in ("starlette", "uvicorn"))
+
+
+def _told(story: Story, view: View, *, stay: bool) -> str:
+    """What never happened, in words; "" if everything came to its end."""
+    story.fleet.on_event = view.event
+    if hasattr(view, "story"):
+        view.story = story
+    try:
+        story.form()
+        if story.fleet.page:
+            view.step(f"The group is up. Its page: {story.fleet.page}")
+        story.kill()
+        story.restart()
+        if stay:
+            view.step(f"The group stays up{f', its page is {story.fleet.page}' if story.fleet.page else ''}. Ctrl-C ends it.")
+            with suppress(KeyboardInterrupt):
+                story.stay()
+        story.leave()
+    except NeverHappened as never:
+        return str(never)
+    return ""
+
+
+def _verdict(story: Story, broken: str, *, as_json: bool) -> int:
+    kept = not broken and all(promise.kept for promise in story.promises)
+    stalled = not kept and story.late > STALLED * story.config.lease
+    if as_json:
+        print_json(_facts(story, broken, kept=kept, stalled=stalled))
+    else:
+        _sum_up(story, broken, kept=kept, stalled=stalled)
+    if stalled:
+        text = f"this machine stood still for {story.late:.2f} s, too long for promises that are counted in {story.config.lease:g} s"
+        print(f"holdfast: {text}; run it again, or with --preset lan", file=sys.stderr)
+        return ENVIRONMENT
+    return OK if kept else FOUND
+
+
+def _sum_up(story: Story, broken: str, *, kept: bool, stalled: bool) -> None:
+    print("\nWhat was promised, and what was measured:\n")
+    width = max((len(promise.what) for promise in story.promises), default=0)
+    for promise in story.promises:
+        mark = "kept  " if promise.kept else "BROKEN"
+        print(f"  {mark}  {promise.what.ljust(width)}  {promise.measured}  (promised: {promise.promised})")
+    if broken:
+        print(f"  BROKEN  {broken}")
+    if kept:
+        print(KEPT.format(names=len(story.fleet.names), lease=story.config.lease, failed=story.bounds.failed))
+    elif not stalled:
+        print("\nNOT everything happened as promised.")
+
+
+KEPT = """
+Everything happened as promised. In words: {names} programs on this machine formed a group without any server. One was killed without a
+word; its neighbours noticed within two leases ({lease:g} s each), a majority of them agreed, and once its time must have run out, within
+{failed:.2f} s, all of them declared it gone. Only then somebody else got its key, with a larger token. It came back as a new life, and
+everybody left in peace.
+
+Next: the same in your program, docs/tutorial.md; what is promised and why, docs/ring.md."""
+
+
+def _facts(story: Story, broken: str, *, kept: bool, stalled: bool) -> dict[str, Any]:
+    death = story.death
+    return {
+        "verdict": "pass" if kept else "stalled" if stalled else "miss",
+        "preset": story.config.preset,
+        "lease": story.config.lease,
+        "members": len(story.fleet.names),
+        "killed": death.victim.name if death else None,
+        "bounds": story.bounds._asdict(),
+        "measured": {} if death is None else {event.lower(): times for event, times in death.seen.items()},
+        "late": story.late,
+        "promises": [promise._asdict() for promise in story.promises],
+        "never": broken,
+        "page": story.fleet.page,
+    }
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM ends it as Ctrl-C does: nothing may be left behind."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """While it cleans up, another Ctrl-C must not stop it half-way."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,293 @@
+"""What happens in ``holdfast demo``, what was promised about it, and whether it was kept.  Spec: ring G2 to G5, G9; docs/ring.md.
+
+Seven members with k = 3 watch each other all: each of the six others is a monitor of the one that is killed, and each of them is
+held to the bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from holdfast.cli.demo_fleet import Fleet, Running, Said
+from holdfast.config import Config
+from holdfast.host import MemberStatus, NodeId
+from holdfast.kit.deadline import wait_length
+from holdfast.net import clock
+
+NAMES = tuple(f"kelp-{number}" for number in range(1, 8))
+FORM_TIMEOUT = 40.0  # seconds; a quiet machine takes 3 to 8 at the preset local
+DECLARE_LEASES = 30.0  # in T_l: long after every bound, so that a promise that is broken is measured too
+RETURN_TIMEOUT = 20.0  # seconds; a restarted member is back after some T_l
+LEAVE_TIMEOUT = 15.0  # seconds for a goodbye to be heard, and for processes to end
+LOOK_INTERVAL = 0.25  # seconds between two looks at member lists and numbers
+KEYS = tuple(f"cart:{number}" for number in range(1, 65))  # one of them is owned by somebody else than the first member
+STEPS = {"Suspected": 1, "Decided": 2, "Failed": 3}  # how many timers may each have been late on the way there
+
+
+class NeverHappened(Exception):  # answered by the verdict, never shown as an error
+    """What was waited for did not come; the text says what."""
+
+
+class Bounds(NamedTuple):
+    """Seconds after a crash until which every living monitor must have said so, on clocks that run apart by rho."""
+
+    suspected: float  # G4: 2 T_l
+    decided: float  # a majority answers within T_a of the suspicion
+    failed: float  # G5: 4 T_l + T_a
+
+
+class Promise(NamedTuple):
+    """One thing that was promised, and what became of it."""
+
+    what: str
+    kept: bool
+    measured: str
+    promised: str
+
+
+class Death(NamedTuple):
+    """What was seen of one crash: by whom, and how many seconds after it."""
+
+    victim: NodeId
+    killed_at: float
+    monitors: tuple[str, ...]
+    seen: Mapping[str, Mapping[str, float]]  # event -> monitor -> seconds
+    uncertain: tuple[str, ...]  # monitors that declared it gone and could not say for certain
+
+
+def bounds(config: Config) -> Bounds:
+    """By the numbers of the configuration (docs/ring.md)."""
+    ring = config.ring_config()
+
+    def counted(seconds: float) -> float:
+        return wait_length(seconds, ring.rho, ring.margin)
+
+    return Bounds(counted(2 * ring.lease), counted(2 * ring.lease + ring.t_a), counted(2 * ring.lease) + ring.wait)
+
+
+def witnessed(victim: NodeId, killed_at: float, monitors: Iterable[str], heard: Iterable[Said]) -> Death:
+    """The first time each monitor said each thing about that life."""
+    seen: dict[str, dict[str, float]] = {event: {} for event in STEPS}
+    uncertain = []
+    for said in heard:
+        if said.life == victim and said.event in STEPS and said.at >= killed_at:
+            seen[said.event].setdefault(said.by, said.at - killed_at)
+            if said.event == "Failed" and not said.certain:
+                uncertain.append(said.by)
+    return Death(victim, killed_at, tuple(sorted(monitors)), seen, tuple(uncertain))
+
+
+def judged(death: Death, promised: Bounds, late: float) -> list[Promise]:
+    """Every monitor within every bound, in the right order. ``late`` is how late the timers of this machine ran at worst."""
+    words = {"Suspected": "suspect it", "Decided": "know the decision", "Failed": "declare it gone, for certain"}
+    found = []
+    for (event, timers), bound in zip(STEPS.items(), promised, strict=True):
+        times, limit = death.seen[event], bound + timers * late
+        missing = [name for name in death.monitors if name not in times]
+        last = max((times[name] for name in death.monitors if name in times), default=0.0)
+        kept = not missing and last <= limit and (event != "Failed" or not death.uncertain)
+        measured = f"the last after {last:.2f} s" if not missing else f"never: {', '.join(missing)}"
+        if event == "Failed" and death.uncertain:
+            measured += f", not for certain: {', '.join(death.uncertain)}"
+        lateness = f" and {timers * late:.2f} s for late timers" if timers * late >= 0.005 else ""
+        found.append(Promise(f"all {len(death.monitors)} others {words[event]}", kept, measured, f"within {bound:.2f} s{lateness}"))
+    found.append(_in_order(death))
+    return found
+
+
+def _in_order(death: Death) -> Promise:
+    suspected, decided, failed = (death.seen[event] for event in STEPS)
+    wrong = [
+        name
+        for name in death.monitors
+        if name in failed and not suspected.get(name, 0.0) <= decided.get(name, failed[name]) <= failed[name]
+    ]
+    measured = f"not at {', '.join(wrong)}" if wrong else "at every one of them"
+    return Promise("suspicion, then decision, then declaration", not wrong, measured, "in this order")
+
+
+class Ownership(NamedTuple):
+    """Who may act for a key, as told to a client."""
+
+    owner: str
+    token: int
+    at: float
+    until: float
+
+
+class Story:
+    """Runs it, step by step. ``step`` is called with what comes next; ``tick`` often, for whoever draws."""
+
+    def __init__(self, fleet: Fleet, config: Config, *, step: Callable[[str], None], tick: Callable[[], None]) -> None:
+        self.fleet, self.config = fleet, config
+        self.bounds = bounds(config)
+        self.promises: list[Promise] = []
+        self.death: Death | None = None
+        self.key = ""
+        self.late = 0.0
+        self._step, self._tick = step, tick
+        self._looked_at = 0.0
+
+    def form(self) -> None:
+        """Everybody starts, and everybody lists everybody."""
+        fleet = self.fleet
+        began_at = clock.now()
+        self._step(
+            f"{len(fleet.names)} agents start, each a process of its own. A majority of the first three founds a ring, the others join."
+        )
+        for name in fleet.names:
+            fleet.start(name)
+        self._until(self._formed, FORM_TIMEOUT, "all members list each other and watch each other")
+        took = clock.now() - began_at
+        self._keep(f"{len(fleet.names)} agents find each other and form a ring", f"after {took:.1f} s", "no limit in time")
+
+    def kill(self) -> None:
+        """The owner of a key is killed; the others notice, decide, declare, and one of them inherits."""
+        fleet = self.fleet
+        before = self._an_owned_key()
+        victim = fleet.running[before.owner].view
+        assert victim is not None
+        self._step(f"{before.owner} may act for the key {self.key!r} (fencing token {before.token}). Now: kill -9 {before.owner}.")
+        fleet.late = 0.0
+        monitors = [name for name in fleet.names if name != before.owner]
+        heard_before = len(fleet.heard)
+        killed_at = fleet.kill(before.owner)
+        self.death = witnessed(victim.me.id, killed_at, monitors, ())
+        heirs: list[Ownership] = []
+
+        def gone_everywhere() -> bool:
+            self.death = witnessed(victim.me.id, killed_at, monitors, fleet.heard[heard_before:])
+            heirs.extend(self._owners())
+            return len(self.death.seen["Failed"]) == len(monitors) and bool(heirs)
+
+        limit = DECLARE_LEASES * self.config.lease
+        with suppress(NeverHappened):  # The promises below say what is missing.
+            self._until(gone_everywhere, limit, f"everybody declares {before.owner} gone, and its key has an heir")
+        self._measure_lateness(heard_before)
+        assert self.death is not None
+        self.promises += judged(self.death, self.bounds, self.late)
+        self.promises.append(_inherited(before, heirs, self.key))
+
+    def restart(self) -> None:
+        """The one that was killed starts again, under its name, and is a member again."""
+        assert self.death is not None
+        victim = self.death.victim
+        began_at = clock.now()
+        self._step(f"{victim.name} starts again, under its old name and with its old state directory.")
+        self.fleet.start(victim.name)
+        self._until(self._formed, RETURN_TIMEOUT, f"{victim.name} is back in every list")
+        view = self.fleet.running[victim.name].view
+        assert view is not None
+        newer = view.me.id.boot > victim.boot
+        what = f"{victim.name} comes back as another life, in all {len(self.fleet.names)} lists"
+        self._keep(what, f"after {clock.now() - began_at:.1f} s", "no limit in time", kept=newer)
+
+    def leave(self) -> None:
+        """One leaves and the others hear a goodbye, no failure; then all leave."""
+        fleet = self.fleet
+        last = fleet.names[-1]
+        others = [name for name in fleet.names if name != last]
+        self._step("Everybody leaves: first one of them (SIGTERM), then all others.")
+        since = len(fleet.heard)
+
+        def heard(*events: str) -> list[str]:
+            return [said.by for said in fleet.heard[since:] if said.event in events and said.about == last]
+
+        fleet.ask_to_leave(last)
+        self._until(lambda: set(others) <= {*heard("Left"), *heard("Failed")}, LEAVE_TIMEOUT, f"everybody hears that {last} left")
+        wrong = sorted(set(heard(*STEPS)))
+        measured = f"suspected by {', '.join(wrong)}" if wrong else "by all others"
+        self._keep(f"a goodbye of {last} is heard as one", measured, "nobody suspects it", kept=not wrong)
+        fleet.ask_to_leave(*others)
+        self._until(lambda: all(fleet.ended(name) is not None for name in fleet.names), LEAVE_TIMEOUT, "all processes end")
+        codes = {name: fleet.ended(name) for name in fleet.names}
+        wrong = [f"{name}: {code}" for name, code in codes.items() if code != 0]
+        self._keep("all agents drain, leave and end", "exit code 0" if not wrong else ", ".join(wrong), "exit code 0", kept=not wrong)
+
+    def stay(self) -> None:
+        """Until somebody interrupts."""
+        while True:
+            self._pass()
+
+    def _until(self, holds: Callable[[], bool], seconds: float, what: str) -> None:
+        until = clock.now() + seconds
+        while not holds():
+            if clock.now() > until:
+                raise NeverHappened(f"after {seconds:g} s it is still not so that {what}")
+            self._pass()
+
+    def _pass(self) -> None:
+        self.fleet.listen()
+        if clock.now() - self._looked_at >= LOOK_INTERVAL:
+            for running in list(self.fleet.running.values()):
+                _look(running)
+            self._looked_at = clock.now()
+        self._tick()
+
+    def _formed(self) -> bool:
+        """Lists are complete, and every pair of neighbours is one in which each answers for the other."""
+        running = self.fleet.running
+        return len(running) == len(self.fleet.names) and all(_sees(each, len(self.fleet.names)) for each in running.values())
+
+    def _an_owned_key(self) -> Ownership:
+        """Of somebody else than the first, who shows the page."""
+        owned: list[Ownership] = []
+
+        def found() -> bool:
+            for key in KEYS:
+                self.key = key
+                owned[:] = [each for each in self._owners() if each.owner != self.fleet.names[0]]
+                if owned:
+                    return True
+            return False
+
+        self._until(found, FORM_TIMEOUT, "somebody owns a key")
+        return owned[0]
+
+    def _owners(self) -> list[Ownership]:
+        found = []
+        for name, running in self.fleet.running.items():
+            owned = running.owns(self.key)
+            if owned is not None:
+                found.append(Ownership(name, owned.token, clock.now(), owned.until))
+        return found
+
+    def _measure_lateness(self, heard_before: int) -> None:
+        """How late timers ran while it mattered: as the agents noticed it, and as seen from here."""
+        noticed = [said.seconds for said in self.fleet.heard[heard_before:] if said.event in ("Paused", "Overslept")]
+        self.late = max([self.config.ring_config().oversleep, self.fleet.late, *noticed])
+
+    def _keep(self, what: str, measured: str, promised: str, *, kept: bool = True) -> None:
+        self.promises.append(Promise(what, kept, measured, promised))
+
+
+def _inherited(before: Ownership, heirs: list[Ownership], key: str) -> Promise:
+    """G3, G9: one owner at a time, and the next one's token is larger."""
+    what = f"the key {key!r} has one owner at a time, with growing tokens"
+    if not heirs:
+        return Promise(what, False, "nobody inherited it", "an heir after the declaration")
+    first = heirs[0]
+    overlap = first.at < before.until or len({each.owner for each in heirs}) > 1
+    grown = first.token > before.token
+    measured = f"{first.owner} with token {first.token}" + (", too early" if overlap else "") + ("" if grown else ", not larger")
+    return Promise(what, grown and not overlap, measured, f"one heir, a token above {before.token}")
+
+
+def _sees(running: Running, count: int) -> bool:
+    view = running.view
+    if view is None or view.state != "member" or len(view.members) != count:
+        return False
+    if any(member.status is not MemberStatus.ALIVE for member in view.members):
+        return False
+    return running.metrics.get("ring_pairs_active", 0.0) >= count - 1
+
+
+def _look(running: Running) -> None:
+    from holdfast.errors import HoldfastError
+
+    try:
+        running.look()
+    except HoldfastError:
+        running.view = None  # It is ending; its process says how.

@@ -1,0 +1,259 @@
+"""The command of ``holdfast run``, and a guardian that outlives everything but itself.  Spec: foundation F14; docs/run.md draws it.
+
+    holdfast run -- guardian -- command (a process group of its own) -- whatever it starts
+
+The guardian is the command's parent and the reaper of all its descendants, so it knows when the last one is gone, also one that left
+the process group. It ends them all when ``holdfast run`` dies, is told so, or does not move the deadline in time: then also
+a ``holdfast run`` that was killed or stopped cannot leave anybody at work. If the guardian dies, the kernel kills the command.
+
+Both processes have one thread, so forking is harmless, and both speak through pipes that no command inherits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from struct import Struct
+from typing import NamedTuple, NoReturn
+
+from holdfast.cli.exits import OK, OWN_ERROR, CannotServe
+from holdfast.host import SLEEP_MAX
+from holdfast.net import clock
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+KILL_INTERVAL = 0.01  # seconds between two rounds of SIGKILL: a round finds whom the last one orphaned
+FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+OF_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # ignored by Python, not by other programs
+UNLIMITED = float("inf")
+GO = b"g"
+
+_deadline = Struct("<d")
+_report = Struct("<cq")  # what, and a pid, a wait status or an errno
+PID, STATUS, ERRNO = b"p", b"s", b"e"
+
+
+class Pipes(NamedTuple):
+    """Between the three processes; each end is closed by whoever does not need it."""
+
+    leash: tuple[int, int]  # run -> guardian: deadlines; its end means "end everything"
+    go: tuple[int, int]  # run -> command: it may start
+    reports: tuple[int, int]  # guardian and command -> run
+
+    @classmethod
+    def made(cls) -> Pipes:
+        return cls(os.pipe(), os.pipe(), os.pipe())
+
+    def keep(self, *ends: int) -> None:
+        for end in {*self.leash, *self.go, *self.reports} - set(ends):
+            os.close(end)
+
+
+class Command:
+    """A command that was started and waits for ``go``; all of it, seen from ``holdfast run``."""
+
+    def __init__(self, words: tuple[str, ...], environ: Mapping[str, str]) -> None:
+        libc = ctypes.CDLL(None, use_errno=True)  # loaded before the fork: a child does as little as possible
+        if not hasattr(libc, "prctl"):
+            raise CannotServe("run: this system cannot end a command together with its parent; Holdfast runs commands on Linux")
+        pipes = Pipes.made()
+        self.guardian = os.fork()
+        if self.guardian == 0:
+            _in_child(lambda: Guardian(libc, pipes, words, environ).run())
+        self._leash, self._go, self._reports = pipes.leash[1], pipes.go[1], pipes.reports[0]
+        pipes.keep(self._leash, self._go, self._reports)
+        os.set_blocking(self._leash, False)
+        self._allowed = UNLIMITED
+        self.status: int | None = None  # of the command's own process, as waitpid says it
+        self.errno = 0  # why it could not be executed
+        self.over = False  # nothing of it is left
+        self.pid = 0
+        while not self.pid and not self.over:
+            self.read()
+        if self.over:
+            raise CannotServe("run: no process could be started; is the limit of processes reached?")
+
+    def fileno(self) -> int:
+        """Readable when there is a report."""
+        return self._reports
+
+    def go(self) -> None:
+        """Everybody who has to know its pid knows it."""
+        with suppress(BrokenPipeError):
+            os.write(self._go, GO)
+        os.close(self._go)
+        self._go = -1
+
+    def allow(self, until: float) -> None:
+        """The guardian ends it at that instant unless told otherwise before. One that is stopped does not hear it, and must not stop us."""
+        if until != self._allowed:
+            self._allowed = until
+            with suppress(OSError):
+                os.write(self._leash, _deadline.pack(until))
+
+    def signal(self, number: int) -> None:
+        """To its process group."""
+        if not self.over:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
+
+    def kill(self) -> None:
+        """End all of it now. May be called again."""
+        self.signal(signal.SIGKILL)
+        for name in ("_leash", "_go"):
+            if getattr(self, name) >= 0:
+                os.close(getattr(self, name))
+                setattr(self, name, -1)
+
+    def read(self) -> None:
+        """One report, if there is one; waits for the first."""
+        data = os.read(self._reports, _report.size)
+        if len(data) < _report.size:
+            self._on_guardian_gone()
+            return
+        what, number = _report.unpack(data)
+        if what == PID:
+            self.pid = number
+        elif what == STATUS:
+            self.status = number
+        else:
+            self.errno = number
+
+    def _on_guardian_gone(self) -> None:
+        """Usually because nothing is left to guard. A guardian that was killed left its orphans to us."""
+        in_order = os.waitstatus_to_exitcode(os.waitpid(self.guardian, 0)[1]) == 0
+        if self.pid and not in_order:
+            _end_children(self.pid)
+        self.over = True  # From here on its pid may be somebody else's.
+        self.kill()
+        os.close(self._reports)
+
+
+def adopt_orphans() -> None:
+    """Whoever loses its parent below this process becomes its child: if a guardian is killed, nobody is lost."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+class Guardian:
+    """Runs in a process of its own, until nothing is left to guard."""
+
+    def __init__(self, libc: ctypes.CDLL, pipes: Pipes, words: tuple[str, ...], environ: Mapping[str, str]) -> None:
+        self._libc, self._pipes, self._words, self._environ = libc, pipes, words, environ
+        self._command = 0
+        self._kill_at = UNLIMITED
+        self._ending = False
+
+    def run(self) -> int:
+        os.setpgid(0, 0)  # Ctrl-C on the terminal is for the command.
+        ignored = [number for number in FORWARDED if signal.getsignal(number) is signal.SIG_IGN]
+        for number in FORWARDED:
+            signal.signal(number, signal.SIG_IGN)
+        adopt_orphans()
+        woken, wake = os.pipe()
+        os.set_blocking(woken, False)
+        os.set_blocking(wake, False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.set_wakeup_fd(wake)
+        me, self._command = os.getpid(), os.fork()
+        if self._command == 0:
+            signal.set_wakeup_fd(-1)
+            _in_child(lambda: self._become(me, ignored))
+        self._pipes.keep(self._pipes.leash[0], self._pipes.reports[1])
+        self._report(PID, self._command)
+        self._guard(woken)
+        return OK
+
+    def _guard(self, woken: int) -> None:
+        leash = self._pipes.leash[0]
+        poll = select.poll()
+        poll.register(leash, select.POLLIN)
+        poll.register(woken, select.POLLIN)
+        while self._reap():
+            if self._ending or clock.now() >= self._kill_at:
+                _kill_children(self._command)
+                select.select([], [], [], KILL_INTERVAL)
+                continue
+            left = max(0.0, min(self._kill_at - clock.now(), SLEEP_MAX))  # poll does not count suspended time
+            for ready, _ in poll.poll(left * 1000):
+                self._hear(leash) if ready == leash else os.read(woken, 4096)
+
+    def _hear(self, leash: int) -> None:
+        data = os.read(leash, 4096 * _deadline.size)
+        if data:
+            self._kill_at = _deadline.unpack(data[-_deadline.size :])[0]
+        else:
+            self._ending = True
+
+    def _reap(self) -> bool:
+        """False when no child is left."""
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG | os.WUNTRACED))[0]:
+                pid, status = ended
+                if os.WIFSTOPPED(status):
+                    # Who holds something cannot be put aside from the keyboard: nobody would be there to take it up in time.
+                    if os.WSTOPSIG(status) == signal.SIGTSTP:
+                        os.kill(pid, signal.SIGCONT)
+                elif pid == self._command:
+                    self._report(STATUS, status)
+            return True
+        return False
+
+    def _report(self, what: bytes, number: int) -> None:
+        with suppress(BrokenPipeError):
+            os.write(self._pipes.reports[1], _report.pack(what, number))
+
+    def _become(self, guardian: int, ignored: Sequence[signal.Signals]) -> int:
+        """In the child: wait until it may start, and become the command."""
+        os.setpgid(0, 0)
+        self._libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != guardian:
+            return OWN_ERROR  # It died before we asked to be told.
+        for number in (*FORWARDED, *OF_PYTHON, signal.SIGCHLD, signal.SIGTTOU):
+            if number not in ignored:
+                signal.signal(number, signal.SIG_DFL)
+        self._pipes.keep(self._pipes.go[0], self._pipes.reports[1])
+        if os.read(self._pipes.go[0], 1) != GO:
+            return OWN_ERROR
+        try:
+            os.execvpe(self._words[0], self._words, self._environ)
+        except OSError as error:
+            self._report(ERRNO, error.errno or 0)
+        return OWN_ERROR
+
+
+def _in_child(work: Callable[[], int]) -> NoReturn:
+    """Never back into the code of the parent."""
+    code = OWN_ERROR
+    try:
+        code = work()
+    finally:
+        os._exit(code)
+
+
+def _kill_children(group: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+    for pid in _children():
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _end_children(group: int) -> None:
+    """All of them, and whoever is orphaned by that."""
+    with suppress(ChildProcessError):
+        while True:
+            _kill_children(group)
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                select.select([], [], [], KILL_INTERVAL)
+
+
+def _children() -> list[int]:
+    """Own children as the kernel lists them; without that list, the process group is all that is reached."""
+    try:
+        return [int(word) for word in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+    except OSError:
+        return []

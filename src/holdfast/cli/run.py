@@ -1,0 +1,103 @@
+"""``holdfast run``: a command that ends before its hold can be somebody else's. docs/run.md says what is promised."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+from holdfast.cli.agent_call import AgentCall, socket_path
+from holdfast.cli.exits import HOLD_LOST, NOT_EXECUTABLE, NOT_FOUND, OWN_ERROR, one_line
+from holdfast.cli.options import AGENT, GROUP, checked_timeout
+from holdfast.cli.words import Flag, Word
+from holdfast.errors import ConfigError, HoldfastError
+
+AGAIN_INTERVAL = 1.0  # seconds before a hold that was lost is asked for again
+GRACE_MAX = 3600.0
+
+
+def run(
+    *,
+    words: Annotated[tuple[str, ...], Word(help="The command and its words, after --.", metavar="-- CMD...")],
+    hold: Annotated[
+        str, Flag("--hold", help="What it must hold: a kind of grant that the agent has, and a name.", metavar="KIND:NAME")
+    ] = "",
+    option: Annotated[tuple[str, ...], Flag("--option", help="An option of that kind; repeat it for more.", metavar="NAME=VALUE")] = (),
+    grace: Annotated[
+        float | None, Flag("--grace", help="Seconds from SIGTERM to SIGKILL (default: a quarter of the hold).", metavar="SECONDS")
+    ] = None,
+    timeout: Annotated[float | None, Flag("--timeout", help="Give up if it is not held within so many seconds.", metavar="SECONDS")] = None,
+    restart: Annotated[bool, Flag("--restart", help="When the hold was lost, ask for it again and start the command anew.")] = False,
+    agent: Annotated[str, AGENT] = "",
+    group: Annotated[str, GROUP] = "",
+) -> int:
+    """Run a command that ends before its hold can be somebody else's. Without --hold it runs while the agent is a member.
+
+    Returns the command's exit code, or 124: it was stopped because the hold ended; 125: Holdfast failed; 126, 127: it cannot be run."""
+    try:
+        _check(words, grace, timeout)
+        options = _options(option)
+        while True:
+            code, wanted = _once(words, hold, options, grace, timeout, socket_path(agent, group))
+            if code != HOLD_LOST or not restart or not wanted:
+                return code
+            _pause()
+    except (HoldfastError, OSError) as error:
+        print(f"holdfast: {one_line(error)}", file=sys.stderr)
+        return OWN_ERROR
+
+
+def _once(
+    words: tuple[str, ...], hold: str, options: dict[str, object], grace: float | None, timeout: float | None, path: str
+) -> tuple[int, bool]:
+    """The exit code, and whether nobody asked for the end."""
+    from holdfast.cli.guardian import UNLIMITED, adopt_orphans
+    from holdfast.cli.holds import GrantHold, Hold, MemberHold, parsed_hold
+    from holdfast.cli.supervisor import Supervisor
+
+    missing = _missing(words[0])
+    if missing is not None:
+        return missing, False
+    adopt_orphans()
+    with AgentCall(path, program=f"holdfast run {words[0]}"[:100]) as call:
+        held: Hold = GrantHold(call, *parsed_hold(hold), options) if hold else MemberHold(call)
+        supervisor = Supervisor(held, words, grace=grace, timeout=UNLIMITED if timeout is None else timeout)
+        return supervisor.run(), not supervisor.interrupted
+
+
+def _check(words: tuple[str, ...], grace: float | None, timeout: float | None) -> None:
+    if not words[0]:
+        raise ConfigError("CMD: is empty; accepted is the name or path of a program")
+    if timeout is not None:
+        checked_timeout(timeout)
+    if grace is not None and not 0 <= grace <= GRACE_MAX:
+        raise ConfigError(f"--grace {grace:g}: accepted are seconds from 0 to {GRACE_MAX:g}")
+
+
+def _options(pairs: tuple[str, ...]) -> dict[str, object]:
+    """Values that are numbers travel as numbers."""
+    options: dict[str, object] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            raise ConfigError(f"--option {pair}: accepted is NAME=VALUE")
+        options[name] = int(value) if value.isascii() and value.isdigit() and len(value) < 16 else value
+    return options
+
+
+def _missing(name: str) -> int | None:
+    """Whether there is no such program, before anything is asked of the group. Executing it has the last word."""
+    from shutil import which
+
+    if which(name) is not None:
+        return None
+    from pathlib import Path
+
+    there = "/" in name and Path(name).exists()
+    print(f"holdfast: run: {name}: {'is not executable' if there else 'there is no such program'}", file=sys.stderr)
+    return NOT_EXECUTABLE if there else NOT_FOUND
+
+
+def _pause() -> None:
+    import time
+
+    time.sleep(AGAIN_INTERVAL)

@@ -1,0 +1,236 @@
+"""Runs one command under one hold, and ends it before the hold can be somebody else's.  Spec: foundation F9, F14; docs/run.md.
+
+    granted            SIGTERM            SIGKILL   deadline
+       |-------------------|------ grace -----|- margin -|
+
+The deadline moves with every extension, and the two instants before it move with it. When the hold is not extended any more, or the agent
+says stop, the command gets SIGTERM, and SIGKILL at the latest a margin before the deadline. All times are read from one clock, the one that
+counts suspended time, and compared, never waited for: after a pause whatever is due is done at once.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from holdfast.cli.exits import HOLD_LOST, NOT_EXECUTABLE, NOT_FOUND
+from holdfast.cli.guardian import FORWARDED, UNLIMITED, Command
+from holdfast.cli.holds import Hold
+from holdfast.errors import AcquireTimeout, ConfigError, Lost
+from holdfast.host import SLEEP_MAX
+from holdfast.net import clock
+
+MARGIN_SHARE = 0.05  # of the hold's length: what timers and signals of a busy machine take grows with what people dare to set
+MARGIN_MIN = 0.05  # seconds; a poll wakes within a few milliseconds, and SIGKILL acts when its receiver is scheduled next
+GRACE_SHARE = 0.25  # of the hold's length, unless given: a hold is extended at least every quarter of it
+GRACE_SHARE_MAX = 0.5  # more would stop commands whose hold is extended in time
+GRACE_OF_MEMBERS = 5.0  # seconds, where there is no deadline
+SIGNALLED = 128  # plus the number: how a shell says that a signal ended it
+ENOENT_CODES = {2: NOT_FOUND}
+
+
+class Interrupted(Exception):  # no error: somebody wants this to end
+    """A signal came while nothing was running yet."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+class Supervisor:
+    """One hold and one command. ``run`` returns the exit code."""
+
+    def __init__(self, hold: Hold, words: tuple[str, ...], *, grace: float | None = None, timeout: float = UNLIMITED) -> None:
+        self._hold, self._words = hold, words
+        self._grace_asked = grace
+        self._timeout = timeout
+        self._grace, self._margin = 0.0, 0.0
+        self._signals = Signals()
+        self._command: Command | None = None
+        self._told = False  # SIGTERM was sent because the hold ends
+        self._lost = False  # the hold ended before the command did
+        self._kill_at = UNLIMITED
+        self.interrupted = False  # somebody asked for the end
+
+    def run(self) -> int:
+        with self._signals.caught():
+            try:
+                self._acquire()
+            except Interrupted as ended:
+                self._hold.stopped()
+                return SIGNALLED + ended.number
+            try:
+                return self._run()
+            finally:
+                self._end()
+
+    def _acquire(self) -> None:
+        until = clock.now() + self._timeout
+        self._hold.read()
+        while not self._hold.held:
+            if clock.now() >= until:
+                self._hold.stopped()
+                raise AcquireTimeout(f"run: not held within {self._timeout:g} s")
+            if self._hold.ended:
+                raise Lost(f"run: {self._hold.ended}")
+            self._wait(until)
+            for number in self._signals.taken():
+                self.interrupted = True
+                raise Interrupted(number)
+            self._hold.read()
+        self._measure()
+
+    def _measure(self) -> None:
+        """Grace and margin follow from how long the hold is."""
+        length = self._hold.deadline - clock.now()
+        if length == UNLIMITED:
+            self._grace = GRACE_OF_MEMBERS if self._grace_asked is None else self._grace_asked
+            return
+        self._margin = max(MARGIN_MIN, length * MARGIN_SHARE)
+        self._grace = length * GRACE_SHARE if self._grace_asked is None else self._grace_asked
+        if self._grace > (most := max(0.0, length * GRACE_SHARE_MAX - self._margin)) and self._grace_asked is not None:
+            self._hold.stopped()
+            raise ConfigError(f"--grace {self._grace:g}: the hold lasts {length:.2f} s at a time; accepted are 0 to {most:.2f} s")
+
+    def _run(self) -> int:
+        command = self._command = Command(self._words, {**os.environ, **self._hold.environ})
+        try:
+            for pid in (command.guardian, command.pid):
+                self._hold.register(pid)
+        except Lost as error:
+            self._hold.ended = self._hold.ended or str(error)
+        self._move()
+        if self._hold.ended or clock.now() >= self._term_at:
+            self._lost = True  # It ended before it began.
+        else:
+            with _terminal(command.pid):
+                command.go()
+                self._supervise(command)
+        self._hold.read()
+        return self._code(command)
+
+    def _supervise(self, command: Command) -> None:
+        leaving_at = UNLIMITED  # when whatever the command left behind is killed
+        while not command.over:
+            self._wait(min(self._kill_at, self._term_at, leaving_at), command)
+            for number in self._signals.taken():
+                self.interrupted = True
+                command.signal(number)
+            self._hold.read()
+            self._move()
+            self._check(command)
+            if command.status is not None and leaving_at == UNLIMITED:
+                command.signal(signal.SIGTERM)
+                leaving_at = clock.now() + self._grace
+            if clock.now() >= leaving_at:
+                command.kill()
+
+    def _move(self) -> None:
+        """The deadline may have moved; so do the instants before it."""
+        if self._hold.deadline < UNLIMITED:
+            self._kill_at = self._hold.deadline - self._margin
+            assert self._command is not None
+            self._command.allow(self._kill_at)
+
+    @property
+    def _term_at(self) -> float:
+        return UNLIMITED if self._told else self._kill_at - self._grace
+
+    def _check(self, command: Command) -> None:
+        """What is due by the clock, or by the agent's word (F9: compared, never flagged)."""
+        now = clock.now()
+        if not self._told and (self._hold.ended or now >= self._term_at):
+            self._told = True
+            self._lost = self._lost or command.status is None
+            command.signal(signal.SIGTERM)
+            if self._hold.deadline == UNLIMITED:
+                self._kill_at = now + self._grace
+        if now >= self._kill_at:
+            self._lost = self._lost or command.status is None
+            command.kill()
+
+    def _wait(self, until: float, command: Command | None = None) -> None:
+        poll = select.poll()
+        for each in (self._signals, self._hold, command):
+            if each is not None and each.fileno() >= 0:
+                poll.register(each.fileno(), select.POLLIN)
+        left = max(0.0, min(until - clock.now(), SLEEP_MAX))  # poll does not count suspended time
+        ready = {number for number, _ in poll.poll(left * 1000)}
+        if command is not None and command.fileno() in ready:
+            command.read()
+
+    def _code(self, command: Command) -> int:
+        if command.errno:
+            code = ENOENT_CODES.get(command.errno, NOT_EXECUTABLE)
+            print(f"holdfast: run: {self._words[0]}: {os.strerror(command.errno)}", file=sys.stderr)
+            return code
+        if self._lost or command.status is None:
+            why = self._hold.ended or "it was not extended in time"
+            print(f"holdfast: run: {self._words[0]} was stopped, because its hold ended: {why}", file=sys.stderr)
+            return HOLD_LOST
+        ended = os.waitstatus_to_exitcode(command.status)
+        return ended if ended >= 0 else SIGNALLED - ended
+
+    def _end(self) -> None:
+        """Whatever happened: first nothing runs any more, then it is said."""
+        if self._command is not None:
+            self._command.kill()
+            while not self._command.over:
+                self._command.read()
+        self._hold.stopped()
+
+
+class Signals:
+    """Signals as something to poll. One that was ignored when we started (nohup) stays ignored."""
+
+    def __init__(self) -> None:
+        self._woken, self._wake = -1, -1
+
+    def fileno(self) -> int:
+        return self._woken
+
+    def taken(self) -> list[int]:
+        """Those that came since the last time, to be passed on."""
+        with suppress(BlockingIOError):
+            return [number for number in os.read(self._woken, 4096) if number in FORWARDED]
+        return []
+
+    @contextmanager
+    def caught(self) -> Iterator[None]:
+        self._woken, self._wake = os.pipe()
+        os.set_blocking(self._woken, False)
+        os.set_blocking(self._wake, False)
+        caught = [number for number in FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
+        former = {number: signal.signal(number, lambda number, frame: None) for number in caught}
+        former_wake = signal.set_wakeup_fd(self._wake)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(former_wake)
+            for number, handler in former.items():
+                signal.signal(number, handler)
+            os.close(self._woken)
+            os.close(self._wake)
+
+
+@contextmanager
+def _terminal(group: int) -> Iterator[None]:
+    """A command with a group of its own may read the terminal only if it is given to that group; it comes back afterwards."""
+    try:
+        before = os.tcgetpgrp(0)
+    except OSError:
+        before = 0
+    if before != os.getpgrp():
+        yield
+        return
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    try:
+        os.tcsetpgrp(0, group)
+        yield
+    finally:
+        with suppress(OSError):
+            os.tcsetpgrp(0, before)
+        signal.signal(signal.SIGTTOU, signal.SIG_DFL)
