@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.agent.agent import Agent, Ending
+from holdfast.agent.api import LocalServer
 from holdfast.agent.exits import BY_SIGNAL, FOUND, LEFT, exit_code, one_line
 from holdfast.agent.home import Home
 from holdfast.agent.logs import Log
@@ -24,11 +25,6 @@ from holdfast.agent.systemd import Notifier
 from holdfast.agent.version import VERSION
 from holdfast.config import Config
 from holdfast.errors import HoldfastError
-
-try:
-    from holdfast.agent.api import LocalServer
-except ModuleNotFoundError:
-    from holdfast.agent.seam import LocalServer  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from holdfast.agent.http import HttpServer
@@ -112,9 +108,10 @@ class Process:
                 return LEFT
 
     async def _live(self, agent: Agent) -> Ending:
-        agent.start()
         config = agent.config
+        # Before anything is said to peers: an agent that no client could reach shall not begin.
         self._server = await LocalServer.start(agent, agent.socket_path, config.socket_mode)
+        agent.start()
         if config.http:
             from holdfast.agent.http import HttpServer
 
