@@ -17,7 +17,7 @@ from holdfast.cli.demo_story import NAMES, NeverHappened, Story
 from holdfast.cli.demo_view import View, view_for
 from holdfast.cli.exits import ENVIRONMENT, FOUND, OK
 from holdfast.cli.options import JSON
-from holdfast.cli.show import print_json
+from holdfast.cli.show import print_json, print_table
 from holdfast.cli.words import Flag
 from holdfast.config import PRESETS, Config
 from holdfast.errors import ConfigError
@@ -98,12 +98,8 @@ def _verdict(story: Story, broken: str, *, as_json: bool) -> int:
 
 def _sum_up(story: Story, broken: str, *, kept: bool, stalled: bool) -> None:
     print("\nWhat was promised, and what was measured:\n")
-    width = max((len(promise.what) for promise in story.promises), default=0)
-    for promise in story.promises:
-        mark = "kept  " if promise.kept else "BROKEN"
-        print(f"  {mark}  {promise.what.ljust(width)}  {promise.measured}  (promised: {promise.promised})")
-    if broken:
-        print(f"  BROKEN  {broken}")
+    rows = [("kept" if each.kept else "BROKEN", each.what, each.measured, each.promised) for each in story.promises]
+    print_table(("", "WHAT", "MEASURED", "PROMISED"), [*rows, ("BROKEN", broken, "", "")] if broken else rows)
     if kept:
         print(KEPT.format(names=len(story.fleet.names), lease=story.config.lease, failed=story.bounds.failed))
     elif not stalled:

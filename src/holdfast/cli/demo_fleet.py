@@ -22,6 +22,7 @@ from holdfast.host import Member, NodeId
 from holdfast.local.calls import EventItem, GroupView, Info, Look, Owned, Owns, Watch
 from holdfast.net import clock
 
+BECAME_MEMBER, SUSPICION, OVERSLEPT = "ring.BecameMember", "ring.Suspicion", "ring.Overslept"  # facts inside the ring
 LOOPBACK = "127.0.0.1"
 SEEDS = 3  # a majority of them founds the ring
 START_TIMEOUT = 30.0  # seconds until an agent's socket answers; a bare interpreter takes a tenth of one
@@ -41,6 +42,7 @@ class Said(NamedTuple):
     life: NodeId | None
     certain: bool
     seconds: float
+    peer: str  # of a fact inside the ring: the id there of whom it is about
 
 
 class _Fields(msgspec.Struct):
@@ -49,6 +51,8 @@ class _Fields(msgspec.Struct):
     member: Member | None = None
     certain: bool = False
     seconds: float = 0.0
+    peer: str = ""
+    id: str = ""
 
 
 class Running:
@@ -115,6 +119,7 @@ class Fleet:
         self.names = names
         self.running: dict[str, Running] = {}
         self.heard: list[Said] = []
+        self.ring_ids: dict[str, str] = {}  # of everybody who became a member, the latest
         self.page = ""  # where the first agent shows the group; "" without the extra, and before it is up
         self.on_event: Callable[[Said], None] = _nobody
         self.late = 0.0  # seconds between two looks at the sockets, at worst: what this process adds to what it measures
@@ -212,7 +217,9 @@ class Fleet:
         except msgspec.ValidationError:
             return  # A fact inside a protocol whose fields have the same names and other meanings.
         life = None if fields.member is None else fields.member.id
-        said = Said(name, self._looked_at, item.name, life.name if life else "", life, fields.certain, fields.seconds)
+        said = Said(name, self._looked_at, item.name, life.name if life else "", life, fields.certain, fields.seconds, fields.peer)
+        if item.name == BECAME_MEMBER:
+            self.ring_ids[name] = fields.id
         self.heard.append(said)
         self.on_event(said)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from holdfast.cli.demo_fleet import Fleet, Running, Said
+from holdfast.cli.demo_fleet import OVERSLEPT, SUSPICION, Fleet, Running, Said
 from holdfast.config import Config
 from holdfast.host import MemberStatus, NodeId
 from holdfast.kit.deadline import wait_length
@@ -67,14 +67,16 @@ def bounds(config: Config) -> Bounds:
     return Bounds(counted(2 * ring.lease), counted(2 * ring.lease + ring.t_a), counted(2 * ring.lease) + ring.wait)
 
 
-def witnessed(victim: NodeId, killed_at: float, monitors: Iterable[str], heard: Iterable[Said]) -> Death:
-    """The first time each monitor said each thing about that life."""
+def witnessed(victim: NodeId, ring_id: str, killed_at: float, monitors: Iterable[str], heard: Iterable[Said]) -> Death:
+    """The first time each monitor said each thing about that life. What a monitor suspects after it has heard of the decision is news to
+    nobody but the ring itself, so suspicions are taken from there."""
     seen: dict[str, dict[str, float]] = {event: {} for event in STEPS}
     uncertain = []
     for said in heard:
-        if said.life == victim and said.event in STEPS and said.at >= killed_at:
-            seen[said.event].setdefault(said.by, said.at - killed_at)
-            if said.event == "Failed" and not said.certain:
+        event = "Suspected" if (said.event, said.peer) == (SUSPICION, ring_id) else said.event if said.life == victim else ""
+        if event in seen and said.at >= killed_at:
+            seen[event].setdefault(said.by, said.at - killed_at)
+            if event == "Failed" and not said.certain:
                 uncertain.append(said.by)
     return Death(victim, killed_at, tuple(sorted(monitors)), seen, tuple(uncertain))
 
@@ -86,24 +88,22 @@ def judged(death: Death, promised: Bounds, late: float) -> list[Promise]:
     for (event, timers), bound in zip(STEPS.items(), promised, strict=True):
         times, limit = death.seen[event], bound + timers * late
         missing = [name for name in death.monitors if name not in times]
-        last = max((times[name] for name in death.monitors if name in times), default=0.0)
+        first, last = min(times.values(), default=0.0), max(times.values(), default=0.0)
         kept = not missing and last <= limit and (event != "Failed" or not death.uncertain)
-        measured = f"the last after {last:.2f} s" if not missing else f"never: {', '.join(missing)}"
+        measured = f"after {first:.2f} to {last:.2f} s" if not missing else f"never: {', '.join(missing)}"
         if event == "Failed" and death.uncertain:
             measured += f", not for certain: {', '.join(death.uncertain)}"
-        lateness = f" and {timers * late:.2f} s for late timers" if timers * late >= 0.005 else ""
-        found.append(Promise(f"all {len(death.monitors)} others {words[event]}", kept, measured, f"within {bound:.2f} s{lateness}"))
+        limits = f"within {bound:.2f} s, {timers * late:.2f} s more for late timers"
+        found.append(Promise(f"all {len(death.monitors)} others {words[event]}", kept, measured, limits))
     found.append(_in_order(death))
     return found
 
 
 def _in_order(death: Death) -> Promise:
+    """At each of them the decision comes before the declaration, and somewhere a suspicion came before both."""
     suspected, decided, failed = (death.seen[event] for event in STEPS)
-    wrong = [
-        name
-        for name in death.monitors
-        if name in failed and not suspected.get(name, 0.0) <= decided.get(name, failed[name]) <= failed[name]
-    ]
+    first = min(suspected.values(), default=0.0)
+    wrong = [name for name in death.monitors if name in failed and not first <= decided.get(name, -1.0) <= failed[name]]
     measured = f"not at {', '.join(wrong)}" if wrong else "at every one of them"
     return Promise("suspicion, then decision, then declaration", not wrong, measured, "in this order")
 
@@ -141,24 +141,25 @@ class Story:
             fleet.start(name)
         self._until(self._formed, FORM_TIMEOUT, "all members list each other and watch each other")
         took = clock.now() - began_at
-        self._keep(f"{len(fleet.names)} agents find each other and form a ring", f"after {took:.1f} s", "no limit in time")
+        self._keep(f"{len(fleet.names)} agents find each other and form a ring", f"after {took:.1f} s", "no limit")
 
     def kill(self) -> None:
         """The owner of a key is killed; the others notice, decide, declare, and one of them inherits."""
         fleet = self.fleet
         before = self._an_owned_key()
-        victim = fleet.running[before.owner].view
-        assert victim is not None
+        view = fleet.running[before.owner].view
+        assert view is not None
+        victim, ring_id = view.me.id, fleet.ring_ids[before.owner]
         self._step(f"{before.owner} may act for the key {self.key!r} (fencing token {before.token}). Now: kill -9 {before.owner}.")
         fleet.late = 0.0
         monitors = [name for name in fleet.names if name != before.owner]
         heard_before = len(fleet.heard)
         killed_at = fleet.kill(before.owner)
-        self.death = witnessed(victim.me.id, killed_at, monitors, ())
+        self.death = witnessed(victim, ring_id, killed_at, monitors, ())
         heirs: list[Ownership] = []
 
         def gone_everywhere() -> bool:
-            self.death = witnessed(victim.me.id, killed_at, monitors, fleet.heard[heard_before:])
+            self.death = witnessed(victim, ring_id, killed_at, monitors, fleet.heard[heard_before:])
             heirs.extend(self._owners())
             return len(self.death.seen["Failed"]) == len(monitors) and bool(heirs)
 
@@ -182,7 +183,7 @@ class Story:
         assert view is not None
         newer = view.me.id.boot > victim.boot
         what = f"{victim.name} comes back as another life, in all {len(self.fleet.names)} lists"
-        self._keep(what, f"after {clock.now() - began_at:.1f} s", "no limit in time", kept=newer)
+        self._keep(what, f"after {clock.now() - began_at:.1f} s", "no limit", kept=newer)
 
     def leave(self) -> None:
         """One leaves and the others hear a goodbye, no failure; then all leave."""
@@ -256,7 +257,7 @@ class Story:
 
     def _measure_lateness(self, heard_before: int) -> None:
         """How late timers ran while it mattered: as the agents noticed it, and as seen from here."""
-        noticed = [said.seconds for said in self.fleet.heard[heard_before:] if said.event in ("Paused", "Overslept")]
+        noticed = [said.seconds for said in self.fleet.heard[heard_before:] if said.event in ("Paused", OVERSLEPT)]
         self.late = max([self.config.ring_config().oversleep, self.fleet.late, *noticed])
 
     def _keep(self, what: str, measured: str, promised: str, *, kept: bool = True) -> None:
@@ -265,14 +266,14 @@ class Story:
 
 def _inherited(before: Ownership, heirs: list[Ownership], key: str) -> Promise:
     """G3, G9: one owner at a time, and the next one's token is larger."""
-    what = f"the key {key!r} has one owner at a time, with growing tokens"
+    what = f"the key {key!r} has one owner at a time"
     if not heirs:
-        return Promise(what, False, "nobody inherited it", "an heir after the declaration")
+        return Promise(what, False, "nobody inherited it", "one heir after the declaration")
     first = heirs[0]
     overlap = first.at < before.until or len({each.owner for each in heirs}) > 1
     grown = first.token > before.token
     measured = f"{first.owner} with token {first.token}" + (", too early" if overlap else "") + ("" if grown else ", not larger")
-    return Promise(what, grown and not overlap, measured, f"one heir, a token above {before.token}")
+    return Promise(what, grown and not overlap, measured, f"one heir, token above {before.token}")
 
 
 def _sees(running: Running, count: int) -> bool:
