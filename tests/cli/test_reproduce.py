@@ -53,3 +53,32 @@ def test_page_of_an_unfinished_folder(holdfast: Run, tmp_path: Path, monkeypatch
         assert "1 of 2 experiments so far." in text
         assert "own/E1" in text
         assert "own/E2" not in text
+
+
+class Elsewhere(MeanExperiment):
+    """One that the folder does not hold: it needs real processes, say."""
+
+    id = "own/E15"
+    name = "own/elsewhere"
+
+
+def test_page_has_what_other_runs_have_left(holdfast: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results of this folder that lie in --out come last on its page; whatever else lies there does not."""
+    out = tmp_path / "out"
+    put(monkeypatch, EXPERIMENT, Elsewhere())
+    assert holdfast("lab", "run", "own/E15").code == 0
+    (out / "own-notes.json").write_text("{}")
+    put(monkeypatch, EXPERIMENT)
+    assert holdfast("lab", "reproduce", "own").code == 0
+    text = (out / "own.md").read_text()
+    assert text.index("## own/E1 ") < text.index("## own/E15 ")
+
+
+def test_page_without_running_anything(holdfast: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``--page``: of what is there; it says how much of the folder that is, and what is missing altogether is said, too."""
+    put(monkeypatch, EXPERIMENT, Failing())
+    holdfast("lab", "reproduce", "own", "--page").refused(2, "--page", "no results of own")
+    assert holdfast("lab", "run", "own/E1").code == 0
+    ended = holdfast("lab", "reproduce", "own", "--page")
+    assert (ended.code, ended.out.startswith("pass; ")) == (0, True)
+    assert "1 of 2 experiments so far." in (tmp_path / "out" / "own.md").read_text()

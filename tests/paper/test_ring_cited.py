@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.host import Message
+from holdfast.protocols.ring import messages
+
+ABSTRACT = ("Message", "OfRing", "Lease")
 TESTS = Path(__file__).parents[1]
 FILES = sorted([*(TESTS / "paper").glob("test_ring_*.py"), *(TESTS / "unit" / "ring").glob("test_*.py")])
 
@@ -18,6 +22,8 @@ SECTIONS = [f"5.{number}" for number in range(1, 9)]
 THEOREMS = [f"Theorem {number}" for number in range(1, 9)]
 OTHERS = ["Rule 1", "Rule 2", "Corollary 1", "Corollary 2", "Corollary 3", "Equation 1", "Equation 2", "rule RO", "entry guard", "quorum"]
 LINES = ["lines 2-4", "line 3", "lines 5-6", "lines 7-8", "lines 9-11"]  # of Algorithm 1
+MESSAGES = sorted(name for name, kind in vars(messages).items() if isinstance(kind, type) and issubclass(kind, Message))
+INVARIANTS = [f"I{number}" for number in range(1, 15)]
 GUARANTEES = [f"G{number}" for number in range(1, 10) if number not in (2, 7)]  # G2 is I2, G7 is best effort: the experiments measure it
 
 
@@ -37,6 +43,18 @@ def test_every_rule_has_its_test(names: list[str]) -> None:
     """Ring 5, 6, 12; paper 000: each rule, decision, theorem, corollary, equation and line of Algorithm 1 is cited by a test."""
     text = cited()
     assert [name for name in names if not re.search(rf"\b{re.escape(name)}\b", text)] == []
+
+
+def test_every_message_is_tried() -> None:
+    """Ring 3: each row of the table is sent by a test that plays a peer, or looked for in what a member sends."""
+    text = "".join(path.read_text() for path in FILES)
+    assert [name for name in MESSAGES if not re.search(rf"\bm\.{name}\b", text) and name not in ABSTRACT] == []
+
+
+def test_every_invariant_has_a_checker_that_can_fail() -> None:
+    """Ring 7: I1 to I14 each have a test in which the checker finds what it is for."""
+    text = (TESTS / "lab" / "test_ring_checkers.py").read_text()
+    assert [name for name in INVARIANTS if not re.search(rf"\b{name}\b", text)] == []
 
 
 def test_a_rule_that_nobody_cites_would_be_found() -> None:

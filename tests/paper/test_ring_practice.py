@@ -157,6 +157,22 @@ def test_neighbours_without_a_link_become_a_pair() -> None:
     assert (stage.watch.departed, stage.watch.breaches) == ([], {})
 
 
+def test_a_candidate_needs_all_its_links() -> None:
+    """P1, H27 (what it does not do): the link to one of its neighbours-to-be is broken: a candidate stays outside until it is whole."""
+    stage = Stage(RingConfig(k=2), Rules(), 1, size=6, late={"n20": 2.5})
+    stage.run(2.0)
+    stage.cut("n20", "n03")
+    stage.start("n20")
+    stage.run(20.0)
+    inside = [stage["n20"].is_member]
+    assert metrics(stage["n20"])["join_failed: a neighbour is silent"] >= 1
+    stage.mend("n20", "n03")
+    stage.run(20.0)
+    inside.append(stage["n20"].is_member)
+    assert inside == [False, True]
+    assert (stage.watch.departed, stage.watch.breaches) == ([], {})
+
+
 # P2: patience.
 
 

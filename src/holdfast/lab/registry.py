@@ -75,7 +75,7 @@ def folder(name: str) -> list[Experiment[Any]]:
     chosen = [experiment for each, experiment in experiments().items() if each.partition("/")[0] == name]
     if not chosen:
         raise ConfigError(f"{name!r}: there is no such folder of experiments; accepted: {', '.join(folders)}")
-    return sorted(chosen, key=lambda experiment: _natural(experiment.id))
+    return sorted(chosen, key=lambda experiment: natural(experiment.id))
 
 
 def is_path(name: str) -> bool:
@@ -100,7 +100,7 @@ def _by_name(pairs: Iterator[tuple[str, Any]]) -> dict[str, Any]:
     for name, found in pairs:
         assert name not in table, f"two modules are called {name}"
         table[name] = found
-    return dict(sorted(table.items(), key=lambda item: _natural(item[0])))
+    return dict(sorted(table.items(), key=lambda item: natural(item[0])))
 
 
 def _names() -> dict[str, Found]:
@@ -150,6 +150,6 @@ def _load(path: Path) -> ModuleType:
     return module
 
 
-def _natural(name: str) -> list[int | str]:
+def natural(name: str) -> list[int | str]:
     """E3 before E13. Splitting at digits begins with text, so numbers meet numbers when two names are compared."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]

@@ -6,7 +6,7 @@ The page is Markdown for a repository and HTML, in one file with its pictures in
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -50,6 +50,19 @@ def write(experiment: Experiment[Any], report: Report, folder: Path) -> tuple[Pa
     json.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
     save_picture(experiment, report, png)
     return json, png
+
+
+def left_in(out: Path, folder: str, *, without: Collection[str] = ()) -> list[Report]:
+    """Results of this folder that earlier runs have left there: of experiments that need real processes, or were run one by one."""
+    found = []
+    for path in out.glob(f"{folder}-*.json"):
+        try:
+            report = msgspec.json.decode(path.read_bytes(), type=Report)
+        except (msgspec.DecodeError, OSError):
+            continue  # Not a result of ours.
+        if report.experiment not in without and path.stem == registry.file_name(report.experiment) and path.with_suffix(".png").exists():
+            found.append(report)
+    return sorted(found, key=lambda report: registry.natural(report.experiment))
 
 
 def write_page(name: str, reports: Sequence[Report], folder: Path, *, note: str = "") -> tuple[Path, Path]:

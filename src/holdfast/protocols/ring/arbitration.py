@@ -153,6 +153,7 @@ class Arbitration:
         self._ring.raw.emit(Lost(pair.peer.id, pair.epoch, why))
 
     def on_vote(self, source: NodeId, message: Vote) -> None:
+        self._ring.counts["votes_received"] += 1
         voter = source.name if self._ring.config.mode == "central" else message.source
         self.questions.answer(message.serial, voter, message, yes=message.accept)
 

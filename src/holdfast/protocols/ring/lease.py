@@ -25,6 +25,8 @@ RELAYS = 3  # P1: neighbours that are asked to pass a request on
 RELAYED_MAX = 60  # P1: sessions in a row that live by others alone; then the broken link is reported, not hidden (H27)
 RELAY_AFTER = 2  # P1: tries without an answer
 
+OVERSLEPT = (0.25, 1.0, 4.0)  # in T_l: less than the first is nothing, more than the last is a suspended machine
+
 Reply = Callable[[LeaseAck], None]
 
 
@@ -228,6 +230,7 @@ class Leases:
         """D6: we were away, so the silence may be ours. Read what waits in the socket before accusing anybody."""
         ring = self._ring
         ring.raw.emit(Overslept(seconds))
+        ring.counts[f"overslept: {_size_of(seconds / self._lease)}"] += 1
         if not ring.is_member:
             ring.joiner.fail("overslept")
             return
@@ -281,3 +284,8 @@ class Leases:
         if pair.relayed >= RELAYED_MAX:
             self._ring.raw.emit(LinkMended(pair.peer.id, pair.relayed * self._lease))
         pair.relayed = 0
+
+
+def _size_of(leases: float) -> str:
+    """A word for the histogram of pauses."""
+    return next((f"under {bound:g} leases" for bound in OVERSLEPT if leases < bound), f"{OVERSLEPT[-1]:g} leases or more")

@@ -27,6 +27,7 @@ def metrics(ring: RingNode) -> dict[str, float]:
         "pairs_suspected": float(sum(pair.susp is not None for pair in pairs)),
         "upgrades_pending": float(sum(pair.next is not None for pair in pairs)),
         "group_size_max": float(max((len(pair.cfg) for pair in pairs), default=0)),
+        "lease_tries_max": float(max((pair.tries for pair in pairs), default=0)),
         "links_relayed": float(sum(pair.relayed > 0 for pair in pairs)),
         "links_broken": float(sum(pair.relayed >= RELAYED_MAX for pair in pairs)),
         "lease_rtt_max": max(rtts, default=0.0),
@@ -39,3 +40,17 @@ def metrics(ring: RingNode) -> dict[str, float]:
         "lists_differed": float(ring.exchange.counts["differed"]),
     }
     return {**now, **{name: float(count) for name, count in sorted(ring.counts.items())}}
+
+
+def of_peers(ring: RingNode) -> dict[str, dict[str, float]]:
+    """The same about each neighbour, by its name: how long it takes, how often it was asked, for how many sessions only others reach it."""
+    return {
+        pair.peer.node.name: {
+            "lease_rtt": pair.rtt,
+            "lease_tries": float(pair.tries),
+            "relayed_sessions": float(pair.relayed),
+            "group_size": float(len(pair.cfg)),
+            "suspected": float(pair.susp is not None),
+        }
+        for pair in ring.pairs.values()
+    }
