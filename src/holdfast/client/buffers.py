@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from holdfast.client.wire import ITEMS
-from holdfast.errors import HoldfastError
+from holdfast.errors import AgentLost, HoldfastError
 from holdfast.events import Event, EventsLost
 from holdfast.host import NodeId
 from holdfast.local.calls import MessageItem, Messages
@@ -73,9 +73,20 @@ class EventBuffer(Buffer[Event]):
 class MessageBuffer(Buffer[Received]):
     """Messages; the first one after a gap says how many are missing."""
 
+    keep = False  # another connection may go on with it
+
     def __init__(self) -> None:
         super().__init__()
         self._lost = 0
+
+    def end(self, error: HoldfastError | None) -> None:
+        """The connection's word. Whoever finds the agent again goes on."""
+        if not (self.keep and isinstance(error, AgentLost)):
+            super().end(error)
+
+    def finish(self, error: HoldfastError | None) -> None:
+        """The group's word."""
+        super().end(error)
 
     def push(self, item: Any) -> None:
         message: MessageItem = ITEMS[Messages](item)

@@ -44,9 +44,9 @@ class Conversation:
         self._streams: dict[int, ReferenceType[Sink]] = {}
 
     def begin(self, kind: type[calls.Call], fields: tuple[Any, ...], waiter: Waiter, end_at: float, sink: Sink | None = None) -> bytes:
-        """The bytes of a call; its answer goes to the waiter, what is pushed to the sink. Bytes are written in the order of their making."""
+        """The bytes of a call, to be written in the order of their making. Its answer goes to the waiter, what is pushed to the sink."""
         if self.over is not None:
-            raise self.over
+            raise self.error
         if len(self._waiting) >= CALLS_MAX:
             raise HoldfastError(f"{CALLS_MAX} calls wait for an answer on one connection; wait for some of them first")
         frame = frame_of(kind(self._serial + 1, *fields))
@@ -55,6 +55,12 @@ class Conversation:
         if sink is not None:
             self._streams[serial] = ref(sink)
         return frame
+
+    @property
+    def error(self) -> AgentLost:
+        """One of its own for everybody who raises it: an exception collects the places it passed."""
+        assert self.over is not None
+        return AgentLost(*self.over.args)
 
     @property
     def serial(self) -> int:
@@ -76,12 +82,12 @@ class Conversation:
         try:
             return b"".join([out for body in self._frames.feed(data) if (out := self._on_frame(decode_frame(body)))])
         except (FrameTooLong, *UNREADABLE) as error:
-            raise agent_lost(self.path, f"speaks another language ({error or 'a frame is too long'})") from error
+            raise agent_lost(self.path, "speaks another language") from error
 
     def expire(self, now: float) -> list[Waiter]:
         """Those whose answer is overdue. They are forgotten: an answer that comes later is dropped."""
-        late = [serial for serial, (_, _, end_at) in self._waiting.items() if end_at <= now]
-        return [self._waiting.pop(serial)[1] for serial in late]
+        late = [serial for serial, (_, _, end_at) in list(self._waiting.items()) if end_at <= now]
+        return [found[1] for serial in late if (found := self._waiting.pop(serial, None)) is not None]
 
     def lose(self, error: AgentLost) -> None:
         """The connection is gone: so is everything open on it. What the agent said before of the reason comes first."""
@@ -90,11 +96,11 @@ class Conversation:
         waiting, self._waiting = self._waiting, {}
         for _, waiter, _ in waiting.values():
             if not waiter.done():
-                waiter.set_exception(self.over)
+                waiter.set_exception(self.error)
         streams, self._streams = self._streams, {}
         for each in streams.values():
             if (sink := each()) is not None:
-                sink.end(self.over)
+                sink.end(self.error)
 
     def _on_frame(self, frame: calls.FromAgent) -> bytes:
         if isinstance(frame, calls.Done):

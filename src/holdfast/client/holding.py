@@ -16,6 +16,7 @@ from holdfast.local.calls import Acquire, GrantItem
 from holdfast.net.clock import now
 
 PASSED = "its deadline has passed"
+RELEASED = "given back"
 
 
 class Held:

@@ -8,32 +8,45 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 from weakref import WeakSet
 
+from msgspec.structs import replace
+
 from holdfast.client.buffers import EventBuffer
+from holdfast.client.conversation import Waiter
 from holdfast.client.members import Members
-from holdfast.client.wire import ITEMS, event_of
+from holdfast.client.wire import ITEMS
 from holdfast.errors import HoldfastError
 from holdfast.events import Event, EventsLost
-from holdfast.host import Member
+from holdfast.host import Address, Member, NodeId
 from holdfast.local.calls import EventItem, GroupView, Watch
+from holdfast.local.news import event_of
+
+UNKNOWN = GroupView(0, "joining", Member(NodeId("", 0), Address("", 0), {}), (), ())  # before an agent said more
 
 
 class Mirror:
     """The stream of a ``Watch`` and the answers to ``Look``; ``look`` asks for one."""
 
-    def __init__(self, view: GroupView, look: Callable[[], None]) -> None:
-        self.watches: WeakSet[EventBuffer] = WeakSet()  # who is not referenced any more does not read any more
+    def __init__(self, look: Callable[[], None]) -> None:
+        self._watches: WeakSet[EventBuffer] = WeakSet()  # who is not referenced any more does not read any more
+        self._lock = Lock()  # of the set alone: threads may begin to watch while another one delivers
         self._look = look
         self._looking = False
         self._waiting: deque[EventItem] = deque()
-        self.adopt(view)
+        self._started = False
+        self.adopt(UNKNOWN)
 
     def adopt(self, view: GroupView) -> None:
-        """A list that was just read. One from before a newer one says nothing."""
+        self._view = view
         self.me: Member = view.me
         self.members = Members(view)
+
+    def become(self, state: str) -> None:
+        """The agent cannot say it itself any more."""
+        self.adopt(replace(self._view, state=state))
 
     # A stream of the conversation.
 
@@ -54,6 +67,10 @@ class Mirror:
 
     def set_result(self, view: GroupView) -> None:
         self._looking = False
+        self.update(view)
+
+    def update(self, view: GroupView) -> None:
+        """A list that was just read."""
         if view.version >= self.members.version:
             self.adopt(view)
         self._flush(self.members.version)
@@ -68,19 +85,29 @@ class Mirror:
 
     # Those who watch.
 
-    def resume(self, view: GroupView) -> None:
-        """Another connection has this view: what happened in between is not known."""
+    def start(self, view: GroupView) -> None:
+        """A ``Watch`` was opened with this view. If it is not the first one, what happened in between is not known."""
         self._flush(None)
         self.adopt(view)
-        self.tell(EventsLost(0))
+        if self._started:
+            self.tell(EventsLost(0))
+        self._started = True
+
+    def add(self, watch: EventBuffer) -> None:
+        with self._lock:
+            self._watches.add(watch)
 
     def tell(self, event: Event) -> None:
-        for watch in list(self.watches):
+        for watch in self._watching():
             watch.put(event)
 
     def finish(self, error: HoldfastError | None) -> None:
-        for watch in list(self.watches):
+        for watch in self._watching():
             watch.end(error)
+
+    def _watching(self) -> list[EventBuffer]:
+        with self._lock:
+            return list(self._watches)
 
     def _ask(self) -> None:
         if not self._looking:
@@ -95,3 +122,28 @@ class Mirror:
         event = event_of(item)
         if event is not None:
             self.tell(event)
+
+
+class Looking:
+    """Waits for the answer to a ``Look`` that somebody else waits for as well."""
+
+    def __init__(self, mirror: Mirror, then: Waiter) -> None:
+        self._mirror, self._then = mirror, then
+
+    def set_result(self, view: GroupView, /) -> None:
+        self._mirror.update(view)
+        self._then.set_result(view)
+
+    def set_exception(self, error: Any, /) -> None:
+        self._then.set_exception(error)
+
+    def done(self) -> bool:
+        return self._then.done()
+
+
+class Opening(Looking):
+    """Waits for the answer to a ``Watch``: its events may come in the same read, so the view is there before anybody is woken."""
+
+    def set_result(self, view: GroupView, /) -> None:
+        self._mirror.start(view)
+        self._then.set_result(view)

@@ -5,12 +5,11 @@ Used by the event loop's connection and by the blocking ones alike; no I/O here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from holdfast import errors, events
+from holdfast import errors
 from holdfast.errors import AgentLost, ConfigError, Forked, HoldfastError
 from holdfast.local import calls
 from holdfast.local.frame import CALL_BYTES_MAX, framed
@@ -50,16 +49,7 @@ def answer_decoder(kind: type[calls.Call]) -> Decode:
     return decode
 
 
-def _kinds(base: type, module: object) -> Iterator[type]:
-    return (each for each in vars(module).values() if isinstance(each, type) and issubclass(each, base))
-
-
-_ERRORS: dict[str, type[HoldfastError]] = {kind.__name__: kind for kind in _kinds(HoldfastError, errors)}
-_EVENTS: dict[str, Decode] = {
-    kind.__name__: msgspec.msgpack.Decoder(kind).decode
-    for kind in _kinds(events.Event, events)
-    if kind not in (events.Event, events.Internal)
-}
+_ERRORS = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, HoldfastError)}
 
 
 def frame_of(call: calls.Call) -> bytes:
@@ -73,15 +63,6 @@ def frame_of(call: calls.Call) -> bytes:
 def error_of(name: str, text: str) -> HoldfastError:
     """The error an agent named. One that this version does not know is still an error of ours."""
     return _ERRORS.get(name, HoldfastError)(text[:TEXT_MAX] if name in _ERRORS else f"{name}: {text[:TEXT_MAX]}")
-
-
-def event_of(item: calls.EventItem) -> events.Event | None:
-    """The event of a ``Watch``; None for one that this version does not know."""
-    decode = _EVENTS.get(item.name)
-    if decode is None:
-        return None
-    event: events.Event = decode(item.fields)
-    return event
 
 
 def check_clock(path: str, before: float, welcome: calls.Welcome, after: float) -> None:

@@ -1,0 +1,356 @@
+"""The asyncio client: ``join`` and ``Group``.  docs/client.md; ``client.blocking`` is the same for threads."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from signal import SIGTERM
+from types import TracebackType
+from typing import Any
+from weakref import WeakSet
+
+from holdfast.client.attached import END_TIMEOUT, FINAL, LEAVE_TIMEOUT, check_welcome, left, not_joined, pauses, retries
+from holdfast.client.connection import Connection
+from holdfast.client.group import (
+    CAST_BYTES_MAX,
+    SEND_BYTES_MAX,
+    Readable,
+    Seconds,
+    checked_topic,
+    merged_tags,
+    payload,
+    seconds,
+)
+from holdfast.client.line import Line
+from holdfast.client.mirror import Mirror, Opening
+from holdfast.client.options import Options, Plan, make_plan
+from holdfast.client.ownership import OWNS_TIMEOUT, Ownership, Quick
+from holdfast.client.start import Child, NotWanted, Reached, reach
+from holdfast.client.streams import Holding, Messages, Watch
+from holdfast.client.wire import CALL_TIMEOUT
+from holdfast.errors import AgentLost, HoldfastError
+from holdfast.host import Member, NodeId
+from holdfast.local import calls
+from holdfast.net.clock import now
+
+
+def join(
+    group: str = "",
+    *,
+    seeds: Sequence[str] = (),
+    key: str | bytes | None = None,
+    name: str = "",
+    tags: Mapping[str, str] | None = None,
+    agent: str | Path | None = None,
+    preset: str = "",
+    bind: str = "",
+    advertise: str = "",
+    seats: Sequence[str] = (),
+    state_dir: str | Path = "",
+    config: str | Path | None = None,
+    insecure: bool = False,
+    http: str = "",
+    timeout: Seconds = 30.0,
+    reconnect: bool = False,
+) -> Joining:
+    """Join a group: ``async with holdfast.join("orders", seeds=[...], key=KEY) as group:``. Leaving the block leaves the group.
+
+    Attaches to the agent at ``agent`` (or HOLDFAST_AGENT). Without it, and without seeds and key, to the agent that all processes of
+    this machine share for the group, which is started if it is not there. Otherwise it starts an agent of its own as a child process,
+    which leaves the group when this process ends, however it ends.
+
+    ``seeds`` are addresses of some members ("10.0.0.5:7946"); ``key`` is the group's (``holdfast keys generate``); ``name`` is unique in
+    the group and drawn if it is not given; ``tags`` are published with it. ``bind`` is chosen if it is not given: one of the seeds if
+    that is a free address of this machine, else a free port at the address from which they are reached. ``config`` is a file of settings;
+    what is given here comes first, then HOLDFAST_* of the environment, then the file.
+
+    Returns when this agent is a member, which takes a few round trips; raises ``JoinTimeout`` after ``timeout`` seconds, ``ConfigError``
+    for what cannot be used, ``JoinFailed`` when it cannot be joined however long one waits. With ``reconnect`` an agent that is lost is
+    attached to, or started, again: ``watch`` then says ``EventsLost(0)``, and what was held is not held any more.
+    """
+    options = Options(
+        group=group, seeds=seeds, key=key, name=name, tags=tags, agent=agent, preset=preset, bind=bind, advertise=advertise,
+        seats=seats, state_dir=state_dir, config=config, insecure=insecure, http=http,
+    )  # fmt: skip
+    return Joining(options, seconds(timeout, "timeout"), reconnect)
+
+
+class Joining:
+    """A group that is about to be joined: enter it as a block, or await it and call ``leave`` yourself."""
+
+    def __init__(self, options: Options, timeout: float, reconnect: bool) -> None:
+        self._options, self._timeout, self._reconnect = options, timeout, reconnect
+        self._group: Group | None = None
+
+    def __await__(self) -> Generator[Any, None, Group]:
+        return self._join().__await__()
+
+    async def __aenter__(self) -> Group:
+        self._group = await self._join()
+        return self._group
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        assert self._group is not None
+        if os.getpid() == self._group._pid:  # A child that runs out of its parent's block leaves nothing.
+            await self._group.leave()
+
+    async def _join(self) -> Group:
+        end_at = now() + self._timeout
+        plan = await asyncio.to_thread(make_plan, self._options, os.environ)
+        plan, child = await _reach(plan, end_at)
+        group = Group(plan, child, reconnect=self._reconnect)
+        try:
+            await group._attach()
+            await group._become_member(end_at, self._options)
+        except BaseException:
+            await group._abandon()
+            raise
+        return group
+
+
+async def _reach(plan: Plan, end_at: float) -> Reached:
+    """``start.reach`` in a thread. If this task is cancelled it ends what it started before the cancellation goes on."""
+    stop = False
+    running = asyncio.ensure_future(asyncio.to_thread(reach, plan, end_at, lambda: stop))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        stop = True
+        with suppress(NotWanted, HoldfastError):
+            reached = await running
+            if reached.child is not None:  # It was ready in the same moment.
+                await asyncio.to_thread(reached.child.end)
+        raise
+
+
+class Group(Readable):
+    """A group that this process takes part in. Made by ``holdfast.join``; used in the event loop that made it."""
+
+    def __init__(self, plan: Plan, child: Child | None, *, reconnect: bool) -> None:
+        self._plan, self._child, self._reconnect = plan, child, reconnect
+        self._name = plan.group
+        self._pid = os.getpid()
+        self._left = False
+        self._connection: Connection | None = None
+        self._mirror = Mirror(self._look)
+        self._returning: asyncio.Task[None] | None = None
+        self._messages: WeakSet[Messages] = WeakSet()
+        self._holdings: WeakSet[Holding] = WeakSet()
+        self._quick = Quick(self._open_line)
+        self._ownership = Ownership(self._quick, OWNS_TIMEOUT)
+
+    async def __aenter__(self) -> Group:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if os.getpid() == self._pid:
+            await self.leave()
+
+    def watch(self) -> Watch:
+        """Events, as objects of ``holdfast.events``, from now on: an iterator.
+
+        Several may be open at once. When an event is read, ``group.members`` is at least as new as it. A reader that falls
+        more than 1024 events behind reads ``EventsLost(n)``; then ``group.members`` says what is. Ends when the group is left, and raises
+        ``AgentLost`` when the agent is lost (with ``reconnect``: ``EventsLost(0)``, and it goes on)."""
+        self._check()
+        watch = Watch()
+        self._mirror.add(watch)
+        return watch
+
+    def messages(self, topic: str | None = None) -> Messages:
+        """Messages for this process, from now on: those sent to this member alone, or those cast to a topic.
+
+        An iterator of ``Received(sender, data, topic, lost)``. A reader that falls more than 256 messages behind misses the newest; the
+        next one it reads says how many in ``lost``. Ends when the group is left, and raises ``AgentLost`` when the agent is lost (with
+        ``reconnect`` it goes on, and ``lost`` is at least 1)."""
+        connection = self._check()
+        stream = Messages("" if topic is None else checked_topic(topic))
+        stream.keep = self._reconnect
+        stream.open(connection)
+        self._messages.add(stream)
+        return stream
+
+    async def send(self, peer: Member | NodeId | str, data: bytes, *, timeout: Seconds = 5.0) -> None:  # noqa: ASYNC109 - also the peer's
+        """Send up to 32 KiB to one member. Returns when its agent has queued it for its clients, at most once per life of that agent;
+        what the reader there does with it is not known.
+
+        Raises ``NotAMember`` if it is not in the group, ``Timeout`` if no answer came (it may have arrived all the same), ``Unavailable``
+        if nobody reads there. Costs a round trip to that member."""
+        limit = seconds(timeout, "timeout")
+        fields = self._name_of(peer), payload(data, SEND_BYTES_MAX), limit
+        await self._check().call(calls.Send, *fields, timeout=limit + CALL_TIMEOUT)
+
+    async def cast(self, data: bytes, *, topic: str) -> None:
+        """Tell up to 16 KiB to everybody who listens to a topic, as a rumour: it reaches all of them with high probability, at most
+        once each, in no particular order. Returns when this agent has begun to spread it."""
+        await self._check().call(calls.Cast, checked_topic(topic), payload(data, CAST_BYTES_MAX))
+
+    async def set_tags(self, tags: Mapping[str, str | None] | None = None, /, **more: str | None) -> None:
+        """Change some of the own tags; None removes one. On return ``group.me`` has them; others follow within moments and hear
+        ``Updated``."""
+        connection = self._check()
+        await connection.call(calls.SetTags, merged_tags(tags, more))
+        self._mirror.update(await connection.call(calls.Look))
+
+    async def info(self) -> dict[str, Any]:
+        """What this agent is: version, settings without secrets, counters."""
+        info: dict[str, Any] = await self._check().call(calls.Info)
+        return info
+
+    async def leave(self) -> None:
+        """Leave the group; the end of the block does the same. What is held is given back first.
+
+        An agent of our own leaves the group politely and ends; one that we attached to stays in the group and only loses this client. A
+        second call does nothing."""
+        self._check_pid()
+        if self._left:
+            return
+        self._left = True
+        told = False
+        try:
+            await self._stop_returning()
+            await asyncio.gather(*(holding.release() for holding in list(self._holdings)))
+            if self._owned_child is not None and self._connection is not None and not self._connection.lost:
+                with suppress(HoldfastError):  # It may be gone before its answer; what counts is that it ends.
+                    await self._connection.call(calls.Leave, True, timeout=LEAVE_TIMEOUT)
+                    told = True
+        finally:
+            self._finish(None)
+            await self._end_child(told=told)
+
+    def _acquire(self, kind: str, name: str, *, timeout: Seconds | None = None, **options: Any) -> Holding:
+        """Something that excludes others: ``async with group._acquire(...) as held:``; ``lead`` and ``ticket`` stand on it."""
+        limit = None if timeout is None else seconds(timeout, "timeout")
+        holding = Holding(self._check(), kind, name, options, limit)
+        self._holdings.add(holding)
+        return holding
+
+    # Coming and going.
+
+    async def _attach(self) -> None:
+        """Connect, and know the group."""
+        connection = await Connection.open(self._plan.path)
+        try:
+            assert connection.welcome is not None
+            check_welcome(self._plan, connection.welcome)
+            self._connection = connection  # The first event may come with the answer, and ask for a look.
+            opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            connection.begin(calls.Watch, (), Opening(self._mirror, opened), sink=self._mirror)
+            await opened
+        except BaseException:
+            connection.close()
+            raise
+        self._name = connection.welcome.group
+        connection.on_lost = self._on_lost
+
+    async def _become_member(self, end_at: float, options: Options) -> None:
+        """Wait until this agent is a member, and has what was asked for."""
+        connection = self._check()
+        if self.state not in ("joining", "member") and options.seeds:
+            await connection.call(calls.Join, tuple(options.seeds), end_at - now(), timeout=end_at - now() + CALL_TIMEOUT)
+        for pause in pauses(end_at):
+            self._mirror.update(await connection.call(calls.Look))
+            if self.state == "member":
+                break
+            await asyncio.sleep(pause)
+        else:
+            raise not_joined(self._plan, self.state, options)
+        if options.tags and self._child is None:
+            await self.set_tags(options.tags)
+
+    def _look(self) -> None:
+        if self._connection is not None and not self._connection.lost:
+            self._connection.begin(calls.Look, (), self._mirror)
+
+    def _check(self) -> Connection:
+        """The connection, if there is one to ask on."""
+        self._check_pid()
+        if self._left:
+            raise left(self._name)
+        assert self._connection is not None
+        self._connection.check()
+        return self._connection
+
+    def _open_line(self) -> Line:
+        self._check()
+        return Line(self._plan.path, timeout=OWNS_TIMEOUT)
+
+    def _on_lost(self, error: AgentLost) -> None:
+        self._mirror.become("lost")
+        self._ownership.close()
+        if self._reconnect:
+            self._returning = asyncio.get_running_loop().create_task(self._return())
+        else:
+            self._close_streams(error)
+
+    async def _return(self) -> None:
+        """Find an agent again, however long it takes; unless it says that it cannot be."""
+        for pause in retries():
+            try:
+                await self._start_again()
+                break
+            except FINAL as error:
+                self._close_streams(error)
+                return
+            except HoldfastError:
+                await asyncio.sleep(pause)
+        for stream in list(self._messages):
+            if not stream.over:
+                stream.missed()
+                stream.open(self._check())
+
+    async def _start_again(self) -> None:
+        if self._child is not None:
+            await asyncio.to_thread(self._child.end)
+            self._child = None
+        self._plan, self._child = await _reach(self._plan.again(), now() + CALL_TIMEOUT)
+        await self._attach()
+
+    async def _stop_returning(self) -> None:
+        task, self._returning = self._returning, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    @property
+    def _owned_child(self) -> Child | None:
+        """The agent, if it is ours alone."""
+        return None if self._child is None or self._child.shared else self._child
+
+    async def _abandon(self) -> None:
+        """It did not work out: nothing stays behind."""
+        self._left = True
+        self._finish(None)
+        if self._child is not None and self._child.shared:
+            await asyncio.to_thread(self._child.end)
+        await self._end_child(told=False)
+
+    def _finish(self, error: HoldfastError | None) -> None:
+        self._mirror.become("left")
+        self._ownership.close()
+        self._close_streams(error)
+        if self._connection is not None:
+            self._connection.close()
+
+    def _close_streams(self, error: HoldfastError | None) -> None:
+        self._mirror.finish(error)
+        for stream in list(self._messages):
+            stream.finish(error)
+
+    async def _end_child(self, *, told: bool) -> None:
+        child, self._child = self._child, None
+        if child is None:
+            return
+        if child.shared:
+            child.let_go()
+            return
+        try:
+            if not told or not await asyncio.to_thread(child.wait, END_TIMEOUT):
+                await asyncio.to_thread(child.end)
+        except BaseException:
+            child.signal(SIGTERM)  # It drains, leaves and ends by itself; a second cancellation does not wait for that.
+            child.let_go()
+            raise

@@ -1,0 +1,57 @@
+"""What both clients do about joining, losing and leaving an agent; only how they wait differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+from holdfast.client.options import Options, Plan
+from holdfast.errors import ConfigError, JoinFailed, JoinTimeout, KeyUnusable, NotAMember
+from holdfast.local.calls import Welcome
+from holdfast.net.clock import now
+
+LEAVE_TIMEOUT = 30.0  # seconds for an agent to drain and leave: the longest deadline it may have published, and the ring's farewell
+END_TIMEOUT = 5.0  # seconds for a process that has left to end
+PAUSE_MIN, PAUSE_MAX = 0.01, 0.2  # seconds between looks whether the group was joined
+RETRY_MIN, RETRY_MAX = 0.1, 2.0  # seconds between attempts to find an agent again
+
+FINAL = (ConfigError, JoinFailed, KeyUnusable)  # what trying again cannot mend
+
+
+def pauses(end_at: float) -> Iterator[float]:
+    """How long to wait between looks: first short, because most joins are done in milliseconds; ends when time is up."""
+    for turn in count():
+        yield min(PAUSE_MAX, PAUSE_MIN * 1.3**turn)
+        if now() >= end_at:
+            return
+
+
+def retries() -> Iterator[float]:
+    """How long to wait between attempts that have no end."""
+    pause = RETRY_MIN
+    while True:
+        yield pause
+        pause = min(RETRY_MAX, 2 * pause)
+
+
+def check_welcome(plan: Plan, welcome: Welcome) -> None:
+    """It is the agent that was meant."""
+    if plan.group and welcome.group != plan.group:
+        raise ConfigError(f"group: {plan.group!r}, but the agent at {plan.path} is of group {welcome.group!r}; leave one of the two out")
+    if plan.name and welcome.agent.name != plan.name:
+        raise ConfigError(
+            f"name: {plan.name!r}, but the agent at {plan.path} is {welcome.agent.name!r} and has other clients;"
+            " leave the name out, or give seeds to get an agent of your own"
+        )
+
+
+def not_joined(plan: Plan, state: str, options: Options) -> JoinTimeout:
+    tried = f"seeds {', '.join(options.seeds)}" if options.seeds else f"agent {plan.path}"
+    return JoinTimeout(
+        f"group {plan.group!r}: not a member in time; the agent is {state!r} ({tried})."
+        " Do the seeds run, with the same group, key and timing? `holdfast doctor` looks for the reason"
+    )
+
+
+def left(group: str) -> NotAMember:
+    return NotAMember(f"group {group!r}: this process has left it; join again")

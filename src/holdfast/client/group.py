@@ -1,0 +1,119 @@
+"""What both spellings of a group share: reading what is known, and checking what is asked for.  No I/O of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from math import isfinite
+
+from holdfast.client.members import Members
+from holdfast.client.mirror import Mirror
+from holdfast.client.ownership import Ownership
+from holdfast.client.wire import forked
+from holdfast.errors import ConfigError, NotAMember
+from holdfast.host import Grant, Member, NodeId
+
+SEND_BYTES_MAX = 32 * 1024  # of one message to one member
+CAST_BYTES_MAX = 16 * 1024  # of one rumour: every member passes it on several times
+TOPIC_BYTES_MAX = 64
+
+Seconds = float | timedelta
+
+
+class Readable:
+    """A group as far as it can be read without waiting for anybody."""
+
+    _name: str
+    _pid: int
+    _mirror: Mirror
+    _ownership: Ownership
+
+    @property
+    def name(self) -> str:
+        """The group's name."""
+        return self._name
+
+    @property
+    def me(self) -> Member:
+        """This process's agent as a member of the group, with its own tags. Never waits."""
+        return self._read().me
+
+    @property
+    def members(self) -> Members:
+        """Who is here, as this agent knows it: an immutable snapshot, sorted by name, with a ``version``. Never waits; while the agent
+        is in no group it is empty, after the agent was lost it is the last one that was known."""
+        return self._read().members
+
+    @property
+    def state(self) -> str:
+        """Of this agent: "joining", "member", "leaving", "left", or "lost" when the agent is gone. Never waits."""
+        return self._read().members.state
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The own tags, as a copy; ``set_tags`` changes them."""
+        return self.me.tags
+
+    def get(self, name: str) -> Member | None:
+        """The member of this name, or None. Never waits."""
+        return self.members.get(name)
+
+    def owner(self, key: str | bytes) -> Member | None:
+        """The member whose position on the ring is closest to the key: a hint where to send, and no permission to act. Every member
+        that has the same list gives the same answer. Never waits; None while this agent is in no group."""
+        return self.members.owner(key)
+
+    def owns(self, key: str | bytes) -> Grant | None:
+        """A grant if this member may act for the key now, else None. It ends at ``grant.deadline`` on this machine's clock
+        (``holdfast.client.clock.now()``), before anybody else is told the same. A resource that compares ``grant.token`` is safe even if
+        this process stalls in between.
+
+        Costs one question to the agent on this machine, answered within microseconds, and nothing while more than half of the last
+        answer's time is left. An agent that does not answer at once (50 ms) has not said yes: None."""
+        self._check_pid()
+        return self._ownership.owns(key)
+
+    def _read(self) -> Mirror:
+        self._check_pid()
+        return self._mirror
+
+    def _check_pid(self) -> None:
+        if os.getpid() != self._pid:
+            raise forked()
+
+    def _name_of(self, peer: Member | NodeId | str) -> str:
+        """Whom a message is for. A life that is over is not somebody else of its name."""
+        if isinstance(peer, str):
+            return peer
+        life = peer.id if isinstance(peer, Member) else peer
+        listed = self._mirror.members.get(life.name)
+        if listed is not None and listed.id != life:
+            raise NotAMember(f"{life}: that life is over; {listed.id} has its name now. Send to the name to reach whoever has it")
+        return life.name
+
+
+def seconds(value: Seconds, field: str) -> float:
+    """A duration as a float."""
+    number = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(number, bool) or not isinstance(number, int | float) or not isfinite(number) or number <= 0:
+        raise ConfigError(f"{field}: {value!r}; accepted is a positive number of seconds, or a timedelta")
+    return float(number)
+
+
+def payload(data: bytes, bytes_max: int) -> bytes:
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise ConfigError(f"data: a {type(data).__name__}; accepted are bytes")
+    if len(data) > bytes_max:
+        raise ConfigError(f"data: {len(data)} bytes; accepted are up to {bytes_max}: send where it can be fetched instead")
+    return bytes(data)
+
+
+def checked_topic(topic: str) -> str:
+    if not isinstance(topic, str) or not 1 <= len(topic.encode()) <= TOPIC_BYTES_MAX:
+        raise ConfigError(f"topic: {topic!r}; accepted are texts of 1 to {TOPIC_BYTES_MAX} bytes")
+    return topic
+
+
+def merged_tags(tags: Mapping[str, str | None] | None, more: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {**(tags or {}), **more}

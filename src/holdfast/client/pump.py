@@ -1,0 +1,162 @@
+"""One connection that many threads share: they write, a thread of its own reads.
+
+For what an agent pushes (events, messages, news of grants) and for calls that wait for somebody else: those are answered in any order, so
+that a thread that waits five seconds for a peer holds up nobody. What is answered at once goes over a ``Line``, which is faster.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Lock, RLock, Thread, current_thread
+from typing import Any
+
+from holdfast.client.conversation import NOBODY, Conversation, Sink, Waiter
+from holdfast.client.line import READ_BYTES, connect, program_name
+from holdfast.client.mirror import Looking, Mirror
+from holdfast.client.wire import CALL_TIMEOUT, agent_lost, check_clock, check_version
+from holdfast.errors import AgentLost, Timeout
+from holdfast.local import calls
+from holdfast.net.clock import now
+
+FOR_EVER = bytes(16)  # a read limit of zero, as the kernel wants it
+
+
+class Answer:
+    """What a thread waits for."""
+
+    def __init__(self) -> None:
+        self._open = Lock()
+        self._open.acquire()
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def set_result(self, value: Any, /) -> None:
+        self._value = value
+        self._open.release()
+
+    def set_exception(self, error: BaseException, /) -> None:
+        self._error = error
+        self._open.release()
+
+    def done(self) -> bool:
+        return not self._open.locked()
+
+    def wait(self, path: str, timeout: float) -> Any:
+        if not self._open.acquire(timeout=timeout):
+            raise Timeout(f"agent {path}: no answer within {timeout:g} s; is its machine overloaded, or the agent stopped?")
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+class Pump:
+    """A conversation over a blocking socket. ``on_lost`` is called once, by the reading thread, when the agent is gone."""
+
+    def __init__(self, path: str, on_lost: Callable[[AgentLost], None]) -> None:
+        self.path = path
+        self._pid = os.getpid()
+        self._on_lost: Callable[[AgentLost], None] | None = None
+        self._conversation = Conversation(path)
+        self._lock = RLock()  # of the conversation, and of the order in which calls are made and written
+        self._socket = connect(path, CALL_TIMEOUT)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, FOR_EVER)
+        self._thread = Thread(target=self._run, name=f"holdfast {path}", daemon=True)
+        self._thread.start()
+        try:
+            before = now()
+            self.welcome: calls.Welcome = self.call(calls.Hello, calls.VERSION, program_name(), before)
+            check_version(path, self.welcome)
+            check_clock(path, before, self.welcome, now())
+        except BaseException:
+            self.close()
+            raise
+        self._on_lost = on_lost
+
+    @property
+    def lost(self) -> bool:
+        return self._conversation.over is not None
+
+    def check(self) -> None:
+        """Raises AgentLost if it is lost."""
+        if self.lost:
+            raise self._conversation.error
+
+    def call(self, kind: type[calls.Call], *fields: Any, timeout: float = CALL_TIMEOUT) -> Any:
+        """Ask and wait. Raises what the agent answers, ``Timeout`` when it is silent, ``AgentLost`` when it is gone."""
+        answer = Answer()
+        self.begin(kind, fields, answer, timeout=timeout)
+        try:
+            return answer.wait(self.path, timeout)
+        finally:
+            if not answer.done():
+                with self._lock:
+                    self._conversation.expire(now())
+
+    def look(self, mirror: Mirror) -> None:
+        """The member list as it is now; the mirror has it on return."""
+        looked = Answer()
+        self.begin(calls.Look, (), Looking(mirror, looked))
+        looked.wait(self.path, CALL_TIMEOUT)
+
+    def begin(
+        self, kind: type[calls.Call], fields: tuple[Any, ...], waiter: Waiter, *, sink: Sink | None = None, timeout: float = CALL_TIMEOUT
+    ) -> int:
+        """Ask. The answer goes to the waiter, what is pushed to the sink, both in the reading thread; returns the serial."""
+        with self._lock:
+            self._write(self._conversation.begin(kind, fields, waiter, now() + timeout, sink))
+            return self._conversation.serial
+
+    def tell(self, kind: type[calls.Call], *fields: Any) -> None:
+        """Ask, and wait for nothing."""
+        self.begin(kind, fields, NOBODY)
+
+    def close_stream(self, serial: int) -> None:
+        with suppress(AgentLost), self._lock:
+            self._write(self._conversation.close_stream(serial))
+
+    def close(self) -> None:
+        """End the connection, and wait until nothing of it runs any more. A forked child closes only its own copy."""
+        self._on_lost = None
+        if os.getpid() != self._pid:
+            self._socket.close()
+            return
+        self._shut()
+        self.join()
+
+    def join(self) -> None:
+        """Wait for the reading thread, unless this is it."""
+        if self._thread is not current_thread():
+            self._thread.join()
+
+    def _write(self, frame: bytes) -> None:
+        if not frame:
+            return
+        try:
+            self._socket.sendall(frame)
+        except OSError as error:
+            self._shut()  # Half a frame may be out. The reading thread sees the end, and tells everybody.
+            raise agent_lost(self.path, f"cannot be written to ({error.strerror or error})") from error
+
+    def _shut(self) -> None:
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _run(self) -> None:
+        error = agent_lost(self.path, "it ended")
+        try:
+            while data := self._socket.recv(READ_BYTES):
+                with self._lock:
+                    self._write(self._conversation.receive(data))
+        except AgentLost as lost:
+            error = lost
+        except OSError as broken:
+            error = agent_lost(self.path, f"cannot be read from ({broken.strerror or broken})")
+        with self._lock:
+            self._conversation.lose(error)
+            self._socket.close()
+        on_lost, self._on_lost = self._on_lost, None
+        if on_lost is not None:
+            on_lost(self._conversation.error)

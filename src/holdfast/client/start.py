@@ -1,0 +1,220 @@
+"""Finds or starts the agent.  Spec: foundation F12; docs/client.md.
+
+Everything here waits on the thread that calls it, looking every few milliseconds whether it shall stop; the asyncio client calls it in a
+thread of its own. Whoever fails or stops half-way ends what it started: there is never an agent that nobody asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from holdfast.client.line import Line
+from holdfast.client.options import Plan
+from holdfast.client.wire import error_of
+from holdfast.errors import AddressUnusable, AgentLost, JoinFailed, JoinTimeout, StorageLocked
+from holdfast.net.clock import now
+
+LOOK_PERIOD = 0.05  # seconds between looks whether the caller still wants it
+REAP_PERIOD = 0.005  # seconds between looks at a process that is about to end
+TERM_TIMEOUT = 3.0  # seconds for a process that is not needed to drain and leave, before it is ended at once
+READY_BYTES_MAX = 64 * 1024  # of the line with which an agent says that it is ready, or why not
+PROBE_TIMEOUT = 5.0  # seconds for the greeting of an agent that may be there
+LEFT_BEHIND_MAX = 256  # processes that were let go and not reaped yet
+
+_left_behind: list[Child] = []  # machine-wide agents that others may use: they end by themselves and are reaped when we come by
+
+
+class NotWanted(Exception):
+    """The caller does not want it any more."""
+
+
+class Reached(NamedTuple):
+    """An agent that answers."""
+
+    plan: Plan
+    child: Child | None  # the process, if we started it
+
+
+class Child:
+    """An agent process that this process started."""
+
+    def __init__(self, plan: Plan) -> None:
+        assert plan.settings is not None
+        self.path = plan.path
+        self.shared = plan.shared
+        self._status: int | None = None
+        self._seen = b""
+        settings = {**plan.settings, **({"config": plan.config} if plan.config else {})}
+        reading, writing = os.pipe()
+        try:
+            self.pid = _spawn(settings, writing)
+        except BaseException:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
+        self._ready_fd = reading
+
+    def ready(self, end_at: float, stopped: Callable[[], bool]) -> None:
+        """Wait until it answers. Raises what it says it failed with."""
+        poll = select.poll()
+        poll.register(self._ready_fd, select.POLLIN)
+        while b"\n" not in self._seen:
+            if stopped():
+                raise NotWanted
+            if now() >= end_at:
+                raise JoinTimeout(f"the agent (process {self.pid}) was started and is not ready; is the machine overloaded?")
+            if poll.poll(1000 * LOOK_PERIOD) and not self._read():
+                raise JoinFailed(f"the agent ended with status {self._wait_status()} before it was ready; its messages are on stderr")
+        said = msgspec.json.decode(self._seen.partition(b"\n")[0], type=dict[str, Any])
+        if "error" in said:
+            raise error_of(str(said["error"]), str(said.get("text", "")))
+
+    def _read(self) -> bool:
+        data = os.read(self._ready_fd, READY_BYTES_MAX)
+        self._seen += data
+        return bool(data) and len(self._seen) <= READY_BYTES_MAX
+
+    @property
+    def alive(self) -> bool:
+        if self._status is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # Somebody else has reaped it (a handler of SIGCHLD): it is gone all the same.
+                pid, status = self.pid, 0
+            if pid:
+                self._status = os.waitstatus_to_exitcode(status)
+                self._close()
+        return self._status is None
+
+    @property
+    def status(self) -> int | None:
+        return self._status
+
+    def wait(self, timeout: float) -> bool:
+        """Whether it ended in time."""
+        end_at = now() + timeout
+        while self.alive:
+            if now() >= end_at:
+                return False
+            time.sleep(REAP_PERIOD)
+        return True
+
+    def signal(self, number: int) -> None:
+        if self.alive:  # Not reaped yet, so the pid is still its own.
+            os.kill(self.pid, number)
+
+    def end(self, timeout: float = TERM_TIMEOUT) -> None:
+        """It leaves the group if it can; in the end it is gone."""
+        self.signal(signal.SIGTERM)
+        try:
+            if not self.wait(timeout):
+                self.signal(signal.SIGKILL)
+        except BaseException:
+            self.signal(signal.SIGKILL)
+            raise
+        finally:
+            self.wait(TERM_TIMEOUT)
+
+    def let_go(self) -> None:
+        """It is not ours alone and goes on without us."""
+        self._close()
+        if self.alive:
+            _left_behind.append(self)
+            del _left_behind[:-LEFT_BEHIND_MAX]
+
+    def _wait_status(self) -> int | None:
+        self.wait(TERM_TIMEOUT)
+        return self._status
+
+    def _close(self) -> None:
+        fd, self._ready_fd = self._ready_fd, -1
+        if fd >= 0:
+            os.close(fd)
+        if self._status is not None and not self.shared:
+            with suppress(OSError):
+                Path(self.path).unlink()  # It was killed and could not.
+
+
+def reach(plan: Plan, end_at: float, stopped: Callable[[], bool]) -> Reached:
+    """An agent that answers: the one that is there, or a new one. Where several processes start one at once, one of them wins and
+    the others attach."""
+    _left_behind[:] = [child for child in _left_behind if child.alive]
+    while True:
+        if plan.attach and _answers(plan):
+            return Reached(plan, None)
+        child = Child(plan)
+        try:
+            child.ready(end_at, stopped)
+            return Reached(plan, child)
+        except StorageLocked:
+            child.end()
+            if not plan.shared:
+                raise
+        except AddressUnusable:
+            child.end()
+            if not plan.guessed:
+                raise
+            plan = plan.elsewhere()
+        except BaseException:
+            child.end()
+            raise
+        if stopped():
+            raise NotWanted
+        if now() >= end_at:
+            raise JoinTimeout(f"group {plan.group!r}: another process is starting the agent of this machine, and it does not answer")
+        time.sleep(LOOK_PERIOD)
+
+
+def _answers(plan: Plan) -> bool:
+    """Whether an agent is there. If it must be, AgentLost says so."""
+    try:
+        Line(plan.path, timeout=PROBE_TIMEOUT).close()
+    except AgentLost:
+        if plan.settings is None:
+            raise
+        return False
+    return True
+
+
+def _spawn(settings: dict[str, Any], ready_fd: int) -> int:
+    """Start it. Its settings go through memory that has no name: a key is never in a file or among the arguments."""
+    settings_fd = os.memfd_create("holdfast-settings")
+    try:
+        os.write(settings_fd, msgspec.json.encode(settings))
+        os.lseek(settings_fd, 0, os.SEEK_SET)
+        words = ["-m", "holdfast.agent", "--settings-fd", str(settings_fd), "--ready-fd", str(ready_fd), "--parent", str(os.getpid())]
+        process = subprocess.Popen(
+            [sys.executable, "-P", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=(settings_fd, ready_fd),
+            start_new_session=True,  # Ctrl-C in a terminal is for the parent, which then leaves in order.
+            env=_environment(),
+        )
+    finally:
+        os.close(settings_fd)
+    process.returncode = 0  # From here on it is waited for by ``Child``; an object that forgets a running process would warn.
+    return process.pid
+
+
+def _environment() -> dict[str, str]:
+    """Ours. With -P the child imports nothing from the directory it happens to run in, so it is told where this package is."""
+    import sysconfig
+
+    home = str(Path(__file__).resolve().parents[2])
+    if home in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
+        return dict(os.environ)
+    rest = os.environ.get("PYTHONPATH", "")
+    return {**os.environ, "PYTHONPATH": f"{home}{os.pathsep}{rest}" if rest else home}

@@ -1,0 +1,155 @@
+"""What a task waits for: events, messages, and the end of what it holds.  The asyncio side of ``buffers`` and ``holding``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from holdfast.client.buffers import Buffer, EventBuffer, MessageBuffer, Received
+from holdfast.client.connection import Answer, Connection
+from holdfast.client.holding import RELEASED, Held
+from holdfast.client.wire import forked
+from holdfast.errors import AcquireTimeout, HoldfastError, Lost
+from holdfast.events import Event
+from holdfast.host import SLEEP_MAX
+from holdfast.local import calls
+from holdfast.net.clock import now
+
+T = TypeVar("T")
+
+
+class Reader(Buffer[T], Generic[T]):
+    """An async iterator over a buffer. It ends when the group is left, and raises what ended it otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pid = os.getpid()
+        self._ready = asyncio.Event()
+
+    def __aiter__(self) -> Reader[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        while not self._items:
+            if os.getpid() != self._pid:
+                raise forked()
+            if self._over:
+                raise StopAsyncIteration if self._error is None else type(self._error)(*self._error.args)
+            self._ready.clear()
+            await self._ready.wait()
+        return self._items.popleft()
+
+    def close(self) -> None:
+        """Read no further. What is not referenced any more is closed as well."""
+        self._items.clear()
+        self.end(None)
+
+    def _wake(self) -> None:
+        self._ready.set()
+
+
+class Watch(EventBuffer, Reader[Event]):
+    """Events of ``holdfast.events``, in order, from the call of ``watch`` on."""
+
+
+class Messages(MessageBuffer, Reader[Received]):
+    """Messages, in the order of their coming, from the call of ``messages`` on."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__()
+        self.topic = topic
+        self._connection: Connection | None = None
+        self._serial = 0
+
+    def open(self, connection: Connection) -> None:
+        self._connection = connection
+        self._serial = connection.begin(calls.Messages, (self.topic,), Answer(self), sink=self)
+
+    def close(self) -> None:
+        super().close()
+        if self._connection is not None:
+            self._connection.close_stream(self._serial)
+
+
+class Holding(Held):
+    """Something that excludes others, for the length of an ``async with`` block."""
+
+    def __init__(self, connection: Connection, kind: str, name: str, options: Mapping[str, Any], timeout: float | None) -> None:
+        super().__init__(kind, name)
+        self._connection, self._options, self._timeout = connection, options, timeout
+        self._serial = 0
+        self._news = asyncio.Event()
+        self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def lost(self) -> asyncio.Future[str]:
+        """Awaitable: completes, with the reason, when it is lost, told to stop, or its deadline has passed on this machine's clock."""
+        self._changed()
+        return asyncio.shield(self._lost)
+
+    async def __aenter__(self) -> Holding:
+        """Ask, and wait until it is granted. Raises ``AcquireTimeout``, or what the agent refuses it with."""
+        assert self._serial == 0, "a holding is entered once"
+        asked: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._serial = self._connection.begin(calls.Acquire, (self.kind, self.name, self._options), asked, sink=self)
+        try:
+            async with asyncio.timeout(self._timeout):
+                await asked
+                while not self._granted and not self._over:
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError as error:
+            self._give_up()
+            if isinstance(error, HoldfastError):
+                raise
+            raise AcquireTimeout(f"{self.kind} {self.name!r}: not granted within {self._timeout:g} s; somebody else holds it") from None
+        except BaseException:
+            self._give_up()
+            raise
+        if self._look():
+            self._give_up()
+            raise Lost(f"{self.kind} {self.name!r}: {self.why}")
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Say that the work has stopped, and wait until it was released. After a fork it is the parent's to give back."""
+        if os.getpid() == self._pid:
+            await self.release()
+
+    async def release(self) -> None:
+        """Give it back now, before the block ends. Nothing may be done under it from here on."""
+        self._finish(RELEASED)
+        self._changed()
+        if self._serial and not self._connection.lost:
+            serial, self._serial = self._serial, 0
+            try:
+                await self._connection.call(calls.Stopped, serial)
+            except HoldfastError:
+                return  # Then it ends at its deadline.
+            finally:
+                self._connection.close_stream(serial)
+
+    def _give_up(self) -> None:
+        """Nobody wants it any more. It may have been granted just now: then nobody has acted under it."""
+        self._finish("not wanted any more")
+        self._changed()
+        if self._serial and not self._connection.lost:
+            self._connection.tell(calls.Stopped, self._serial)
+            self._connection.close_stream(self._serial)
+
+    def _changed(self) -> None:
+        self._news.set()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._look():
+            if not self._lost.done():
+                self._lost.set_result(self.why)
+        elif self._granted:
+            # Timers of a loop stand still while the machine is suspended, so none is longer than a second (F10).
+            wait = min(SLEEP_MAX, max(0.0, self.deadline - now()))
+            self._timer = self._lost.get_loop().call_later(wait, self._changed)

@@ -1,0 +1,172 @@
+"""What a thread waits for: events, messages, and the end of what it holds.  The blocking side of ``buffers`` and ``holding``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from math import inf
+from threading import Condition
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from holdfast.client.buffers import Buffer, EventBuffer, MessageBuffer, Received
+from holdfast.client.holding import RELEASED, Held
+from holdfast.client.pump import Answer, Pump
+from holdfast.client.wire import CALL_TIMEOUT, forked
+from holdfast.errors import AcquireTimeout, AgentLost, HoldfastError, Lost, Timeout
+from holdfast.events import Event
+from holdfast.host import SLEEP_MAX
+from holdfast.local import calls
+from holdfast.net.clock import now
+
+T = TypeVar("T")
+
+
+class Reader(Buffer[T], Generic[T]):
+    """An iterator over a buffer. It ends when the group is left, and raises what ended it otherwise. Several threads may read one: each
+    item goes to one of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pid = os.getpid()
+        self._news = Condition()
+
+    def __iter__(self) -> Reader[T]:
+        return self
+
+    def __next__(self) -> T:
+        return self.next()
+
+    def next(self, timeout: float | None = None) -> T:
+        """The next item; raises ``Timeout`` if none came in time."""
+        end_at = None if timeout is None else now() + timeout
+        with self._news:
+            while not self._items:
+                if os.getpid() != self._pid:
+                    raise forked()
+                if self._over:
+                    raise StopIteration if self._error is None else type(self._error)(*self._error.args)
+                if end_at is not None and now() >= end_at:
+                    raise Timeout(f"nothing came within {timeout:g} s")
+                self._news.wait(None if end_at is None else max(0.0, end_at - now()))
+            return self._items.popleft()
+
+    def close(self) -> None:
+        """Read no further. What is not referenced any more is closed as well."""
+        self._items.clear()
+        self.end(None)
+
+    def _wake(self) -> None:
+        with self._news:
+            self._news.notify_all()
+
+
+class Watch(EventBuffer, Reader[Event]):
+    """Events of ``holdfast.events``, in order, from the call of ``watch`` on."""
+
+
+class Messages(MessageBuffer, Reader[Received]):
+    """Messages, in the order of their coming, from the call of ``messages`` on."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__()
+        self.topic = topic
+        self._pump: Pump | None = None
+        self._serial = 0
+
+    def open(self, pump: Pump) -> None:
+        """Returns when the agent has agreed: what is sent from then on arrives here."""
+        opened = Answer()
+        self._pump = pump
+        self._serial = pump.begin(calls.Messages, (self.topic,), opened, sink=self)
+        opened.wait(pump.path, CALL_TIMEOUT)
+
+    def close(self) -> None:
+        super().close()
+        if self._pump is not None:
+            self._pump.close_stream(self._serial)
+
+
+class Signal:
+    """Set when a holding is over, by word or by clock; used as a ``threading.Event``."""
+
+    def __init__(self, holding: Holding) -> None:
+        self._holding = holding
+
+    def is_set(self) -> bool:
+        return self._holding._look()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is over, at most so long; whether it is."""
+        return self._holding._wait(lambda holding: holding._look(), timeout)
+
+
+class Holding(Held):
+    """Something that excludes others, for the length of a ``with`` block."""
+
+    def __init__(self, pump: Pump, kind: str, name: str, options: Mapping[str, Any], timeout: float | None) -> None:
+        super().__init__(kind, name)
+        self._pump, self._options, self._timeout = pump, options, timeout
+        self._serial = 0
+        self._news = Condition()
+
+    @property
+    def lost(self) -> Signal:
+        """``lost.wait(timeout)`` returns when it is lost, told to stop, or its deadline has passed on this machine's clock; ``why`` says
+        which."""
+        return Signal(self)
+
+    def __enter__(self) -> Holding:
+        """Ask, and wait until it is granted. Raises ``AcquireTimeout``, or what the agent refuses it with."""
+        assert self._serial == 0, "a holding is entered once"
+        asked = Answer()
+        self._serial = self._pump.begin(calls.Acquire, (self.kind, self.name, self._options), asked, sink=self)
+        try:
+            asked.wait(self._pump.path, CALL_TIMEOUT)
+            if not self._wait(lambda held: held._granted or held._over, self._timeout):
+                raise AcquireTimeout(f"{self.kind} {self.name!r}: not granted within {self._timeout:g} s; somebody else holds it")
+            if self._look():
+                raise Lost(f"{self.kind} {self.name!r}: {self.why}")
+        except BaseException:
+            self._give_up()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Say that the work has stopped, and wait until it was released. After a fork it is the parent's to give back."""
+        if os.getpid() == self._pid:
+            self.release()
+
+    def release(self) -> None:
+        """Give it back now, before the block ends. Nothing may be done under it from here on."""
+        self._finish(RELEASED)
+        self._changed()
+        serial, self._serial = self._serial, 0
+        if serial and not self._pump.lost:
+            with suppress(HoldfastError):  # Then it ends at its deadline.
+                self._pump.call(calls.Stopped, serial)
+            self._pump.close_stream(serial)
+
+    def _give_up(self) -> None:
+        """Nobody wants it any more. It may have been granted just now: then nobody has acted under it."""
+        self._finish("not wanted any more")
+        self._changed()
+        with suppress(AgentLost):
+            self._pump.tell(calls.Stopped, self._serial)
+            self._pump.close_stream(self._serial)
+
+    def _wait(self, true: Callable[[Holding], bool], timeout: float | None) -> bool:
+        end_at = inf if timeout is None else now() + timeout
+        with self._news:
+            while not true(self):
+                if now() >= end_at:
+                    return False
+                # Waits of the kernel stand still while the machine is suspended, so none is longer than a second (F10).
+                deadline = self.deadline if self._granted else inf
+                self._news.wait(max(0.0, min(SLEEP_MAX, end_at - now(), deadline - now())))
+            return True
+
+    def _changed(self) -> None:
+        with self._news:
+            self._news.notify_all()
