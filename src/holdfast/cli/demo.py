@@ -73,8 +73,9 @@ def _told(story: Story, view: View, *, stay: bool) -> str:
         story.kill()
         story.restart()
         if stay:
-            view.step(f"The group stays up{f', its page is {story.fleet.page}' if story.fleet.page else ''}. Ctrl-C ends it.")
+            where = f", its page is {story.fleet.page}" if story.fleet.page else ""
             with suppress(KeyboardInterrupt):
+                view.step(f"The group stays up{where}. Ctrl-C ends it.")
                 story.stay()
         story.leave()
     except NeverHappened as never:

@@ -19,7 +19,7 @@ from holdfast.cli.agent_call import AgentCall
 from holdfast.cli.exits import CannotServe
 from holdfast.errors import HoldfastError
 from holdfast.host import Member, NodeId
-from holdfast.local.calls import EventItem, GroupView, Info, Look, Owned, Owns, Watch
+from holdfast.local.calls import EventItem, GroupView, Info, Look, Owned, Owns, Pushed, Watch
 from holdfast.net import clock
 
 BECAME_MEMBER, SUSPICION, OVERSLEPT = "ring.BecameMember", "ring.Suspicion", "ring.Overslept"  # facts inside the ring
@@ -182,8 +182,9 @@ class Fleet:
             time.sleep(seconds)
             readable = []
         self._looked_at = clock.now()
-        for stream in readable:
-            self._read(streams[stream], stream)
+        items = [(item.at, streams[stream], item) for stream in readable for item in self._read(streams[stream], stream)]
+        for _, name, item in sorted(items, key=lambda each: each[0]):  # as it happened, not as the sockets are listed
+            self._take(name, item)
 
     def close(self) -> None:
         """Everybody leaves; who does not is killed. It is safe to call at any time, and twice."""
@@ -202,14 +203,16 @@ class Fleet:
             running.close()
         self.running.clear()
 
-    def _read(self, name: str, stream: AgentCall) -> None:
+    def _read(self, name: str, stream: AgentCall) -> list[EventItem]:
+        items = []
         try:
             while (said := stream.hear(0.0)) is not None:
-                if hasattr(said, "item"):
-                    self._take(name, msgspec.msgpack.decode(said.item, type=EventItem))
+                if isinstance(said, Pushed):
+                    items.append(msgspec.msgpack.decode(said.item, type=EventItem))
         except HoldfastError:
             self.running[name].stream = None  # It has ended; whoever waits for that sees it by its process.
             stream.close()
+        return items
 
     def _take(self, name: str, item: EventItem) -> None:
         try:

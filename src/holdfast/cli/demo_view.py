@@ -26,7 +26,7 @@ MEANING = {
     "Left": "said goodbye",
 }
 MARKS = {"Suspected": "s", "Decided": "D", "Failed": "X"}
-BAR = 40  # columns from the crash to the last bound
+BAR = 36  # columns from the crash to the last bound: the whole picture fits a terminal of 80
 REDRAW_INTERVAL = 0.1  # seconds; drawing takes a part of the time that is measured, so not too often
 STATES = {MemberStatus.ALIVE: "o", MemberStatus.SUSPECTED: "?", MemberStatus.DECIDED: "x"}
 
@@ -140,7 +140,7 @@ def picture(story: Story) -> RenderableType:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("member", "process", "state", "its list", *([_axis(story.bounds)] if story.death else [])):
-        table.add_column(column)
+        table.add_column(column, no_wrap=True)
     for name in story.fleet.names:
         row = [name, *_row(story.fleet, name)]
         if story.death is not None:
@@ -160,6 +160,8 @@ def _row(fleet: Fleet, name: str) -> tuple[str, str, str]:
     running = fleet.running.get(name)
     if running is None:
         return "-", "dead", ""
+    if running.process.poll() is not None:
+        return "-", "left", ""
     if running.view is None:
         return str(running.process.pid), "starting", ""
     marks = {member.name: STATES[member.status] for member in running.view.members}
@@ -167,7 +169,7 @@ def _row(fleet: Fleet, name: str) -> tuple[str, str, str]:
 
 
 def _axis(bounds: Bounds) -> str:
-    return f"0 s {'since the crash'.center(BAR - 10)} {bounds.failed:.2f} s"
+    return f"0 s{'since the crash'.center(BAR - 9)}{bounds.failed:.2f} s"
 
 
 def bar(death: Death, bounds: Bounds, name: str, now: float) -> str:

@@ -1,0 +1,223 @@
+"""``holdfast demo``: what it says is what happened, whatever interrupts it leaves nothing behind, and a broken promise is an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from holdfast.cli.demo_fleet import SUSPICION, Said
+from holdfast.cli.demo_story import Bounds, Death, Story, bounds, judged, witnessed
+from holdfast.cli.demo_view import bar, first_told
+from holdfast.config import Config
+from holdfast.host import NodeId
+from tests.cli.command import runner
+
+MARK = "DEMO_UNDER_TEST"
+DEADLINE = 90.0  # seconds; a run takes 10 on a quiet machine
+VICTIM = NodeId("kelp-4", 7)
+OTHERS = ("kelp-1", "kelp-2")
+PROMISED = Bounds(0.8, 1.0, 1.8)
+
+
+class Demo:
+    """One run as a process of its own, in a folder for temporary files of its own."""
+
+    def __init__(self, folder: Path, *words: str, out: int = subprocess.PIPE, err: int = subprocess.STDOUT) -> None:
+        self.folder, self.mark = folder, uuid4().hex
+        environment = {**os.environ, "TMPDIR": str(folder), MARK: self.mark, "PYTHONUNBUFFERED": "1", "TERM": "xterm", "COLUMNS": "100"}
+        command = [sys.executable, "-m", "holdfast", "demo", *words]
+        self.process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
+        self.text = ""
+
+    def read_until(self, fd: int, words: str) -> None:
+        end_at = time.monotonic() + DEADLINE
+        while words not in self.text:
+            assert time.monotonic() < end_at, f"never said {words!r}:\n{self.text}"
+            data = os.read(fd, 65536)
+            assert data, f"ended without {words!r}:\n{self.text}"
+            self.text += data.decode("utf-8", "replace")
+
+    def read_to_end(self, fd: int) -> int:
+        with suppress(OSError):  # A terminal whose other side is gone says so.
+            while data := os.read(fd, 65536):
+                self.text += data.decode("utf-8", "replace")
+        return self.process.wait(DEADLINE)
+
+    def left_behind(self) -> list[str]:
+        """Processes that were started by it and still run, and files."""
+        processes = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if f"{MARK}={self.mark}".encode() in (folder / "environ").read_bytes():
+                    processes.append((folder / "cmdline").read_text())
+        return processes + [str(path) for path in self.folder.iterdir()]
+
+
+@contextmanager
+def on_terminal() -> Iterator[tuple[int, int]]:
+    ours, theirs = pty.openpty()
+    try:
+        yield ours, theirs
+    finally:
+        for fd in (ours, theirs):
+            with suppress(OSError):
+                os.close(fd)
+
+
+def test_it_stays_until_interrupted_and_everything_was_kept(tmp_path: Path) -> None:
+    """The whole story, as lines: every promise is kept with its measured time, --stay ends by Ctrl-C with exit code 0, nothing is left."""
+    for number in range(3):  # A machine that stood still cannot be held to anything, and the demo says so with code 3.
+        (tmp_path / str(number)).mkdir()
+        demo = Demo(tmp_path / str(number), "--stay")
+        assert demo.process.stdout is not None
+        fd = demo.process.stdout.fileno()
+        demo.read_until(fd, "Ctrl-C ends it")
+        demo.process.send_signal(signal.SIGINT)
+        code = demo.read_to_end(fd)
+        demo.process.stdout.close()
+        assert demo.left_behind() == []
+        if code != 3:
+            break
+    assert code == 0, demo.text
+    assert "BROKEN" not in demo.text
+    assert "Everything happened as promised" in demo.text
+    order = [
+        demo.text.index(words) for words in ("kill -9", "is suspected", "is held to be dead", "is gone:", "starts again", "said goodbye")
+    ]
+    assert order == sorted(order)
+
+
+def test_ctrl_c_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
+    """On a terminal, with the live picture: interrupted just after the kill, it ends with 130; no process and no file stays."""
+    with on_terminal() as (ours, theirs):
+        demo = Demo(tmp_path, out=theirs)
+        os.close(theirs)
+        demo.read_until(ours, "kill -9")
+        demo.read_until(ours, "since the crash")
+        os.killpg(demo.process.pid, signal.SIGINT)
+        assert demo.read_to_end(ours) == 130, demo.text
+    assert demo.left_behind() == []
+    assert "Traceback" not in demo.text
+    assert "kelp-7" in demo.text
+
+
+def test_a_broken_promise_is_exit_code_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """With bounds that nothing can keep, the same run says which promises were broken and ends with 1."""
+
+    def not_late(story: Story, heard_before: int) -> None:
+        story.late = 0.0
+
+    monkeypatch.setattr("holdfast.cli.demo_story.bounds", lambda config: Bounds(0.001, 0.001, 0.001))
+    monkeypatch.setattr(Story, "_measure_lateness", not_late)
+    ended = runner(monkeypatch, capsys)("demo", "--json")
+    assert ended.code == 1, ended
+    told = ended.json
+    assert told["verdict"] == "miss"
+    broken = [promise["what"] for promise in told["promises"] if not promise["kept"]]
+    assert len(broken) == 3
+    assert all(what.startswith("all 6 others") for what in broken)
+    assert sorted(told["measured"]) == ["decided", "failed", "suspected"]
+    assert len(told["measured"]["failed"]) == 6
+
+
+def test_a_machine_that_cannot_is_exit_code_3(tmp_path: Path) -> None:
+    """Where agents cannot start, it says why in one line, ends with 3 and leaves nothing."""
+    folder = tmp_path / ("long" * 30)  # no room for a socket's path
+    folder.mkdir()
+    demo = Demo(folder, err=subprocess.PIPE)
+    out, err = demo.process.communicate(timeout=DEADLINE)
+    assert demo.process.returncode == 3, (out, err)
+    assert err.decode().startswith("holdfast: agent kelp-")
+    assert "could not start: socket" in err.decode()
+    assert err.count(b"\n") == 1
+    assert demo.left_behind() == []
+
+
+def test_an_unknown_preset_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bad input: one line that names the flag and what is accepted, and nothing is started."""
+    runner(monkeypatch, capsys)("demo", "--preset", "moon").refused(2, "--preset moon", "lan, wan, local")
+
+
+def test_bounds_follow_the_settings() -> None:
+    """G4, G5: 2 T_l, 2 T_l + T_a and 4 T_l + T_a, with drift and margin and nothing else."""
+    found = bounds(Config(preset="local"))
+    assert found == pytest.approx((0.8, 1.0, 1.8), abs=0.03)
+    assert found.suspected > 0.8
+    assert found.failed > 1.8
+
+
+def said(by: str, after: float, event: str, *, certain: bool = True, life: NodeId = VICTIM) -> Said:
+    if event == SUSPICION:
+        return Said(by, 100.0 + after, event, "", None, False, 0.0, "ring-id-of-4")
+    return Said(by, 100.0 + after, event, life.name, life, certain, 0.0, "")
+
+
+def death(*heard: Said) -> Death:
+    return witnessed(VICTIM, "ring-id-of-4", 100.0, OTHERS, heard)
+
+
+WELL = [said(by, at, event) for by in OTHERS for at, event in ((0.5, SUSPICION), (0.6, "Decided"), (1.7, "Failed"))]
+
+
+def test_what_is_within_the_bounds_is_kept() -> None:
+    """Every monitor, every step, in order."""
+    assert [promise.kept for promise in judged(death(*WELL), PROMISED, 0.0)] == [True] * 4
+
+
+@pytest.mark.parametrize(
+    "heard, broken",
+    [
+        ([each for each in WELL if (each.by, each.event) != ("kelp-2", SUSPICION)], [0]),
+        ([each for each in WELL if (each.by, each.event) != ("kelp-2", "Failed")], [2]),
+        ([*WELL[:-1], said("kelp-2", 1.9, "Failed")], [2]),
+        ([*WELL[:-1], said("kelp-2", 1.7, "Failed", certain=False)], [2]),
+        ([*WELL[:-2], said("kelp-2", 1.8, "Decided"), WELL[-1]], [1, 3]),
+        ([*WELL[:-1], said("kelp-2", 1.7, "Failed", life=NodeId("kelp-4", 8))], [2]),
+    ],
+    ids=["no suspicion", "no declaration", "too late", "not certain", "decided after declared", "another life"],
+)
+def test_what_is_not_is_broken(heard: list[Said], broken: list[int]) -> None:
+    """Each kind of breach is seen, and nothing else is blamed for it."""
+    assert [at for at, promise in enumerate(judged(death(*heard), PROMISED, 0.0)) if not promise.kept] == broken
+
+
+def test_measured_lateness_is_allowed_once_per_timer() -> None:
+    """A declaration stands at the end of three timers, so three times the lateness is allowed, and no more."""
+    late = [*WELL[:-1], said("kelp-2", 1.99, "Failed")]
+    assert judged(death(*late), PROMISED, 0.07)[2].kept
+    assert not judged(death(*late), PROMISED, 0.06)[2].kept
+
+
+def test_news_is_told_once() -> None:
+    """Seven agents say the same; people read it once, with control characters of names spelled out."""
+    told: set[tuple[str, str, int]] = set()
+    evil = Said("kelp-1", 1.0, "Suspected", "a\x1b[2J", NodeId("a\x1b[2J", 1), False, 0.0, "")
+    assert "\x1b" not in first_told(evil, told)
+    assert first_told(evil._replace(by="kelp-2"), told) == ""
+    assert first_told(said("kelp-1", 1.0, SUSPICION), told) == ""
+
+
+def test_the_bar_shows_what_was_seen() -> None:
+    """Marks stand where they belong between the crash and the last bound."""
+    drawn = bar(death(*WELL), PROMISED, "kelp-1", 200.0)
+    assert [drawn.index(mark) for mark in "sDX"] == sorted(drawn.index(mark) for mark in "sDX")
+    assert drawn.endswith("|")
+
+
+def test_json_is_one_object(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """--json where nothing can start: the error is on stderr, stdout stays empty."""
+    monkeypatch.setattr("holdfast.cli.demo_fleet.sys.executable", "/nowhere/python")
+    ended = runner(monkeypatch, capsys)("demo", "--json")
+    assert (ended.code, ended.out) == (3, "")
+    assert json.dumps(ended.err).count("could not start") == 1
