@@ -50,7 +50,7 @@ class Session(Protocol):
         """The process that made the connection, if the kernel can name it."""
 
     def forget(self) -> None:
-        """The connection is gone and nothing that was told on it binds any more."""
+        """The connection is gone and nothing that was told on it binds any more. It may be said more than once."""
 
 
 class Law(Protocol):

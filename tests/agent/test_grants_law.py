@@ -1,0 +1,403 @@
+"""F14-F16 one by one, without sockets and processes.  Spec: foundation 4 (Grants); docs/grants.md has the table."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from holdfast.agent.bodies import Body
+from holdfast.agent.grants import BODIES_MAX, GRANTS_PER_SESSION_MAX, TOKEN_FIRST_MIN, TOKEN_MAX
+from holdfast.errors import ConfigError, Forked, Lost, Unavailable
+from holdfast.events import AtRisk, Granted, Released
+from holdfast.events import Lost as LostEvent
+from holdfast.local.calls import Acquire
+from tests.agent.law import KIND, FakeBody, Stand
+
+
+def test_a_deadline_is_published_and_extended() -> None:
+    """F14: the client hears token and deadline when it is granted, and each new deadline; the events name them."""
+    stand = Stand()
+    session = stand.session()
+    held = stand.hold(session, 10.0)
+    assert session.last.what == "granted"
+    assert (session.last.token, session.last.deadline) == (stand.token, 1010.0)
+    stand.host.pass_time(5.0)
+    held.sink.extended(1015.0)
+    assert (session.last.what, session.last.deadline) == ("extended", 1015.0)
+    assert [event.grant.deadline for event in stand.host.events(Granted)] == [1010.0]
+    assert stand.law.published_until == 1015.0
+
+
+def test_stopped_releases_at_once() -> None:
+    """F14: the client's own word, for all its bodies; saying it again, or too late, is no error."""
+    stand = Stand()
+    session = stand.session()
+    held = stand.hold(session)
+    stand.law.stopped(session, 1)
+    assert held.calls == ["release"]
+    assert session.said == ["granted", "released"]
+    assert len(stand.host.events(Released)) == 1
+    stand.law.stopped(session, 1)
+    assert held.calls == ["release"]
+    assert stand.host.timers == 0
+
+
+def test_a_closed_socket_is_not_a_death() -> None:
+    """F14: nothing is extended any more, and it is released when the published deadline has passed, not before."""
+    stand = Stand()
+    session = stand.session()
+    held = stand.hold(session, 10.0)
+    stand.leave(session)
+    assert not held.renewing
+    held.sink.extended(1100.0)  # A renewal that was under way: nobody was told, so it counts for nobody.
+    stand.host.pass_time(9.999)
+    assert held.calls == []
+    stand.host.pass_time(0.001)
+    assert held.calls == ["release"]
+    assert session.forgets > 0
+
+
+def test_a_confirmed_death_releases_at_once() -> None:
+    """F14: the kernel's word about the only body, also while its socket is open in a child that it forked."""
+    stand = Stand()
+    session = stand.session()
+    held = stand.hold(session)
+    stand.kill(session)
+    assert held.calls == ["release"]
+    assert stand.law.counts["released: dead"] == 1
+
+
+def test_a_death_is_seen_when_the_socket_closes() -> None:
+    """F9: the kernel is asked, not a flag: a body that is dead by the time of the disconnect binds nobody."""
+    stand = Stand()
+    session = stand.session()
+    held = stand.hold(session)
+    assert session.client is not None
+    session.client.dead = True
+    stand.leave(session)
+    assert held.calls == ["release"]
+
+
+def test_a_command_outlives_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F14: the death of every body. The command that `holdfast run` started goes on: so does the grant, up to its deadline."""
+    stand, body = Stand(), FakeBody(77)
+    monkeypatch.setattr("holdfast.agent.grants.body_of", lambda pid: cast(Body, body))
+    session = stand.session()
+    held = stand.hold(session, 10.0)
+    stand.law.add_body(session, 1, 77)
+    stand.kill(session)
+    stand.leave(session)
+    assert held.calls == []
+    assert not held.renewing
+    body.die()
+    stand.host.settle()
+    assert held.calls == ["release"]
+    assert body.closed
+
+
+def test_a_command_that_ends_before_its_client_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F14: the client is a body too, and goes on."""
+    stand, body = Stand(), FakeBody(77)
+    monkeypatch.setattr("holdfast.agent.grants.body_of", lambda pid: cast(Body, body))
+    session = stand.session()
+    held = stand.hold(session)
+    stand.law.add_body(session, 1, 77)
+    body.die()
+    stand.host.settle()
+    assert held.calls == []
+    assert held.renewing
+
+
+@pytest.mark.parametrize("of", ["client", "command"])
+def test_without_a_pidfd_only_the_deadline_counts(of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F14: a body that the kernel cannot name is never confirmed dead, whatever is known of the others."""
+    monkeypatch.setattr("holdfast.agent.grants.body_of", lambda pid: None)
+    stand = Stand()
+    session = stand.session(named=of != "client")
+    held = stand.hold(session, 10.0)
+    if of == "command":
+        stand.law.add_body(session, 1, 77)
+        stand.kill(session)
+    stand.leave(session)
+    assert held.calls == []
+    stand.host.pass_time(10.0)
+    assert held.calls == ["release"]
+
+
+def test_what_has_ended_is_not_extended() -> None:
+    """F9: a renewal that comes in after the published deadline revives nothing: the client has stopped for good."""
+    stand = Stand()
+    session = stand.session()
+    held = stand.hold(session, 10.0)
+    stand.host.clock += 10.0  # Stopped for so long: the answer is read before any timer runs (F10).
+    held.sink.extended(1100.0)
+    assert session.said == ["granted", "lost"]
+    assert held.calls == ["release"]
+    assert len(stand.host.events(LostEvent)) == 1
+    assert stand.host.events(Released) == []
+
+
+def test_a_grant_that_is_not_renewed_is_lost_at_its_deadline() -> None:
+    """F9: also if its kind says nothing."""
+    stand = Stand()
+    session = stand.session()
+    held = stand.hold(session, 10.0)
+    stand.host.pass_time(10.0)
+    assert session.said == ["granted", "lost"]
+    assert session.last.why == "it was not renewed in time"
+    assert held.calls == ["release"]
+
+
+def test_lost_by_its_protocol() -> None:
+    """F15: the client is told; what it was told stands until its deadline, or until it stopped."""
+    stand = Stand()
+    session = stand.session()
+    held = stand.hold(session, 10.0)
+    held.sink.at_risk()
+    held.sink.at_risk()
+    held.sink.lost("deposed")
+    assert session.said == ["granted", "at_risk", "lost"]
+    assert (session.last.why, session.last.deadline) == ("deposed", 1010.0)
+    assert held.calls == []
+    assert len(stand.host.events(AtRisk)) == 1
+    held.sink.extended(1100.0)
+    stand.host.pass_time(10.0)
+    assert held.calls == ["release"]
+    assert [type(event) for event in stand.host.emitted] == [Granted, AtRisk, LostEvent]
+
+
+def test_lost_before_it_was_granted() -> None:
+    """A kind may give up: the client hears why, and nothing has to be given back."""
+    stand = Stand()
+    session = stand.session()
+    held = stand.ask(session)
+    held.sink.lost("nobody votes")
+    assert (session.last.what, session.last.why, session.last.token) == ("lost", "nobody votes", 0)
+    assert held.calls == []
+    assert len(stand.law) == 0
+
+
+def test_closing_the_stream_is_not_stopping() -> None:
+    """Close: a grant ends as by Stopped only if that was said; else at its deadline, unheard."""
+    stand = Stand()
+    session = stand.session()
+    held = stand.hold(session, 10.0)
+    stand.law.close(session, 1)
+    assert held.calls == []
+    assert not held.renewing
+    stand.law.stopped(session, 1)
+    assert held.calls == ["release"]
+    assert session.said == ["granted"]
+
+
+@pytest.mark.parametrize("how", ["close", "disconnect", "stopped", "die"])
+def test_asking_ends_without_a_grant(how: str) -> None:
+    """What was not granted binds nobody: it is cancelled, once; a grant that comes too late is not published."""
+    stand = Stand()
+    session = stand.session()
+    held = stand.ask(session)
+    if how == "close":
+        stand.law.close(session, 1)
+    elif how == "disconnect":
+        stand.leave(session)
+    elif how == "stopped":
+        stand.law.stopped(session, 1)
+    else:
+        stand.kill(session)
+    held.sink.granted(TOKEN_FIRST_MIN, 2000.0)
+    assert held.calls == ["cancel"]
+    assert session.said == []
+    assert len(stand.law) == 0
+
+
+def test_a_client_that_does_not_read_is_not_extended() -> None:
+    """Published is what was handed to the socket: while the client is paused its deadline stands, and the newest follows when it reads."""
+    stand = Stand()
+    session = stand.session()
+    held = stand.hold(session, 10.0)
+    session.paused = True
+    stand.host.pass_time(5.0)
+    held.sink.extended(1015.0)
+    held.sink.extended(1016.0)
+    assert session.said == ["granted"]
+    session.paused = False
+    stand.law.readable(session)
+    assert (session.said, session.last.deadline) == (["granted", "extended"], 1016.0)
+    session.paused = True
+    stand.host.pass_time(6.0)
+    held.sink.extended(1030.0)
+    stand.host.pass_time(5.0)
+    assert session.said == ["granted", "extended", "lost"]
+    assert session.last.why == "the client did not read that it was renewed"
+    assert held.calls == ["release"]
+
+
+def test_a_client_that_never_reads_its_grant_loses_it() -> None:
+    """Limits: a grant that nobody heard of is not renewed for ever."""
+    stand = Stand()
+    session = stand.session()
+    session.paused = True
+    held = stand.hold(session, 10.0)
+    for _ in range(3):
+        stand.host.pass_time(3.0)
+        held.sink.extended(stand.host.now + 10.0)
+    assert held.calls == []
+    stand.host.pass_time(1.0)
+    assert held.calls == ["release"]
+    assert stand.host.emitted == []
+
+
+def test_what_nobody_was_told_needs_no_wait() -> None:
+    """F14 binds by what was published: a grant that the client never heard of goes back as soon as it is not wanted."""
+    stand = Stand()
+    session = stand.session(named=False)
+    session.paused = True
+    held = stand.hold(session, 10.0)
+    stand.leave(session)
+    assert held.calls == ["release"]
+
+
+def test_drain_waits_for_those_who_do_not_stop() -> None:
+    """F14: all clients are asked to stop, nothing is extended, and it is over when the last one stopped, died or came to its deadline."""
+    stand = Stand()
+    stubborn, polite, waiting = stand.session(), stand.session(), stand.session()
+    held = [stand.hold(stubborn, 10.0, name="x"), stand.hold(polite, 20.0, name="y"), stand.ask(waiting, name="z")]
+    done: list[float] = []
+    stand.law.drain(lambda: done.append(stand.host.now))
+    assert stubborn.said == polite.said == ["granted", "stop"]
+    assert waiting.ended == [(1, "Unavailable")]
+    assert [each.calls for each in held] == [[], [], ["cancel"]]
+    held[0].sink.extended(1100.0)
+    stand.law.stopped(polite, 1)
+    stand.host.pass_time(9.0)
+    assert done == []
+    with pytest.raises(Unavailable, match="leaving"):
+        stand.ask(stand.session())
+    stand.host.pass_time(1.0)
+    assert done == [1010.0]
+    assert [each.calls for each in held] == [["release"], ["release"], ["cancel"]]
+    stand.law.reopen()
+    stand.hold(stand.session())
+
+
+def test_drain_of_nothing() -> None:
+    """It is over at once, every time it is asked."""
+    stand = Stand()
+    done: list[int] = []
+    stand.law.drain(lambda: done.append(1))
+    stand.law.drain(lambda: done.append(2))
+    assert done == [1, 2]
+
+
+def test_a_grant_is_never_revived_by_another_connection() -> None:
+    """F14: what one session held is nothing to the next; it gets its own token when it gets anything."""
+    stand = Stand()
+    first, second = stand.session(), stand.session()
+    held = stand.hold(first, 10.0)
+    stand.leave(first)
+    stand.law.stopped(second, 1)
+    with pytest.raises(Lost):
+        stand.law.add_body(second, 1, 1)
+    assert held.calls == []
+    stand.host.pass_time(10.0)
+    again = stand.hold(second)
+    assert again is not held
+    assert second.last.token > first.items[0][1].token
+
+
+@pytest.mark.parametrize("token", [TOKEN_FIRST_MIN - 1, 0, -1, TOKEN_MAX + 1, 1 << 60])
+def test_tokens_are_wall_clock_and_below_2_53(token: int) -> None:
+    """F16, asserted: a kind that breaks it ends the agent instead of letting two act."""
+    stand = Stand()
+    with pytest.raises(AssertionError):
+        stand.ask(stand.session()).sink.granted(token, 2000.0)
+
+
+def test_tokens_grow() -> None:
+    """F16: strictly, per kind, name and number; another number has its own."""
+    stand = Stand()
+    session = stand.session()
+    stand.ask(session, 1).sink.granted(TOKEN_FIRST_MIN + 5, 2000.0, 3)
+    stand.ask(session, 2).sink.granted(TOKEN_FIRST_MIN + 5, 2000.0, 4)
+    stand.ask(session, 3, "y").sink.granted(TOKEN_FIRST_MIN + 5, 2000.0, 3)
+    with pytest.raises(AssertionError):
+        stand.ask(session, 4).sink.granted(TOKEN_FIRST_MIN + 5, 2000.0, 3)
+    stand.ask(session, 5).sink.granted(TOKEN_FIRST_MIN + 6, 2000.0, 3)
+
+
+def test_a_kind_may_answer_at_once() -> None:
+    """The client hears that its call was taken before it hears that it was granted."""
+    stand = Stand()
+    session = stand.session()
+    order: list[str] = []
+    stand.kind.at_once = lambda sink: sink.granted(TOKEN_FIRST_MIN, 2000.0)
+    stand.law.acquire(session, Acquire(1, KIND, "x", {}), lambda: order.append("answered"))
+    order += session.said
+    stand.host.settle()
+    assert (order, session.said) == (["answered"], ["granted"])
+
+
+def test_what_cannot_be_asked() -> None:
+    """Bad input: one clear error that names the field; nothing is kept of it."""
+    stand = Stand()
+    session = stand.session()
+    for error, kind, name, options in (
+        (Unavailable, "moon", "x", {}),
+        (ConfigError, KIND, "", {}),
+        (ConfigError, KIND, "x" * 129, {}),
+        (ConfigError, KIND, "a\nb", {}),
+        (ConfigError, KIND, "x", {"bad": True}),
+    ):
+        with pytest.raises(error):
+            stand.law.acquire(session, Acquire(1, kind, name, cast(dict[str, Any], options)), lambda: None)
+    assert len(stand.law) == 0
+
+
+def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Grants of one session and bodies of one grant are counted; another session is not concerned."""
+    monkeypatch.setattr("holdfast.agent.grants.body_of", lambda pid: cast(Body, FakeBody(pid)))
+    stand = Stand()
+    session = stand.session()
+    for serial in range(GRANTS_PER_SESSION_MAX):
+        stand.ask(session, serial + 1)
+    with pytest.raises(Unavailable, match="too many"):
+        stand.ask(session, 1000)
+    other = stand.session()
+    stand.hold(other)
+    for pid in range(BODIES_MAX):
+        stand.law.add_body(other, 1, pid + 10)
+    with pytest.raises(Unavailable, match="bodies"):
+        stand.law.add_body(other, 1, 99)
+
+
+def test_a_child_cannot_acquire_on_its_dead_parents_connection() -> None:
+    """A fork is not the body: whoever asks on the connection of a dead process is told so."""
+    stand = Stand()
+    session = stand.session()
+    assert session.client is not None
+    session.client.dead = True
+    with pytest.raises(Forked):
+        stand.ask(session)
+
+
+def test_keys_are_withdrawn_when_nobody_acts() -> None:
+    """F14 for the ring: departing need not wait as soon as all clients that were told have stopped or died, and not before."""
+    stand = Stand()
+    withdrawn: list[float] = []
+    stand.law.keys.withdrawn = lambda: withdrawn.append(stand.host.now)
+    first, second, third = stand.session(), stand.session(), stand.session()
+    for session, until in ((first, 1010.0), (second, 1020.0), (third, 1001.0)):
+        stand.law.keys.tell(session, until)
+    stand.law.keys.stopped(first)
+    assert withdrawn == []
+    stand.host.pass_time(2.0)  # The third one's time is over.
+    stand.leave(second)
+    assert withdrawn == []
+    assert second.forgets == 0, "its death still matters"
+    stand.kill(second)
+    assert withdrawn == [1002.0]
+    stand.host.pass_time(30.0)
+    assert second.forgets > 0
+    stand.law.keys.stopped(second)
+    assert withdrawn == [1002.0]
