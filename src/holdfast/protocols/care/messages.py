@@ -62,6 +62,11 @@ class KeyChange(Message, frozen=True, tag=270):
     action: str  # "install", "use" or "remove"
     key: str  # the key itself for install, its id otherwise
 
+    def __repr__(self) -> str:
+        """Messages are shown in traces and errors; a key is not."""
+        shown = "..." if self.action == "install" else self.key
+        return f"KeyChange(serial={self.serial}, turn={self.turn}, action={self.action!r}, key={shown!r})"
+
 
 class KeyAnswer(Message, frozen=True, tag=271):
     """What I did, and which keys I hold now."""
