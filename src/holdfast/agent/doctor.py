@@ -1,0 +1,247 @@
+"""Doctor: what an agent knows, or can find out, about what is wrong.  docs/doctor.md has one entry for each code.
+
+An examination pings seeds, seats and members with small and large messages, watches for a moment which drops are counted, and then puts
+together what it saw with what it remembers: mismatches, pauses, a disk that failed. It changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast.agent import symptoms
+from holdfast.agent.symptoms import error, note, warning
+from holdfast.drops import Drops
+from holdfast.events import ConfigMismatch, Event, Paused, StorageFailed
+from holdfast.host import DATAGRAM_BYTES_MAX, FANOUT_MAX, Address, MemberStatus, NodeId
+from holdfast.local.calls import Finding
+
+if TYPE_CHECKING:
+    from holdfast.agent.agent import Agent
+    from holdfast.protocols.care.probe import Reply
+
+MISMATCHES_MAX = 256  # peers and fields that are remembered, the oldest goes first
+PAUSES_MAX = 256
+LATELY = 600.0  # seconds for which a pause is worth a finding
+TARGETS_MAX = 40  # of one examination: F17 with five sizes each below the limit of open pings; in a larger group, another sample each time
+WATCH = 2.0  # seconds during which drops are watched, if the caller has so many
+BARE, STREAM = 0, 4 * 1024  # bytes: the smallest message, and one that can only go by stream
+FIRST = (BARE, DATAGRAM_BYTES_MAX)
+BETWEEN = (576, 800, 1000)  # bytes: tried where a datagram of full size is lost; a common small MTU, and steps above it
+SECURITY = {
+    "wrong_key": "have another key, or a key that was removed here",
+    "plaintext": "have no key, while this agent has one",
+    "sealed": "have a key, while this agent has none",
+    "forged": "were altered on the way, or made without the key",
+    "wrong_group": "belong to another group",
+}
+SECURITY_ADVICE = {
+    "wrong_key": "Compare `holdfast keys list` with the key file of the agent that is missing; give it the group's key.",
+    "plaintext": "Start that agent with key_file, like all others.",
+    "sealed": "Start this agent with key_file, like all others.",
+    "forged": "Look for whoever else can send to this port.",
+    "wrong_group": "Two groups share a network, which is fine; if an agent is missing, compare its `group` with this one.",
+}
+
+
+class Target(NamedTuple):
+    """Whom to ping, and what people call it."""
+
+    to: NodeId | Address
+    label: str
+    member: bool
+
+
+class Doctor:
+    """Remembers what was noticed, and examines when asked. ``on_event`` gets every event of the agent."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self.mismatches: dict[tuple[str, str], ConfigMismatch] = {}
+        self.pauses: deque[tuple[float, float]] = deque(maxlen=PAUSES_MAX)  # when, and how long
+        self.storage_failed = ""
+
+    def on_event(self, event: Event) -> None:
+        """Called inside turns: next to nothing."""
+        if isinstance(event, Paused):
+            self.pauses.append((self._agent.host.now, event.seconds))
+        elif isinstance(event, ConfigMismatch):
+            key = event.peer.name, event.field
+            if key not in self.mismatches and len(self.mismatches) >= MISMATCHES_MAX:
+                del self.mismatches[next(iter(self.mismatches))]
+            self.mismatches[key] = event
+        elif isinstance(event, StorageFailed):
+            self.storage_failed = event.why
+
+    def collect(self, timeout: float, done: Callable[[tuple[Finding, ...]], None]) -> None:
+        """``done`` gets the findings, errors first, within the timeout."""
+        Examination(self._agent, self, timeout, done).start()
+
+
+class Examination:
+    """One look at everything."""
+
+    def __init__(self, agent: Agent, memory: Doctor, timeout: float, done: Callable[[tuple[Finding, ...]], None]) -> None:
+        assert timeout > 0
+        self._agent, self._memory, self._done = agent, memory, done
+        self._round = timeout * 0.45  # there are at most two
+        self._watch = min(WATCH, timeout * 0.9)
+        self._drops = Drops(agent.host.drops)
+        self._targets = self._chosen()
+        self._replies: dict[tuple[Target, int], Reply | None] = {}
+        self._open = 1  # the watch
+
+    def start(self) -> None:
+        self._agent.host.after(self._watch, self._on_done)
+        for target in self._targets:
+            self._ping(target, (BARE, DATAGRAM_BYTES_MAX, STREAM))
+
+    def _chosen(self) -> list[Target]:
+        agent = self._agent
+        own = agent.host.address
+        known = {member.address for member in agent.ring.members()}
+        seats = {slot.address: f"seat {slot.number} ({slot.address})" for slot in agent.seats.slots} if agent.seats is not None else {}
+        fixed = {**seats, **{address: f"seed {address}" for address in agent.ring.config.seeds}}
+        places = [Target(address, label, member=False) for address, label in fixed.items() if address not in known and address != own]
+        others = [member for member in agent.ring.members() if member.id != agent.me]
+        room = max(0, min(TARGETS_MAX, FANOUT_MAX) - len(places))
+        if len(others) > room:
+            others = agent.host.random.sample(others, room)
+        for member in others:
+            agent.host.meet(member.id, member.address)
+        return [*places[:TARGETS_MAX], *(Target(member.id, f"{member.name} ({member.address})", member=True) for member in others)]
+
+    def _ping(self, target: Target, sizes: tuple[int, ...]) -> None:
+        self._open += len(sizes)
+        for size in sizes:
+            self._agent.probe.ping(target.to, size, partial(self._on_reply, target, size), timeout=self._round)
+
+    def _on_reply(self, target: Target, size: int, reply: Reply | None) -> None:
+        self._replies[target, size] = reply
+        known = size in FIRST and all((target, each) in self._replies for each in FIRST)
+        if known and self._answers(target, BARE) and not self._answers(target, DATAGRAM_BYTES_MAX):
+            self._ping(target, BETWEEN)
+        self._on_done()
+
+    def _answers(self, target: Target, size: int) -> bool:
+        return self._replies.get((target, size)) is not None
+
+    def _on_done(self) -> None:
+        self._open -= 1
+        if self._open == 0:
+            order = ("error", "warning", "note")
+            self._done(tuple(sorted(self._findings(), key=lambda each: order.index(each.severity))))
+
+    def _findings(self) -> Iterator[Finding]:
+        agent = self._agent
+        yield from self._of_membership()
+        yield from self._of_drops()
+        for target in self._targets:
+            yield from self._of_path(target)
+        yield from self._of_versions()
+        yield from self._of_mismatches()
+        yield from self._of_pauses()
+        yield from symptoms.of_seats(agent)
+        yield from symptoms.of_settings(agent.config, agent.home.state.path if agent.home.state is not None else None, seat=_is_seat(agent))
+        yield from symptoms.of_machine(agent.host.datagrams.fileno(), len(agent.ring.members()))
+        if self._memory.storage_failed:
+            yield error(
+                "storage_failed", agent.config.state_dir, f"The disk refused a write: {self._memory.storage_failed}.",
+                "Make room or replace the disk, then restart this agent: until then it promises nothing.",
+            )  # fmt: skip
+
+    def _of_membership(self) -> Iterator[Finding]:
+        agent = self._agent
+        if agent.state != "member":
+            yield error(
+                "not_a_member", agent.me.name, f"This agent is in no group: its state is {agent.state!r}.",
+                "See the findings about its seeds; if there are none, wait a few leases or give it other seeds (`holdfast join`).",
+            )  # fmt: skip
+        if agent.config.seeds and not agent.ring.config.seeds:
+            yield error(
+                "unresolved_seeds", ", ".join(agent.config.seeds), "No seed has an address.",
+                "Check the spelling and this machine's DNS, or give literal addresses.",
+            )  # fmt: skip
+
+    def _of_drops(self) -> Iterator[Finding]:
+        """What cannot be read was sent by somebody who believes to be one of us. While it goes on, it is an error."""
+        for why, count in sorted(self._agent.host.drops.items()):
+            if count == 0 or why.value not in SECURITY:
+                continue
+            now = count - self._drops[why]
+            rises = f"{now} of them during this examination" if now else "none during this examination"
+            text = f"{count} messages were dropped because they {SECURITY[why.value]}; {rises}."
+            say = note if why.value == "wrong_group" else error if now else warning
+            yield say(why.value, f"port {self._agent.host.bound.port}", text, SECURITY_ADVICE[why.value])
+
+    def _of_path(self, target: Target) -> Iterator[Finding]:
+        if not self._answers(target, BARE):
+            yield from self._of_silence(target)
+            return
+        if not self._answers(target, DATAGRAM_BYTES_MAX):
+            passed = max((size for size in BETWEEN if self._answers(target, size)), default=0)
+            most = f"up to {passed} bytes" if passed else f"below {BETWEEN[0]} bytes"
+            yield error(
+                "small_mtu", target.label, f"Datagrams of {DATAGRAM_BYTES_MAX} bytes do not come through, only {most}.",
+                "Raise the MTU on the way (tunnels and overlays lower it), or let fragments and ICMP pass.",
+            )  # fmt: skip
+        elif not self._answers(target, STREAM):
+            yield error(
+                "closed_tcp", target.label, "Datagrams come through, messages by stream do not: TCP is closed.",
+                "Open the same port for TCP as for UDP, in both directions.",
+            )  # fmt: skip
+
+    def _of_silence(self, target: Target) -> Iterator[Finding]:
+        if not target.member:
+            yield error(
+                "closed_port", target.label, "Nobody answers there.",
+                "Start an agent there, open the port for UDP and TCP, or correct the address; another key or group looks the same.",
+            )  # fmt: skip
+            return
+        found = self._agent.ring.get(target.to.name) if isinstance(target.to, NodeId) else None
+        if found is not None and found.id == target.to and found.status is MemberStatus.ALIVE:
+            yield error(
+                "unreachable", target.label, "This member is alive for others, and does not answer this agent.",
+                "Look for a firewall, a route or a cable between the two: others carry its leases meanwhile.",
+            )  # fmt: skip
+
+    def _of_versions(self) -> Iterator[Finding]:
+        own = symptoms.VERSION
+        rows = {member.name: member.rows.get(symptoms.VERSION_ROW, b"").decode("utf-8", "replace") for member in self._agent.ring.members()}
+        heard = {reply.life.name: reply.version for reply in self._replies.values() if reply is not None}
+        for name, version in sorted({**rows, **heard}.items()):
+            if version and version != own:
+                yield warning(
+                    "other_version",
+                    name,
+                    f"It runs version {version}, this agent {own}.",
+                    "Finish the upgrade: install one version everywhere.",
+                )
+
+    def _of_mismatches(self) -> Iterator[Finding]:
+        for (peer, field), mismatch in self._memory.mismatches.items():
+            yield error(
+                "config_mismatch", peer, f"{field} is {mismatch.theirs} there and {mismatch.ours} here: the two drop each other's words.",
+                f"Give all agents of the group the same {field} and restart those that differ.",
+            )  # fmt: skip
+
+    def _of_pauses(self) -> Iterator[Finding]:
+        agent = self._agent
+        lately = [seconds for at, seconds in self._memory.pauses if at > agent.host.now - LATELY]
+        if lately:
+            say = error if max(lately) >= agent.config.lease / 2 else warning
+            yield say(
+                "pauses", agent.me.name, f"It stood still {len(lately)} times in the last ten minutes, {max(lately):.2f} s at most.",
+                f"It loses its membership when it stands still for about {agent.config.lease:g} s: give it CPU, or choose a slower preset.",
+            )  # fmt: skip
+        stopped = {reply.life.name: reply.paused for reply in self._replies.values() if reply is not None and reply.paused > 0}
+        for name, seconds in sorted(stopped.items()):
+            yield warning(
+                "pauses", name, f"It stood still for {seconds:.2f} s in the last ten minutes.", "Run `holdfast doctor` on its machine."
+            )
+
+
+def _is_seat(agent: Agent) -> bool:
+    return agent.seats is not None and agent.seats.own is not None

@@ -1,0 +1,132 @@
+"""What can be seen without asking anybody: the settings, the machine, the seats.  Part of ``doctor``; docs/doctor.md has the codes."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.agent.version import VERSION
+from holdfast.config import Config, is_loopback
+from holdfast.kit.seats import SeatState
+from holdfast.local.calls import Finding
+from holdfast.net import clock
+from holdfast.net.bind import RECEIVE_BYTES
+from holdfast.wire.keys import exposure
+
+if TYPE_CHECKING:
+    from holdfast.agent.agent import Agent
+
+__all__ = ["VERSION", "VERSION_ROW", "error", "note", "of_clock", "of_machine", "of_seats", "of_settings", "small_buffer", "warning"]
+
+VERSION_ROW = "holdfast:v"
+FORGETFUL = ("tmpfs", "ramfs")  # file systems that a reboot empties
+LARGE_GROUP = 64  # members from which a default receive buffer overflows in a pause of one lease
+MOUNTS = Path("/proc/self/mountinfo")
+FIELDS_BEFORE_TYPE = " - "
+
+
+def error(code: str, about: str, text: str, advice: str) -> Finding:
+    return Finding(code, "error", about, text, advice)
+
+
+def warning(code: str, about: str, text: str, advice: str) -> Finding:
+    return Finding(code, "warning", about, text, advice)
+
+
+def note(code: str, about: str, text: str, advice: str) -> Finding:
+    return Finding(code, "note", about, text, advice)
+
+
+def of_machine(udp: int, members: int) -> Iterator[Finding]:
+    """The clock, and the room for datagrams that wait. ``udp`` is the descriptor of the agent's socket."""
+    yield from of_clock(clock.COUNTS_SUSPENDED_TIME)
+    with socket.socket(fileno=os.dup(udp)) as bound:
+        granted = bound.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2  # Linux answers with twice what it granted
+    yield from small_buffer(granted, members)
+
+
+def small_buffer(granted: int, members: int) -> Iterator[Finding]:
+    """F10: datagrams that wait while a process stands still."""
+    if granted < RECEIVE_BYTES:
+        say = warning if members > LARGE_GROUP else note
+        yield say(
+            "small_receive_buffer", "net.core.rmem_max", f"The kernel keeps {granted} bytes of waiting datagrams, not {RECEIVE_BYTES}.",
+            f"sysctl -w net.core.rmem_max={RECEIVE_BYTES}, and restart the agent; otherwise more is lost when it stands still.",
+        )  # fmt: skip
+
+
+def of_clock(counts_suspended_time: bool) -> Iterator[Finding]:
+    """F7."""
+    if not counts_suspended_time:
+        yield warning(
+            "clock_stops", "clock", "The clock of this system stands still while it is suspended.",
+            "Do not suspend this machine while something is held on it: a hold would outlive its time by the length of the nap.",
+        )  # fmt: skip
+
+
+def of_settings(config: Config, state: Path | None, *, seat: bool) -> Iterator[Finding]:
+    """What is allowed and still no good idea."""
+    if config.insecure and not is_loopback(config.bind):
+        yield warning(
+            "insecure", config.bind, "There is no key beyond loopback: whoever reaches this port reads everything and can join.",
+            "`holdfast keys generate -o FILE`, and set key_file on all agents.",
+        )  # fmt: skip
+    if config.key_file and (exposed := _exposed(config.key_file)):
+        yield warning("key_exposed", config.key_file, f"{exposed}.", "chmod 600 it; if others may have read it, rotate the key.")
+    if seat and state is not None and (kind := file_system(state)) in FORGETFUL and not config.alone:
+        yield error(
+            "state_forgotten", str(state), f"It is a seat, and its state directory is on {kind}: a reboot forgets what it promised.",
+            "Put state_dir on a disk.",
+        )  # fmt: skip
+
+
+def of_seats(agent: Agent) -> Iterator[Finding]:
+    """F12, F13."""
+    seats = agent.seats
+    if seats is None:
+        yield warning(
+            "no_seats", "seats", f"Nothing exclusive can be had: {agent.seats_missing}.", "Set seats, the same list on all agents."
+        )
+        return
+    if len(seats.slots) == 1:
+        say = note if agent.config.alone else warning
+        yield say(
+            "one_seat", str(seats.slots[0]), "There is one seat only: while it is down, nothing exclusive is granted.",
+            "Give three seeds, or set seats to three agents, the same list everywhere.",
+        )  # fmt: skip
+    if seats.state is SeatState.SILENT:
+        yield error(
+            "seat_silent", agent.me.name, "This seat lost its journal and stays silent: nobody knows what it had promised.",
+            "Bring its state directory back; see the operations guide about lost journals.",
+        )  # fmt: skip
+    for slot in seats.slots:
+        if slot.number != seats.own and seats.life(slot.number) is None:
+            yield warning(
+                "seat_unheard", str(slot), "This seat was never heard from here.", "Start that agent, or correct the list of seats."
+            )
+
+
+def file_system(path: Path) -> str:
+    """The kind of file system that a path is on; "" if the system does not say."""
+    try:
+        wanted = path.resolve()
+        lines = MOUNTS.read_text().splitlines()
+    except OSError:
+        return ""
+    best, kind = "", ""
+    for line in lines:
+        before, _, after = line.partition(FIELDS_BEFORE_TYPE)
+        mounted = before.split()[4]
+        if len(mounted) >= len(best) and wanted.is_relative_to(mounted) and after:
+            best, kind = mounted, after.split()[0]
+    return kind
+
+
+def _exposed(path: str) -> str:
+    try:
+        return exposure(path) or ""
+    except OSError:
+        return ""  # It was there when the agent started, which is what counts.
