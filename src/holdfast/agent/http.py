@@ -1,0 +1,81 @@
+"""The optional HTTP side of an agent: read API, metrics, events, the page.  docs/http.md.
+
+Starlette and uvicorn are an extra. They are imported when an agent is told to serve HTTP, and an agent without it never pays for them.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from holdfast.agent.http_guard import accepted_hosts
+from holdfast.config import read_token
+from holdfast.errors import AddressUnusable, ConfigError
+from holdfast.host import Address
+from holdfast.net.bind import WHY
+from holdfast.net.resolve import parse
+
+if TYPE_CHECKING:
+    from holdfast.agent.agent import Agent
+    from holdfast.agent.http_app import Service
+
+BACKLOG = 64  # connections that wait for an accept
+MISSING = "http: serving it needs starlette and uvicorn; pip install 'holdfast[http]', or leave http empty"
+
+
+class HttpServer:
+    """One HTTP server on the agent's loop: ``await HttpServer.start(agent)``, ``await server.close()``."""
+
+    def __init__(self, address: Address, service: Service) -> None:
+        self.address = address
+        self._service = service
+
+    @classmethod
+    async def start(cls, agent: Agent) -> HttpServer:
+        """Serve what ``config.http`` says. Raises ConfigError when the extra is missing, the token unusable or the port taken."""
+        try:
+            from holdfast.agent.http_app import Service
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "h11", "anyio"):
+                raise
+            raise ConfigError(MISSING) from None
+        token = read_token(agent.config.http_token_file).encode() if agent.config.http_token_file else None
+        where = parse(agent.config.http, listen=True).literal
+        assert where is not None, "the configuration was checked"
+        loopback = ip_address(where.host).is_loopback
+        if not loopback and token is None:
+            raise ConfigError(f"http: {where} is beyond loopback; set http_token_file as well, or bind it to 127.0.0.1")
+        listener, address = listen(where)
+        service = Service(agent, hosts=accepted_hosts(address.host) if loopback else None, token=token)
+        try:
+            await service.start(listener)
+        except BaseException:
+            listener.close()
+            raise
+        return cls(address, service)
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.address}/"
+
+    async def close(self) -> None:
+        """End every stream, let answers that have begun leave, close the port."""
+        await self._service.close()
+
+
+def listen(where: Address) -> tuple[socket.socket, Address]:
+    """The listening socket; port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setblocking(False)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((where.host, where.port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        why = WHY.get(error.errno or errno.EIO, error.strerror or str(error))
+        raise AddressUnusable(f"http: cannot listen on {where}: {why}") from None
+    return listener, Address(where.host, listener.getsockname()[1])

@@ -1,0 +1,289 @@
+"""The routes of the HTTP API on starlette, served by uvicorn on the agent's loop.  docs/http.md.
+
+``openapi.ROUTES`` is the table of routes; each names a method of ``Handlers``. This module needs the ``http`` extra.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import BaseRoute
+from starlette.routing import Route as StarletteRoute
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from holdfast import errors
+from holdfast.agent import http_answers as answers
+from holdfast.agent import metrics as numbers
+from holdfast.agent.http_guard import Guard
+from holdfast.agent.openapi import EVENTS_DEFAULT, EVENTS_MAX, ROUTES, document
+from holdfast.agent.sse import EventStream, Feed, Pulse
+from holdfast.events import Internal
+from holdfast.local.news import name_of
+
+if TYPE_CHECKING:
+    from holdfast.agent.agent import Agent
+
+CONNECTIONS_MAX = 128  # at once; a browser opens 6, a scraper 1, and streams are counted apart
+HEADER_BYTES_MAX = 16 * 1024
+BODY_BYTES_MAX = 64 * 1024  # as on the local socket: 32 tags of 200 bytes fit many times
+REQUEST_TIMEOUT = 10.0  # seconds from the connection to the end of its first header
+TURN_TIMEOUT = 10.0  # seconds until the protocols have taken a change
+FORCE_LEAVE_TIMEOUT = 10.0  # seconds until another agent has agreed
+KEEP_ALIVE = 30  # seconds that an idle connection stays
+CLOSE_TIMEOUT = 2  # seconds for answers that have begun
+KEY_CHARS_MAX = 1024
+FACTS_BATCH = 256  # taken from the hub at once
+
+PAGE = Path(__file__).parent / "page"
+MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+STATUSES: dict[type[errors.HoldfastError], int] = {
+    errors.ConfigError: 400, errors.NotAMember: 404, errors.Timeout: 504, errors.Unavailable: 503,
+}  # fmt: skip
+CODES = {400: "BadRequest", 404: "NotFound", 405: "MethodNotAllowed", 413: "TooLarge"}
+
+
+class Handlers:
+    """One method per route of the table."""
+
+    def __init__(self, agent: Agent, feed: Feed, lateness: numbers.Lateness) -> None:
+        self._agent, self._feed, self._lateness = agent, feed, lateness
+        self._version = str(agent.info().get("version", ""))
+        self._document = msgspec.json.encode(document(self._version))
+
+    async def info(self, request: Request) -> Response:
+        return _json(self._agent.info())
+
+    async def members(self, request: Request) -> Response:
+        return _json(answers.members_of(self._agent))
+
+    async def member(self, request: Request) -> Response:
+        return _json(answers.member_of(self._agent, request.path_params["name"]))
+
+    async def ring(self, request: Request) -> Response:
+        return _json(answers.ring_of(self._agent))
+
+    async def owner(self, request: Request) -> Response:
+        key = request.query_params.get("key", "")
+        if not 0 < len(key) <= KEY_CHARS_MAX:
+            raise errors.ConfigError(f"key: {len(key)} characters; accepted are 1 to {KEY_CHARS_MAX}")
+        return _json(answers.owner_of(self._agent, key))
+
+    async def seats(self, request: Request) -> Response:
+        return _json(answers.seats_of(self._agent))
+
+    async def grants(self, request: Request) -> Response:
+        return _json(answers.grants_of(self._agent))
+
+    async def recent(self, request: Request) -> Response:
+        limit = _integer(request, "limit", EVENTS_DEFAULT, EVENTS_MAX)
+        feed = self._feed
+        events = feed.recent(limit, internal=_flag(request, "internal"))
+        return _json(answers.EventsAnswer(feed.life, feed.id_of(feed.last), events))
+
+    async def openapi(self, request: Request) -> Response:
+        return Response(self._document, media_type="application/json")
+
+    async def metrics(self, request: Request) -> Response:
+        text = numbers.render(numbers.of_agent(self._agent, self._feed, self._lateness, self._version))
+        return Response(text, headers={"content-type": numbers.CONTENT_TYPE})
+
+    async def stream(self, request: Request) -> Any:
+        agent = self._agent
+        pulse = None
+        if _flag(request, "pulse"):
+            pulse = Pulse(lambda: agent.view().version, partial(answers.members_of, agent), self._beat)
+        since = request.headers.get("last-event-id")
+        return EventStream(self._feed, since=since, internal=_flag(request, "internal"), pulse=pulse)
+
+    async def set_tags(self, request: Request) -> Response:
+        try:
+            body = msgspec.json.decode(await _body(request), type=answers.TagsBody)
+        except msgspec.DecodeError as error:
+            raise errors.ConfigError(f'body: {error}; accepted is {{"tags": {{"name": "text", "other": null}}}}') from None
+        await self._in_turn(partial(self._agent.set_tags, body.tags))
+        return _json(answers.Accepted(self._agent.state))
+
+    async def leave(self, request: Request) -> Response:
+        await self._in_turn(partial(self._agent.drain, _nothing))
+        return _json(answers.Accepted(self._agent.state), 202)
+
+    async def force_leave(self, request: Request) -> Response:
+        raise errors.Unavailable("force-leave: this agent cannot ask others to leave")
+
+    async def _in_turn(self, work: Callable[[], Any]) -> None:
+        """Everything that touches protocols enters them in their turn (F10)."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def run() -> None:
+            try:
+                work()
+            except errors.HoldfastError as error:
+                if not done.done():
+                    done.set_exception(error)
+            else:
+                if not done.done():
+                    done.set_result(None)
+
+        self._agent.host.post(run)
+        try:
+            async with asyncio.timeout(TURN_TIMEOUT):
+                await done
+        except TimeoutError:
+            raise errors.Unavailable("the agent is ending and takes no more changes") from None
+
+    def _beat(self) -> answers.Beat:
+        return answers.beat_of(self._agent, self._lateness, numbers.resident_bytes(), self._feed.readers)
+
+
+class Service:
+    """The application, its server and what feeds them."""
+
+    def __init__(self, agent: Agent, *, hosts: frozenset[str] | None, token: bytes | None) -> None:
+        self._agent = agent
+        self.feed = Feed(str(agent.me.boot))
+        self.lateness = numbers.Lateness()
+        app = Starlette(
+            routes=list(_routes(Handlers(agent, self.feed, self.lateness))),
+            exception_handlers={HTTPException: _on_http_exception, errors.HoldfastError: _on_refused, Exception: _on_bug},  # type: ignore[dict-item]
+        )
+        guarded = Guard(app, hosts=hosts, token=token, is_data=is_data)
+        self._server = Server(
+            uvicorn.Config(
+                guarded, loop="none", http=Connection, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
+                proxy_headers=False, timeout_keep_alive=KEEP_ALIVE, timeout_graceful_shutdown=CLOSE_TIMEOUT,
+                h11_max_incomplete_event_size=HEADER_BYTES_MAX, limit_concurrency=None,
+            )
+        )  # fmt: skip
+        self._serving: asyncio.Task[None] | None = None
+        self._subscription = agent.events.subscribe(self._take, internal=True)
+
+    async def start(self, listener: socket.socket) -> None:
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # What a stranger sends to a port is not worth a line.
+        self.lateness.start()
+        self._serving = asyncio.ensure_future(self._server.serve([listener]))
+        while not self._server.started:
+            if self._serving.done():
+                await self._serving
+            await asyncio.sleep(0.001)
+
+    async def close(self) -> None:
+        self._subscription.close()
+        self.lateness.stop()
+        self.feed.close()
+        self._server.should_exit = True
+        if self._serving is not None:
+            await asyncio.wait([self._serving])
+
+    def _take(self) -> None:
+        """News in the hub: into the buffer that all readers of /events share."""
+        while records := self._subscription.take(FACTS_BATCH):
+            for record in records:
+                event = record.event
+                self.lateness.note(event)
+                fields = answers.fields_of(event, self._agent.ring)
+                self.feed.put(record.at, name_of(event), record.version, fields, internal=isinstance(event, Internal))
+
+
+class Server(uvicorn.Server):
+    """Signals belong to the agent, not to its HTTP server."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+class Connection(H11Protocol):
+    """Limits that uvicorn has not: so many connections at all, and so long for the first request."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > CONNECTIONS_MAX:
+            # Not an answer of 503: connections that only wait would still use up the descriptors that peers need.
+            transport.abort()
+            return
+        self._first_request = self.loop.call_later(REQUEST_TIMEOUT, self._on_request_timeout)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        with suppress(AttributeError):
+            self._first_request.cancel()
+        super().connection_lost(exc)
+
+    def _on_request_timeout(self) -> None:
+        if self.cycle is None:
+            self.transport.abort()
+
+
+def _nothing() -> None:
+    """Nobody waits for it: this server ends with the agent."""
+
+
+def is_data(path: str) -> bool:
+    """Everything but the files of the page, which are in every copy of Holdfast."""
+    return path.startswith(("/v1/", "/metrics", "/events"))
+
+
+def _routes(handlers: Handlers) -> Generator[BaseRoute, None, None]:
+    for route in ROUTES:
+        yield StarletteRoute(route.path, getattr(handlers, route.handler), methods=[route.method], name=route.handler)
+    for path in sorted(PAGE.iterdir()):
+        if path.suffix in MEDIA:
+            yield StarletteRoute("/" if path.name == "index.html" else f"/{path.name}", partial(_file, path), methods=["GET"])
+
+
+async def _file(path: Path, request: Request) -> Response:
+    return FileResponse(path, media_type=MEDIA[path.suffix], headers={"cache-control": "no-cache"})
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
+
+
+async def _body(request: Request) -> bytes:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES_MAX:
+            raise HTTPException(413, f"body: accepted are up to {BODY_BYTES_MAX} bytes")
+    return body
+
+
+def _flag(request: Request, name: str) -> bool:
+    text = request.query_params.get(name, "false")
+    if text not in ("true", "false"):
+        raise errors.ConfigError(f"{name}: {text!r}; accepted are true and false")
+    return text == "true"
+
+
+def _integer(request: Request, name: str, default: int, most: int) -> int:
+    text = request.query_params.get(name, str(default))
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or not 1 <= int(text) <= most:
+        raise errors.ConfigError(f"{name}: {text!r}; accepted are 1 to {most}")
+    return int(text)
+
+
+async def _on_http_exception(request: Request, error: HTTPException) -> Response:
+    refusal = answers.Refusal(CODES.get(error.status_code, "Refused"), str(error.detail))
+    return Response(msgspec.json.encode(refusal), error.status_code, headers=error.headers, media_type="application/json")
+
+
+async def _on_refused(request: Request, error: errors.HoldfastError) -> Response:
+    status = next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 409)
+    return _json(answers.Refusal(type(error).__name__, str(error)), status)
+
+
+async def _on_bug(request: Request, error: Exception) -> Response:
+    """Starlette raises it again after this answer, so that it reaches the log with its traceback."""
+    return _json(answers.Refusal("Bug", "this request met a bug of the agent; its log has the traceback"), 500)

@@ -1,0 +1,258 @@
+"""Numbers about an agent for Prometheus, in its text format 0.0.4.  docs/http.md (metrics).
+
+Counters grow for as long as the process lives. Every name begins with ``holdfast_``; what a peer or a user chose appears only as the
+value of a label, escaped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from math import isfinite, isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast.events import Event, Paused
+from holdfast.protocols.ring.metrics import metrics as ring_metrics
+
+if TYPE_CHECKING:
+    from holdfast.agent.agent import Agent
+    from holdfast.agent.sse import Feed
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+PROBE_INTERVAL = 0.5  # seconds between two looks at how late the loop is
+LATENESS_BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0)  # seconds; 0.1 counts as a pause
+STATES = ("joining", "member", "leaving", "left")
+DEPARTED = "departed: "  # how the ring begins the names of these counts
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class Sample(NamedTuple):
+    """One line: a suffix of the metric's name, labels, the value."""
+
+    value: float
+    labels: tuple[tuple[str, str], ...] = ()
+    suffix: str = ""
+
+
+class Metric(NamedTuple):
+    """One metric with all its samples."""
+
+    name: str
+    kind: str  # "counter", "gauge" or "histogram"
+    text: str
+    samples: tuple[Sample, ...]
+
+
+def counter(name: str, text: str, value: float) -> Metric:
+    return Metric(name, "counter", text, (Sample(value),))
+
+
+def gauge(name: str, text: str, value: float) -> Metric:
+    return Metric(name, "gauge", text, (Sample(value),))
+
+
+def labelled(name: str, kind: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
+    return Metric(name, kind, text, tuple(Sample(value, ((label, key),)) for key, value in sorted(values.items())))
+
+
+class Lateness:
+    """How late the event loop serves: everything else that this process does waits as long."""
+
+    def __init__(self) -> None:
+        self.last = 0.0
+        self.worst = 0.0
+        self.pauses = 0  # as the host noticed them (F10)
+        self.paused = 0.0  # seconds, of all of them
+        self.paused_longest = 0.0
+        self._counts = [0] * (len(LATENESS_BUCKETS) + 1)
+        self._sum = 0.0
+        self._due = 0.0
+        self._handle: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        self._arm()
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def note(self, event: Event) -> None:
+        if isinstance(event, Paused):
+            self.pauses += 1
+            self.paused += event.seconds
+            self.paused_longest = max(self.paused_longest, event.seconds)
+
+    def take(self, seconds: float) -> None:
+        self.last = seconds
+        self.worst = max(self.worst, seconds)
+        self._sum += seconds
+        self._counts[bisect_left(LATENESS_BUCKETS, seconds)] += 1
+
+    def metrics(self) -> Iterable[Metric]:
+        below, samples = 0, []
+        for bound, count in zip((*map(str, LATENESS_BUCKETS), "+Inf"), self._counts, strict=True):
+            below += count
+            samples.append(Sample(below, (("le", bound),), "_bucket"))
+        samples += [Sample(self._sum, (), "_sum"), Sample(below, (), "_count")]
+        yield Metric("loop_lateness_seconds", "histogram", "How late the event loop woke, looked at twice a second.", tuple(samples))
+        yield counter("pauses_total", "Times this process was stopped or too late to judge others.", self.pauses)
+        yield counter("paused_seconds_total", "Seconds of these pauses.", self.paused)
+
+    def _arm(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._due = loop.time() + PROBE_INTERVAL
+        self._handle = loop.call_at(self._due, self._on_due)
+
+    def _on_due(self) -> None:
+        self.take(max(0.0, asyncio.get_running_loop().time() - self._due))
+        self._arm()
+
+
+# Of the ring. The texts are for whoever writes an alert.
+
+RING_GAUGES = {
+    "member": "1 while this agent is a member of a ring.",
+    "members": "Members in the list.",
+    "tombstones": "Memberships that are over and still remembered.",
+    "pairs_dormant": "Pairs that are being opened.",
+    "pairs_half": "Pairs in which this agent is obliged, not entitled.",
+    "pairs_active": "Pairs in which this agent is obliged and entitled.",
+    "pairs_suspected": "Pairs whose lease ran out.",
+    "upgrades_pending": "Arbitrator groups that are proposed, not confirmed.",
+    "group_size_max": "Members of the largest arbitrator group.",
+    "links_relayed": "Peers that are reached only through others now.",
+    "links_broken": "Peers that have been reached only through others for long.",
+    "lease_rtt_max": "Longest round trip of the last sessions, seconds.",
+    "safe_for": "Seconds for which nobody treats this agent as gone; 0: no limit, or no member.",
+    "safe_for_least": "The least of these that was ever seen.",
+    "arbitration_seconds_last": "Seconds that the last arbitration took.",
+    "unmet": "Neighbours without a pair.",
+    "generation": "Fencing generation.",
+}
+RING_SECONDS = {"lease_rtt_max": "lease_rtt_seconds_max", "safe_for": "safe_for_seconds", "safe_for_least": "safe_for_seconds_least"}
+RING_COUNTERS = {
+    "lists_compared": "Member lists compared with a peer's.",
+    "lists_differed": "Of these, lists that differed.",
+    "suspicions": "Leases on peers that ran out.",
+    "arbitrations": "Arbitrations that this agent asked for.",
+    "arb_addressed": "Arbitrators that were asked, all arbitrations together.",
+    "wins": "Arbitrations that it won.",
+    "losses": "Arbitrations that it lost.",
+    "lease_retries": "Lease requests that were sent again.",
+    "relays_asked": "Lease requests sent through other members.",
+    "relays_needed": "Sessions that were kept only through others.",
+    "links_reported": "Links that were reported as broken.",
+    "upgrades": "Arbitrator groups that this agent proposed.",
+    "malformed": "Messages of members that contradict themselves.",
+}
+
+
+def of_ring(agent: Agent) -> Iterable[Metric]:
+    ring = agent.ring
+    numbers = ring_metrics(ring)
+    for name, text in RING_GAUGES.items():
+        if name in numbers:
+            yield gauge(f"ring_{RING_SECONDS.get(name, name)}", text, numbers[name])
+    counts = {**dict.fromkeys(RING_COUNTERS, 0.0), **{name: float(count) for name, count in ring.counts.items()}}
+    counts.update({name: numbers[name] for name in ("lists_compared", "lists_differed") if name in numbers})
+    departures = {name.removeprefix(DEPARTED): count for name, count in counts.items() if name.startswith(DEPARTED)}
+    for name in sorted(counts.keys() - {DEPARTED + reason for reason in departures}):
+        text = RING_COUNTERS.get(name, f"What the ring counts as {name!r}.")
+        yield counter(f"ring_{_word(name)}_total", text, counts[name])
+    yield labelled("ring_departures_total", "counter", "Memberships of this agent that ended, by reason.", "reason", departures)
+
+
+def of_process() -> Iterable[Metric]:
+    yield gauge("process_resident_memory_bytes", "Memory in use.", resident_bytes())
+    yield counter("process_cpu_seconds_total", "CPU time, user and system.", time.process_time())
+    yield gauge("process_open_fds", "Open file descriptors.", open_descriptors())
+
+
+def resident_bytes() -> int:
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
+    except (OSError, IndexError, ValueError):
+        return 0  # A system without /proc.
+
+
+def open_descriptors() -> int:
+    try:
+        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - no path is wanted, only their number
+    except OSError:
+        return 0
+
+
+def of_clients(agent: Agent) -> Iterable[Metric]:
+    """What the agent counts of its clients, and of messages between members."""
+    numbers = agent.metrics()
+    yield gauge("grants", "What clients of this agent hold or ask for.", len(agent.grants))
+    yield labelled("grants_total", "counter", "What became of grants.", "what", _with_prefix(numbers, "grants_"))
+    yield labelled("mail_total", "counter", "Messages to single members, by what became of them.", "what", _with_prefix(numbers, "mail_"))
+    yield counter("log_lines_lost_total", "Log lines that nobody took.", numbers.get("log_lines_lost", 0.0))
+    yield gauge("up_seconds", "Seconds since this agent was started.", numbers.get("up_seconds", 0.0))
+
+
+def of_agent(agent: Agent, feed: Feed, lateness: Lateness, version: str) -> list[Metric]:
+    """Everything, in the order in which it is shown."""
+    info = (("name", agent.me.name), ("group", agent.config.group), ("version", version))
+    drops = {why.value: float(count) for why, count in agent.host.drops.items()}
+    return [
+        Metric("agent_info", "gauge", "Who this agent is.", (Sample(1.0, info),)),
+        labelled("agent_state", "gauge", "1 for the state this agent is in.", "state", {each: float(each == agent.state) for each in STATES}),
+        *of_ring(agent),
+        *of_clients(agent),
+        labelled("drops_total", "counter", "Messages that went no further, by reason.", "reason", drops),
+        counter("events_published_total", "Events of this agent.", agent.events.published),
+        gauge("event_subscribers", "Subscribers, this server included.", len(agent.events)),
+        counter("events_lost_total", "Events that subscribers did not read in time.", agent.events.lost + feed.lost),
+        gauge("http_streams", "Readers of /events.", feed.readers),
+        *lateness.metrics(),
+        *of_process(),
+    ]
+
+
+def _with_prefix(numbers: Mapping[str, float], prefix: str) -> dict[str, float]:
+    return {name.removeprefix(prefix): value for name, value in numbers.items() if name.startswith(prefix)}
+
+
+# The format.
+
+
+def render(metrics: Iterable[Metric]) -> str:
+    """The text format. A metric without samples is left out, a name comes once."""
+    lines: list[str] = []
+    seen: set[str] = set()
+    for metric in metrics:
+        if metric.name in seen or not metric.samples:
+            continue
+        seen.add(metric.name)
+        name = f"holdfast_{metric.name}"
+        lines += [f"# HELP {name} {_escaped(metric.text, quote=False)}", f"# TYPE {name} {metric.kind}"]
+        lines += [f"{name}{sample.suffix}{_labels(sample.labels)} {_number(sample.value)}" for sample in metric.samples]
+    return "\n".join(lines) + "\n"
+
+
+def _labels(labels: tuple[tuple[str, str], ...]) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{_escaped(value, quote=True)}"' for name, value in labels) + "}"
+
+
+def _escaped(text: str, *, quote: bool) -> str:
+    text = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return text.replace('"', '\\"') if quote else text
+
+
+def _number(value: float) -> str:
+    if not isfinite(value):
+        return "NaN" if isnan(value) else ("+Inf" if value > 0 else "-Inf")
+    return str(int(value)) if value == int(value) else repr(float(value))
+
+
+def _word(text: str) -> str:
+    """A metric's name may hold letters, digits and underscores."""
+    return "".join(each if each.isascii() and each.isalnum() else "_" for each in text.lower()).strip("_")

@@ -1,0 +1,106 @@
+// The stream of events, newest first, in words.
+
+import { byId, el } from "./dom.js";
+import { spanText, timeOf } from "./text.js";
+
+const SHOWN_MOST = 300;
+const INTRODUCED_SECONDS = 3; // who joins says who it is a moment later: that is one line
+const STORY_SECONDS = 120; // an event of a member belongs to a suspicion that is not older
+
+const nameOf = (value) => (value && typeof value === "object" ? value.name ?? value.position ?? "?" : String(value));
+
+const tagsOf = (member) => Object.entries(member.tags ?? {}).map(([key, value]) => `${key} ${value}`).join(", ");
+
+// What each event is called: [class, who or null, what happened, what it means].
+const WORDS = {
+  Joined: (f) => ["hold", f.member, "joined", f.member.address],
+  Suspected: (f) => ["doubt", f.member, "is suspected", "It has not answered in time. Nothing is decided."],
+  Cleared: (f) => ["hold", f.member, "is cleared", "The suspicion was wrong."],
+  Decided: (f) => ["dead", f.member, "is decided dead", "A majority of its arbitrators agree: route away."],
+  Failed: (f) => ["out", f.member, "is declared out", f.certain ? "Certain: it can no longer act, its keys may be taken over." : "Not certain: do not take over its keys."],
+  Left: (f) => ["", f.member, "left", "It said goodbye."],
+  Updated: (f) => ["", f.member, "changed what it publishes", tagsOf(f.member)],
+  Expelled: (f) => ["dead", null, "This agent was put out of the group", `${f.why}. It comes back by itself, under a new id.`],
+  LeaderChanged: (f) => ["hold", f.leader, f.leader ? `leads ${f.name}` : `Nobody is known to lead ${f.name}`, f.leader ? `Token ${f.token}` : ""],
+  Granted: (f) => ["hold", null, `${f.grant.kind} ${f.grant.name} granted`, `Token ${f.grant.token}`],
+  AtRisk: (f) => ["doubt", null, `${f.grant.kind} ${f.grant.name} at risk`, "It was not renewed in time."],
+  Lost: (f) => ["dead", null, `${f.grant.kind} ${f.grant.name} lost`, f.why],
+  Released: (f) => ["", null, `${f.grant.kind} ${f.grant.name} released`, ""],
+  EventsLost: (f) => ["doubt", null, `${f.count} events were missed`, "The member list is right again."],
+  Paused: (f) => ["doubt", null, `This agent stood still for ${spanText(f.seconds)}`, "The paused accuse nobody before they have caught up."],
+  ConfigMismatch: (f) => ["doubt", f.peer, `counts with another ${f.field}`, `Ours ${f.ours}, theirs ${f.theirs}: its messages are dropped.`],
+  StorageFailed: (f) => ["dead", null, "The disk refused a write", f.why],
+  "ring.Suspicion": (f) => ["ask", f.peer, "did not answer: its lease ran out", "Its arbitrators are asked."],
+  "ring.Won": (f) => ["ask", f.peer, "lost the arbitration", "This agent has the majority."],
+  "ring.Lost": (f) => ["dead", f.peer, "won against this agent", f.why],
+  "ring.Removed": (f) => ["", f.id, "is off the list", `${f.reason}; generation ${f.gen}`],
+  "ring.BecameMember": (f) => ["hold", f.id, f.founded ? "founded a ring" : "became a member", ""],
+  "ring.Departed": (f) => ["dead", f.id, "departed", f.reason],
+  "ring.GroupProposed": (f) => ["", f.peer, `gets a group of ${f.size} arbitrators`, `Version ${f.ver}`],
+  "ring.NeighbourhoodChanged": (f) => ["", null, "The neighbourhood changed", f.nbrs.map(nameOf).join(", ")],
+  "ring.Overslept": (f) => ["doubt", null, `Woke ${spanText(f.seconds)} late`, "What waits in the socket is read before anybody is accused."],
+  "ring.LinkBroken": (f) => ["doubt", f.peer, "is reached only through others", `For ${spanText(f.seconds)}.`],
+  "ring.LinkMended": (f) => ["hold", f.peer, "answers directly again", ""],
+};
+
+export class Events {
+  constructor() {
+    this.list = byId("events");
+    this.suspectedAt = new Map();
+    this.joined = new Map(); // name -> when, and the line that says so
+    const inner = byId("inner");
+    inner.addEventListener("change", () => this.list.classList.toggle("with-inner", inner.checked));
+  }
+
+  /** One event of the agent. `fresh`: it happened while the page was open. */
+  add(event, fresh = true) {
+    const [kind, who, what, more] = this.words(event);
+    const name = who ? nameOf(who) : null;
+    if (event.name === "Updated" && this.introduced(event, name)) return;
+    const line = el("li", { class: `${kind} ${event.internal ? "inner" : ""} ${fresh ? "fresh" : ""}`.trim(), "data-event": event.name, "data-member": name, "data-id": event.id });
+    const text = el("p", {}, ...(name === null ? [what] : [el("b", { dir: "auto" }, name), ` ${what}`]));
+    line.append(text, el("time", { datetime: new Date(event.at * 1000).toISOString() }, timeOf(event.at, { exact: true })));
+    const after = this.after(event, name);
+    if (more || after) line.append(el("p", { class: "more" }, more), after ? el("span", { class: "after", title: "since the suspicion" }, after) : "");
+    if (event.name === "Joined") this.joined.set(name, { at: event.at, line });
+    this.put(line);
+  }
+
+  introduced(event, name) {
+    const joined = this.joined.get(name);
+    if (!joined?.line.isConnected || event.at - joined.at > INTRODUCED_SECONDS) return false;
+    joined.line.querySelector(".more").textContent = [event.fields.member.address, tagsOf(event.fields.member)].filter(Boolean).join(", ");
+    return true;
+  }
+
+  /** Something about the page itself. */
+  note(text, more = "") {
+    const at = Date.now() / 1000;
+    const line = el("li", { class: "doubt fresh", "data-event": "page" }, el("p", {}, text), el("time", {}, timeOf(at, { exact: true })));
+    if (more) line.append(el("p", { class: "more" }, more));
+    this.put(line);
+  }
+
+  put(line) {
+    this.list.prepend(line);
+    while (this.list.childElementCount > SHOWN_MOST) this.list.lastElementChild.remove();
+  }
+
+  words(event) {
+    try {
+      const words = WORDS[event.name];
+      if (words) return words(event.fields);
+    } catch { /* A newer agent with other fields: shown as it is. */ }
+    return ["", null, event.name, JSON.stringify(event.fields)];
+  }
+
+  after(event, name) {
+    if (name === null || event.internal) return null;
+    const since = this.suspectedAt.get(name);
+    if (event.name === "Suspected") this.suspectedAt.set(name, event.at);
+    if (since === undefined || !["Decided", "Failed"].includes(event.name)) return null;
+    if (event.name === "Failed") this.suspectedAt.delete(name);
+    const seconds = event.at - since;
+    return seconds >= 0 && seconds < STORY_SECONDS ? `+${spanText(seconds)}` : null;
+  }
+}

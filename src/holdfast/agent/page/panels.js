@@ -1,0 +1,155 @@
+// Health, members, grants, seats: what is said in words and numbers beside the ring.
+
+import { byId, el, say, set, svg } from "./dom.js";
+import { age, bytes, plural, span, spanText } from "./text.js";
+
+const SAMPLES = 90; // of a sparkline
+const FILTER_FROM = 12; // members: fewer need no filter
+const GOING_MS = 900; // a line that goes fades for so long
+
+/** One tile: a title, a number, a note, and what it was lately. */
+class Tile {
+  constructor(parent, id, title, meaning, { line = false, bar = false } = {}) {
+    this.value = document.createTextNode("\u2013");
+    this.unit = el("small");
+    this.note = el("p", { class: "note" });
+    this.root = el("dl", { class: "tile", "data-tile": id, title: meaning }, el("dt", {}, title), el("dd", {}, this.value, this.unit));
+    this.root.append(this.note);
+    if (line) {
+      this.samples = [];
+      this.line = svg("polyline");
+      this.root.append(svg("svg", { viewBox: "0 0 100 26", preserveAspectRatio: "none", "aria-hidden": "true" }, this.line));
+    }
+    if (bar) {
+      this.bar = el("i");
+      this.note.replaceWith(el("div", { class: "bar" }, this.bar));
+    }
+    parent.append(this.root);
+  }
+
+  show([value, unit], { note = "", is = "", sample = null, part = null }) {
+    if (this.value.data !== value) this.value.data = value;
+    say(this.unit, unit);
+    if (!this.bar) say(this.note, note);
+    if (this.root.dataset.is !== is) this.root.dataset.is = is;
+    if (this.bar && part !== null) this.bar.style.transform = `scaleX(${Math.max(0, Math.min(1, part))})`;
+    if (this.line && sample !== null) this.draw(sample);
+  }
+
+  draw(sample) {
+    this.samples.push(sample);
+    if (this.samples.length > SAMPLES) this.samples.shift();
+    const most = Math.max(1e-6, ...this.samples) * 1.1;
+    const points = this.samples.map((each, i) => `${(100 - (this.samples.length - 1 - i) * (100 / (SAMPLES - 1))).toFixed(1)},${(25 - (each / most) * 24).toFixed(1)}`);
+    this.line.setAttribute("points", points.join(" "));
+  }
+}
+
+export class HealthPanel {
+  constructor() {
+    const root = byId("health");
+    this.safe = new Tile(root, "safe", "Safe for", "Nobody treats this agent as gone before this time is over; every lease renews it", { bar: true });
+    this.rtt = new Tile(root, "rtt", "Round trip", "Longest of the last lease requests and their answers", { line: true });
+    this.late = new Tile(root, "late", "Loop lateness", "How late the agent woke when it wanted to", { line: true });
+    this.pauses = new Tile(root, "pauses", "Pauses", "Times this process stood still: stopped, suspended, or starved of CPU");
+    this.drops = new Tile(root, "drops", "Dropped messages", "Messages that went no further, of whatever reason");
+    this.memory = new Tile(root, "memory", "Memory", "Resident memory of the agent, and how many read its events");
+  }
+
+  show(health, timing) {
+    const part = health.safe_for === null ? 1 : health.safe_for / health.safe_for_most;
+    const alone = health.safe_for === null;
+    const [value, unit] = span(Math.max(0, health.safe_for ?? 0));
+    this.safe.show(alone ? ["no limit", ""] : [value, `${unit} of ${spanText(health.safe_for_most)}`], { part, is: part < 0.2 ? "warn" : "" });
+    this.rtt.show(span(health.rtt), { note: "longest lease", sample: health.rtt ?? 0, is: health.rtt > timing.lease / 4 ? "warn" : "" });
+    const late = health.lateness > timing.lease / 16;
+    this.late.show(span(health.lateness), { note: `worst ${spanText(health.lateness_worst)}`, sample: health.lateness, is: late ? "warn" : "" });
+    this.pauses.show([String(health.pauses), ""], { note: health.pauses ? `longest ${spanText(health.paused_longest)}` : "never stood still" });
+    this.drops.show([health.drops.toLocaleString("en"), ""], { note: health.drops_most ? `mostly ${health.drops_most.replaceAll("_", " ")}` : "none" });
+    this.memory.show(bytes(health.resident_bytes), { note: plural(health.streams, "reader") });
+  }
+}
+
+export class MembersPanel {
+  /** `choose(name)`: somebody points at a member. */
+  constructor(choose) {
+    this.rows = new Map();
+    this.choose = choose;
+    this.body = byId("rows");
+    this.find = byId("find");
+    this.find.addEventListener("input", () => this.filter());
+  }
+
+  show(members) {
+    const names = new Set(members.map((each) => each.name));
+    for (const [name, row] of this.rows) if (!names.has(name)) this.drop(name, row);
+    let before = null;
+    for (const member of members) {
+      const row = this.rows.get(member.name) ?? this.add(member.name);
+      this.update(row, member);
+      const place = before ? before.nextElementSibling : this.body.firstElementChild;
+      if (place !== row.root && !row.root.isConnected) this.body.insertBefore(row.root, place);
+      before = row.root;
+    }
+    say(byId("count"), String(members.length));
+    byId("find-label").hidden = members.length < FILTER_FROM && !this.find.value;
+    this.filter();
+  }
+
+  add(name) {
+    const pick = el("button", { class: "pick", type: "button", dir: "auto" }, name);
+    const row = { pick, mark: el("span", { class: "me" }), status: el("span", { class: "chip" }), address: el("td", { class: "address" }), tags: el("div", { class: "tags" }), age: el("td", { class: "num age" }), shown: "" };
+    row.root = el("tr", { "data-member": name }, el("td", {}, pick, row.mark), el("td", {}, row.status), row.address, el("td", { class: "tag-cell" }, row.tags), row.age);
+    for (const [type, on] of [["pointerenter", true], ["pointerleave", false]]) row.root.addEventListener(type, () => this.choose(on ? name : null));
+    pick.addEventListener("focus", () => this.choose(name));
+    pick.addEventListener("blur", () => this.choose(null));
+    this.rows.set(name, row);
+    return row;
+  }
+
+  update(row, member) {
+    row.since = member.since;
+    const now = JSON.stringify([member.status, member.address, member.tags, member.me]);
+    if (row.shown === now) return;
+    row.shown = now;
+    say(row.mark, member.me ? "this agent" : "");
+    say(row.status, member.status);
+    set(row.status, { "data-is": member.status });
+    set(row.root, { "data-status": member.status });
+    say(row.address, member.address);
+    row.tags.replaceChildren(...Object.entries(member.tags).map(([key, value]) => el("span", { class: "tag", dir: "auto" }, el("em", {}, key), value)));
+  }
+
+  drop(name, row) {
+    this.rows.delete(name);
+    row.root.classList.add("going");
+    row.root.removeAttribute("data-member");
+    setTimeout(() => row.root.remove(), GOING_MS);
+  }
+
+  filter() {
+    const wanted = this.find.value.trim().toLowerCase();
+    for (const row of this.rows.values()) row.root.hidden = wanted !== "" && !row.root.textContent.toLowerCase().includes(wanted);
+  }
+
+  /** Ages grow by themselves. `now`: the agent's wall clock. */
+  tick(now) {
+    for (const row of this.rows.values()) say(row.age, row.since === null ? "\u2013" : age(now - row.since));
+  }
+
+  mark(name) {
+    for (const [each, row] of this.rows) row.root.classList.toggle("chosen", each === name);
+  }
+}
+
+/** Only there when somebody holds something. */
+export function showGrants(grants) {
+  byId("grants").hidden = grants.length === 0;
+  byId("grant-rows").replaceChildren(...grants.map((each) => el("tr", {}, el("td", {}, each.kind), el("td", {}, each.name), el("td", { class: "num" }, each.number ? String(each.number) : "\u2013"), el("td", { class: "num token" }, String(each.token)), el("td", { class: "num" }, spanText(each.left)))));
+}
+
+/** Only there when this agent knows of seats. */
+export function showSeats(seats) {
+  byId("seats").hidden = seats.length === 0;
+  byId("seat-rows").replaceChildren(...seats.map((each) => el("tr", {}, el("td", { class: "num" }, String(each.number)), el("td", {}, each.name, el("span", { class: "me" }, each.own ? "this agent" : "")), el("td", { class: "address" }, each.address), el("td", {}, el("span", { class: "chip", "data-is": each.state }, each.state)))));
+}

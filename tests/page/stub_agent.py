@@ -1,0 +1,148 @@
+"""Small agents in one process: a real ring on real sockets, a real event hub, and as much of an agent as the HTTP side asks for.
+
+Whole agents are processes, and slow to start; what is tested here is what HTTP and the page make of them. All run on one event loop in a
+thread of its own, so that a test can talk to them as anybody would: through a socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from holdfast.agent.events import EventHub
+from holdfast.agent.grants import Grants
+from holdfast.agent.http import HttpServer
+from holdfast.config import Config, check_tags
+from holdfast.host import TAG_ROW, Address, Member, NodeId
+from holdfast.local.calls import GroupView
+from holdfast.net.host import NetHost
+from holdfast.protocols.ring.config import RingConfig
+from holdfast.protocols.ring.ring import RingNode
+from holdfast.wire.seal import Plain
+
+T = TypeVar("T")
+PATIENCE = 60.0
+
+
+class StubAgent:
+    """One member of a ring, and what ``HttpServer`` asks of an agent."""
+
+    def __init__(self, config: Config, host: NetHost, seeds: tuple[Address, ...]) -> None:
+        self.config, self.host, self.me = config, host, host.me
+        self.ring = RingNode(host, RingConfig(lease=config.lease, k=config.k, seeds=seeds, found=not seeds))
+        self.seats = None
+        self.seats_missing = "seats: none are configured"
+        self.ended = False
+        self.grants = Grants(host)
+        self.events = EventHub(lambda: self.ring.version, host.wall, asyncio.get_running_loop().call_soon)
+        host.on_event = self.events.publish
+        for machine in self.ring.machines:
+            host.node.add(machine)
+
+    @classmethod
+    async def start(cls, config: Config, seeds: tuple[Address, ...]) -> StubAgent:
+        host = await NetHost.open(NodeId(config.name, 1_700_000_000_000), Address("127.0.0.1", 0), Plain(config.group))
+        agent = cls(config, host, seeds)
+        host.start()
+        agent.set_tags(config.tags)
+        agent.ring.publish("holdfast:v", b"0.1.0")
+        if seeds:
+            agent.ring.join()
+        return agent
+
+    @property
+    def state(self) -> str:
+        return "member" if self.ring.is_member else "joining"
+
+    def view(self) -> GroupView:
+        members = self.ring.members()
+        positions = tuple(self._position(member) for member in members)
+        return GroupView(self.ring.version, self.state, Member(self.me, self.host.address, {}), members, positions)
+
+    def _position(self, member: Member) -> int:
+        return next(ring_id.pos for ring_id, entry in self.ring.list.of_name(member.name) if entry.node == member.id)
+
+    def set_tags(self, tags: Mapping[str, str | None]) -> None:
+        check_tags({name: value for name, value in tags.items() if value is not None})
+        for name, value in tags.items():
+            self.ring.publish(TAG_ROW + name, None if value is None else value.encode())
+
+    def drain(self, done: Callable[[], None]) -> None:
+        self.ended = True
+        done()
+
+    def info(self) -> dict[str, Any]:
+        return {"name": self.me.name, "boot": self.me.boot, "version": "0.1.0", "group": self.config.group}
+
+    def metrics(self) -> dict[str, float]:
+        return {"grants_granted": 2.0, "mail_sent": 7.0, "up_seconds": 1.0}
+
+    async def crash(self) -> None:
+        """Gone without a word."""
+        self.host._stop_turns()
+        self.host.streams.abort()
+        self.host.datagrams.close()
+
+
+class StubGroup:
+    """Agents of one group; the first one serves HTTP."""
+
+    def __init__(self) -> None:
+        self.agents: dict[str, StubAgent] = {}
+        self.http: HttpServer | None = None
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
+
+    def call(self, work: Callable[[], T]) -> T:
+        async def called() -> T:
+            return work()
+
+        return self.run(called())
+
+    def add(self, name: str, *, tags: Mapping[str, str] | None = None, lease: float = 0.4, group: str = "orders", **more: Any) -> StubAgent:
+        config = Config(group=group, name=name, tags=tags or {}, preset="local", lease=lease, **more)
+        seeds = tuple(agent.host.address for agent in list(self.agents.values())[:3])
+        agent = self.run(StubAgent.start(config, seeds))
+        self.agents[name] = agent
+        if config.http:
+            self.http = self.run(HttpServer.start(agent))  # type: ignore[arg-type]
+        return agent
+
+    @property
+    def url(self) -> str:
+        assert self.http is not None
+        return self.http.url
+
+    def crash(self, name: str) -> None:
+        self.run(self.agents.pop(name).crash())
+
+    def settled(self, count: int) -> bool:
+        return self.call(lambda: all(len(agent.ring.members()) == count and agent.ring.settled for agent in self.agents.values()))
+
+    def close(self) -> None:
+        async def closed() -> None:
+            closing: list[Awaitable[None]] = [agent.host.close() for agent in self.agents.values()]
+            if self.http is not None:
+                await self.http.close()
+            await asyncio.gather(*closing)
+
+        self.run(closed())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+@contextmanager
+def stub_group() -> Iterator[StubGroup]:
+    group = StubGroup()
+    try:
+        yield group
+    finally:
+        group.close()
