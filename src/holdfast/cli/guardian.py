@@ -60,6 +60,7 @@ class Command:
         libc = ctypes.CDLL(None, use_errno=True)  # loaded before the fork: a child does as little as possible
         if not hasattr(libc, "prctl"):
             raise CannotServe("run: this system cannot end a command together with its parent; Holdfast runs commands on Linux")
+        adopt_orphans(libc)
         pipes = Pipes.made()
         self.guardian = os.fork()
         if self.guardian == 0:
@@ -133,9 +134,9 @@ class Command:
         os.close(self._reports)
 
 
-def adopt_orphans() -> None:
+def adopt_orphans(libc: ctypes.CDLL) -> None:
     """Whoever loses its parent below this process becomes its child: if a guardian is killed, nobody is lost."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 class Guardian:
@@ -152,7 +153,7 @@ class Guardian:
         ignored = [number for number in FORWARDED if signal.getsignal(number) is signal.SIG_IGN]
         for number in FORWARDED:
             signal.signal(number, signal.SIG_IGN)
-        adopt_orphans()
+        adopt_orphans(self._libc)
         woken, wake = os.pipe()
         os.set_blocking(woken, False)
         os.set_blocking(wake, False)

@@ -50,14 +50,13 @@ def _once(
     words: tuple[str, ...], hold: str, options: dict[str, object], grace: float | None, timeout: float | None, path: str
 ) -> tuple[int, bool]:
     """The exit code, and whether nobody asked for the end."""
-    from holdfast.cli.guardian import UNLIMITED, adopt_orphans
+    from holdfast.cli.guardian import UNLIMITED
     from holdfast.cli.holds import GrantHold, Hold, MemberHold, parsed_hold
     from holdfast.cli.supervisor import Supervisor
 
     missing = _missing(words[0])
     if missing is not None:
         return missing, False
-    adopt_orphans()
     with AgentCall(path, program=f"holdfast run {words[0]}"[:100]) as call:
         held: Hold = GrantHold(call, *parsed_hold(hold), options) if hold else MemberHold(call)
         supervisor = Supervisor(held, words, grace=grace, timeout=UNLIMITED if timeout is None else timeout)
