@@ -185,7 +185,8 @@ class Group(Readable):
 
     async def cast(self, data: bytes, *, topic: str) -> None:
         """Tell up to 16 KiB to everybody who listens to a topic, as a rumour: it reaches all of them with high probability, at most
-        once each, in no particular order. Returns when this agent has begun to spread it."""
+        once each, in no particular order; the own streams of this group object do not hear it. Returns when this agent has begun to
+        spread it."""
         await self._check().call(calls.Cast, checked_topic(topic), payload(data, CAST_BYTES_MAX))
 
     async def set_tags(self, tags: Mapping[str, str | None] | None = None, /, **more: str | None) -> None:

@@ -150,9 +150,9 @@ class Group(Readable):
 
     def cast(self, data: bytes, *, topic: str) -> None:
         """Tell up to 16 KiB to everybody who listens to a topic, as a rumour: it reaches all of them with high probability, at most
-        once each, in no particular order. Returns when this agent has begun to spread it."""
-        self._check()
-        self._quick.call(calls.Cast, checked_topic(topic), payload(data, CAST_BYTES_MAX))
+        once each, in no particular order; the own streams of this group object do not hear it. Returns when this agent has begun to
+        spread it."""
+        self._check().call(calls.Cast, checked_topic(topic), payload(data, CAST_BYTES_MAX))
 
     def set_tags(self, tags: Mapping[str, str | None] | None = None, /, **more: str | None) -> None:
         """Change some of the own tags; None removes one. On return ``group.me`` has them; others follow within moments and hear
@@ -294,13 +294,13 @@ class Group(Readable):
         self._end_child(told=False)
 
     def _finish(self, error: HoldfastError | None) -> None:
+        self._close_streams(error)
         while (pump := self._pump) is not None:
             pump.close()  # Its thread may have found another agent while it was told to stop.
             if pump is self._pump:
                 break
         self._mirror.become("left")
         self._ownership.close()
-        self._close_streams(error)
 
     def _close_streams(self, error: HoldfastError | None) -> None:
         self._mirror.finish(error)

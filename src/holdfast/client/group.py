@@ -16,7 +16,7 @@ from holdfast.host import Grant, Member, NodeId
 
 SEND_BYTES_MAX = 32 * 1024  # of one message to one member
 CAST_BYTES_MAX = 16 * 1024  # of one rumour: every member passes it on several times
-TOPIC_BYTES_MAX = 64
+TOPIC_BYTES_MAX = 62
 
 Seconds = float | timedelta
 

@@ -80,14 +80,14 @@ def make_plan(options: Options, environ: Mapping[str, str]) -> Plan:
     if path:
         return Plan(str(path), options.group, options.name)
     settings = given(options)
-    config, sources = load_with_sources(options.config, environ, settings)
+    file = str(options.config or environ.get("HOLDFAST_CONFIG") or "")
+    config, sources = load_with_sources(file or None, environ, settings)
     guessed = "bind" not in sources
     if guessed:
         settings["bind"] = choose_bind(config.seeds)
-        config = load_with_sources(options.config, environ, settings)[0]
+        config = load_with_sources(file or None, environ, settings)[0]
     if "log_level" not in sources:
         settings["log_level"] = "warning"  # Its lines are between those of its parent.
-    file = "" if options.config is None else str(options.config)
     if config.alone:
         where = config.socket or str(default_socket(config.group, environ))
         settings["socket"] = where

@@ -19,7 +19,7 @@ from holdfast.net.clock import now
 
 OWNS_TIMEOUT = 0.05  # seconds: a caller on an event loop waits no longer
 CACHED_MAX = 4096  # keys; the agent keeps as many one by one
-KEY_BYTES_MAX = 32 * 1024  # of one question
+KEY_BYTES_MAX = 4096  # of a key: the agent hashes it
 
 
 class Told(NamedTuple):

@@ -1,0 +1,345 @@
+"""The parts without I/O: the member list, buffers, the mirror, the conversation, what is held."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from holdfast import errors
+from holdfast.client import holding as holding_module
+from holdfast.client.buffers import EVENTS_MAX, MESSAGES_MAX, EventBuffer, MessageBuffer
+from holdfast.client.conversation import Conversation
+from holdfast.client.holding import PASSED, Held
+from holdfast.client.members import Members
+from holdfast.client.mirror import Mirror
+from holdfast.client.wire import agent_lost, error_of, frame_of
+from holdfast.events import Event, EventsLost, Joined
+from holdfast.host import NodeId
+from holdfast.local import calls
+from holdfast.local.frame import LENGTH_BYTES, framed
+from holdfast.protocols.ring.ids import RingId, owner_of, position_of
+from tests.client.fake_agent import decode_call, encode, member, view
+
+
+class Events(EventBuffer):
+    """Nobody is woken."""
+
+    def _wake(self) -> None: ...
+
+    def read(self) -> list[Event]:
+        items = list(self._items)
+        self._items.clear()
+        return items
+
+
+class Letters(MessageBuffer):
+    """Nobody is woken."""
+
+    def _wake(self) -> None: ...
+
+
+class Hold(Held):
+    """Nobody waits."""
+
+    def _changed(self) -> None: ...
+
+
+class Waiter:
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.told: Any = None
+
+    def set_result(self, value: Any, /) -> None:
+        self.told = value
+
+    def set_exception(self, error: Any, /) -> None:
+        self.told = error
+
+    def done(self) -> bool:
+        return self.told is not None
+
+
+def joined(version: int, name: str = "b") -> bytes:
+    return encode(calls.EventItem(version, 0.0, "Joined", Raw(encode(Joined(member(name))))))
+
+
+def item(what: str, *, token: int = 5, deadline: float = 0.0, why: str = "") -> bytes:
+    return encode(calls.GrantItem(what, token, deadline, 0, why))
+
+
+def told(frame: object) -> bytes:
+    return framed(encode(frame))
+
+
+# Errors by name.
+
+
+def test_errors_come_back_by_class() -> None:
+    """Foundation 5: what the agent refuses with is what the client raises; a class of a later version is still an error of ours."""
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.HoldfastError)]
+    assert len(kinds) > 15
+    for kind in kinds:
+        assert type(error_of(kind.__name__, "why")) is kind
+    later = error_of("Later", "why")
+    assert (type(later), str(later)) == (errors.HoldfastError, "Later: why")
+
+
+def test_a_call_that_is_too_long_is_not_sent() -> None:
+    """The agent ends a connection that announces too much, so the client refuses it before."""
+    with pytest.raises(errors.ConfigError, match="Send: 70"):
+        frame_of(calls.Send(1, "b", bytes(70_000), 1.0))
+
+
+# The member list.
+
+
+def test_members_is_a_snapshot() -> None:
+    """PRODUCT: an immutable snapshot that knows its version."""
+    members = Members(view(7, member("a"), member("b", zone="eu")))
+    assert (len(members), members.version, members.names) == (2, 7, ("a", "b"))
+    assert members[1] is members.get("b")
+    assert members[:1] == (members[0],)
+    assert member("a") in members
+    assert members.get("c") is None
+    with pytest.raises(AttributeError):
+        members.anything = 1  # type: ignore[attr-defined]
+
+
+def test_owner_is_the_rings() -> None:
+    """Ring 5.7: the client computes the same owner as the agents do."""
+    members = Members(view(1, *(member(f"m{number}") for number in range(9))))
+    ring = sorted(RingId(position_of(each.name), 1) for each in members)
+    for key in (f"key{number}" for number in range(200)):
+        owner, expected = members.owner(key), owner_of(ring, position_of(key))
+        assert owner is not None
+        assert expected is not None
+        assert position_of(owner.name) == expected.pos
+    assert Members(calls.GroupView(1, "joining", member("a"), (), ())).owner("x") is None
+
+
+# Buffers.
+
+
+def test_a_reader_that_is_behind_reads_events_lost() -> None:
+    """STYLE 4: where events are missing stands their number, and what came before and after is in order."""
+    events = Events()
+    for _ in range(EVENTS_MAX + 3):
+        events.put(Joined(member("b")))
+    assert events.read() == [Joined(member("b"))] * EVENTS_MAX + [EventsLost(3)]
+    events.put(Joined(member("c")))
+    assert events.read() == [Joined(member("c"))]
+
+
+def test_events_lost_at_the_agent_add_up() -> None:
+    """What the agent dropped and what the client dropped is one gap."""
+    events = Events()
+    for _ in range(EVENTS_MAX + 1):
+        events.put(Joined(member("b")))
+    events.put(EventsLost(10))
+    assert events.read()[-1] == EventsLost(11)
+
+
+def test_messages_say_how_many_are_missing() -> None:
+    """A message after a gap has the number of those that were not read in time, here and at the agent."""
+    letters = Letters()
+    for number in range(MESSAGES_MAX + 2):
+        letters.push(encode(calls.MessageItem(NodeId("b", 1), "", str(number).encode())))
+    letters._items.clear()
+    letters.push(encode(calls.MessageItem(NodeId("b", 1), "", b"next", 5)))
+    (message,) = letters._items
+    assert (message.data, message.lost) == (b"next", 7)
+
+
+# The mirror.
+
+
+def test_events_wait_for_the_list() -> None:
+    """Whoever hears that a member joined finds it in the list; one look is under way at a time."""
+    looks: list[int] = []
+    mirror = Mirror(lambda: looks.append(1))
+    mirror.start(view(1))
+    events = Events()
+    mirror.add(events)
+    mirror.push(joined(2))
+    mirror.push(joined(3, "c"))
+    assert (events.read(), len(looks)) == ([], 1)
+    mirror.set_result(view(2, member("a"), member("b")))
+    assert (events.read(), len(looks)) == ([Joined(member("b"))], 2)
+    assert mirror.members.names == ("a", "b")
+    mirror.set_result(view(3, member("a"), member("b"), member("c")))
+    assert (events.read(), len(looks)) == ([Joined(member("c"))], 2)
+
+
+def test_an_older_list_is_not_adopted() -> None:
+    """A look that was overtaken says nothing."""
+    mirror = Mirror(lambda: None)
+    mirror.start(view(5, member("a"), member("b")))
+    mirror.update(view(4))
+    assert mirror.members.names == ("a", "b")
+
+
+def test_another_agent_begins_anew() -> None:
+    """Versions are comparable only with themselves: after a reconnect the list is the new agent's, and watchers are told of a gap."""
+    mirror = Mirror(lambda: None)
+    mirror.start(view(50))
+    events = Events()
+    mirror.add(events)
+    mirror.push(joined(51))
+    mirror.end(agent_lost("x", "it ended"))
+    assert events.read() == [Joined(member("b"))]
+    mirror.start(view(2, member("z")))
+    assert events.read() == [EventsLost(0)]
+    assert mirror.members.names == ("z",)
+
+
+def test_events_of_a_later_version_are_skipped() -> None:
+    """A decoder meets the unknown calmly."""
+    mirror = Mirror(lambda: None)
+    mirror.start(view(1))
+    events = Events()
+    mirror.add(events)
+    mirror.push(encode(calls.EventItem(1, 0.0, "Sunrise", Raw(encode({"over": "sea"})))))
+    assert events.read() == []
+
+
+# The conversation.
+
+
+def test_answers_come_in_any_order() -> None:
+    """Each answer finds its call; serials grow."""
+    talk = Conversation("p")
+    first, second = Waiter(), Waiter()
+    frames = [talk.begin(calls.Look, (), first, 1.0), talk.begin(calls.Owns, (b"k",), second, 1.0)]
+    assert [decode_call(frame[LENGTH_BYTES:]).serial for frame in frames] == [1, 2]
+    talk.receive(told(calls.Done(2, Raw(encode(calls.Owned(9, 1.5))))) + told(calls.Done(1, Raw(encode(view(4))))))
+    assert first.told == view(4)
+    assert second.told == calls.Owned(9, 1.5)
+
+
+def test_late_answers_are_dropped() -> None:
+    """Whoever waited too long was told so; the answer that comes then is nobody's."""
+    talk = Conversation("p")
+    waiter = Waiter()
+    talk.begin(calls.Look, (), waiter, 1.0)
+    assert talk.expire(0.9) == []
+    assert talk.expire(1.0) == [waiter]
+    talk.receive(told(calls.Done(1, Raw(encode(view(4))))))
+    assert waiter.told is None
+
+
+def test_streams_nobody_holds_are_closed() -> None:
+    """A stream is kept by whoever reads it; its next item closes one that nobody reads."""
+    talk = Conversation("p")
+    letters = Letters()
+    talk.begin(calls.Messages, ("",), Waiter(), 1.0, letters)
+    item = told(calls.Pushed(1, Raw(encode(calls.MessageItem(NodeId("b", 1), "", b"x")))))
+    assert talk.receive(item) == b""
+    assert len(letters._items) == 1
+    del letters
+    closing = decode_call(talk.receive(item)[LENGTH_BYTES:])
+    assert (type(closing), getattr(closing, "stream", 0)) == (calls.Close, 1)
+    assert talk.receive(item) == b""
+
+
+def test_the_agents_reason_for_closing_is_kept() -> None:
+    """Closed with serial 0 says why; everything open ends with AgentLost and that reason."""
+    talk = Conversation("p")
+    waiter, events = Waiter(), Letters()
+    talk.begin(calls.Messages, ("",), waiter, 1.0, events)
+    talk.receive(told(calls.Closed(0, "Unavailable", "too many clients")))
+    talk.lose(agent_lost("p", "it ended"))
+    assert isinstance(waiter.told, errors.AgentLost)
+    assert "too many clients" in str(waiter.told)
+    assert events.over
+    with pytest.raises(errors.AgentLost, match="too many clients"):
+        talk.begin(calls.Look, (), waiter, 1.0)
+
+
+def test_a_stream_may_be_closed_alone() -> None:
+    """Closed with a serial ends that stream, with the named error."""
+    talk = Conversation("p")
+    letters = Letters()
+    talk.begin(calls.Messages, ("",), Waiter(), 1.0, letters)
+    talk.receive(told(calls.Closed(1, "Unavailable", "no more")))
+    assert isinstance(letters._error, errors.Unavailable)
+    assert talk.over is None
+
+
+@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff", framed(b"\xc1"), framed(encode([99, 1])), told(calls.Done(1, Raw(encode("text"))))])
+def test_other_languages_end_the_connection(data: bytes) -> None:
+    """A frame that cannot be read, is too long, or has a value of another type is AgentLost, never another exception."""
+    talk = Conversation("p")
+    talk.begin(calls.Look, (), Waiter(), 1.0)
+    with pytest.raises(errors.AgentLost, match="another language"):
+        talk.receive(data)
+
+
+# What is held.
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    time = [100.0]
+    monkeypatch.setattr(holding_module, "now", lambda: time[0])
+    return time
+
+
+def granted(deadline: float = 101.0) -> Hold:
+    held = Hold("lead", "scheduler")
+    held.push(item("granted", token=5, deadline=deadline))
+    return held
+
+
+def test_valid_reads_the_clock(clock: list[float]) -> None:
+    """F9: a deadline is compared, never flagged; extensions move it."""
+    held = granted()
+    assert (held.valid, held.token, held.left) == (True, 5, 1.0)
+    clock[0] = 101.0
+    assert held.left == 0.0
+    held.push(item("extended", deadline=102.0))
+    assert held.left == 1.0
+    clock[0] = 102.5
+    assert held._look()
+    assert held.why == PASSED
+    held.push(item("extended", deadline=110.0))
+    assert not held.valid
+
+
+@pytest.mark.parametrize("what", ["stop", "lost", "released", "anything a later agent says"])
+def test_what_is_over_is_never_revived(clock: list[float], what: str) -> None:
+    """F14: told to stop, or lost, it is not valid any more, whatever comes after."""
+    held = granted()
+    held.push(item(what, why="because"))
+    assert (held.valid, held.why) == (False, "because")
+    held.push(item("granted", token=6, deadline=110.0))
+    held.push(item("extended", deadline=110.0))
+    assert not held.valid
+
+
+def test_at_risk_is_valid_until_the_deadline(clock: list[float]) -> None:
+    """A renewal that is late changes nothing before the deadline."""
+    held = granted()
+    held.push(item("at_risk"))
+    assert (held.valid, held.at_risk) == (True, True)
+    held.push(item("extended", deadline=103.0))
+    assert not held.at_risk
+
+
+def test_a_lost_agent_does_not_end_it_early(clock: list[float]) -> None:
+    """F14: what was published stands until its deadline, also when the agent is dead."""
+    held = granted()
+    held.end(agent_lost("p", "it ended"))
+    assert (held.valid, held.at_risk) == (True, True)
+    clock[0] = 101.0
+    assert not held.valid
+
+
+def test_a_forked_child_holds_nothing(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """F14: a forked child is not the body."""
+    held = granted()
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert (held.valid, held.left) == (False, 0.0)

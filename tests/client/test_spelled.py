@@ -1,0 +1,464 @@
+"""Both spellings against an agent that follows a script: what is said on the socket, and what users see."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+import holdfast.sync
+from holdfast.agent.handlers import KEY_BYTES_MAX as AGENT_KEY_BYTES_MAX
+from holdfast.agent.messages import USER_TOPIC_BYTES_MAX
+from holdfast.client import aio, blocking, streams, waits
+from holdfast.client.buffers import Received
+from holdfast.client.group import CAST_BYTES_MAX, SEND_BYTES_MAX, TOPIC_BYTES_MAX
+from holdfast.client.line import Line
+from holdfast.client.ownership import KEY_BYTES_MAX
+from holdfast.errors import (
+    AcquireTimeout,
+    AgentLost,
+    ConfigError,
+    Forked,
+    JoinTimeout,
+    Lost,
+    NotAMember,
+    Timeout,
+    Unavailable,
+)
+from holdfast.events import EventsLost, Joined
+from holdfast.host import Grant, NodeId
+from holdfast.kit.broadcast import PAYLOAD_BYTES_MAX as RUMOUR_BYTES_MAX
+from holdfast.local import calls
+from holdfast.net.clock import now
+from holdfast.protocols.mail.inbox import PAYLOAD_BYTES_MAX as MAIL_BYTES_MAX
+from tests.client.fake_agent import SILENCE, FakeAgent, member, view
+from tests.client.spelling import Aio, Spelling
+
+POLL_INTERVAL = 0.01
+DEADLINE = 30.0
+
+
+def until(holds: Callable[[], object], what: str) -> None:
+    end_at = time.monotonic() + DEADLINE
+    while not holds():
+        assert time.monotonic() < end_at, f"never happened: {what}"
+        time.sleep(POLL_INTERVAL)
+
+
+@pytest.fixture
+def group(client: Spelling, agent: FakeAgent) -> Any:
+    group = client.join("orders", agent=agent.path)
+    yield group
+    client.run(group.leave)
+
+
+def acquired(client: Spelling, agent: FakeAgent, group: Any, *, seconds: float = 30.0) -> tuple[Any, calls.Acquire]:
+    """Something held until then, and the call that asked for it."""
+    agent.answers[calls.Acquire] = lambda call: agent_grants(agent, call, seconds)
+    held = client.enter(client.run(group._acquire, "lead", "scheduler", timeout=DEADLINE))
+    return held, agent.wait_for(calls.Acquire)
+
+
+def agent_grants(agent: FakeAgent, call: calls.Call, seconds: float) -> None:
+    """The item goes out before the answer does, which no client minds."""
+    agent.push(call, calls.GrantItem("granted", 7, now() + seconds, 3))
+
+
+# Joining.
+
+
+def test_attaching_says_hello_and_watches(agent: FakeAgent, group: Any) -> None:
+    """What a client does first; reads are local from there on."""
+    assert [type(call) for call in agent.asked[:3]] == [calls.Hello, calls.Hello, calls.Watch]
+    asked = len(agent.asked)
+    assert (group.name, group.me.name, group.members.names, group.state) == ("orders", "a", ("a",), "member")
+    assert group.get("a") == group.me
+    assert group.owner("key") == group.me
+    assert len(agent.asked) == asked
+
+
+@pytest.mark.parametrize(
+    "spoil, options, text",
+    [
+        (lambda agent: setattr(agent, "skew", 5.0), {}, "deadlines need one clock"),
+        (lambda agent: setattr(agent, "skew", -5.0), {}, "deadlines need one clock"),
+        (lambda agent: setattr(agent, "version", 99), {}, "speaks version 99"),
+        (lambda agent: setattr(agent, "group", "other"), {}, "is of group 'other'"),
+        (lambda agent: None, {"name": "b"}, "is 'a' and has other clients"),
+        (lambda agent: None, {"timeout": -1.0}, "timeout: -1.0; accepted is a positive number"),
+    ],
+    ids=["clock ahead", "clock behind", "version", "group", "name", "timeout"],
+)
+def test_an_agent_that_cannot_be_ours_is_refused(
+    client: Spelling, agent: FakeAgent, spoil: Callable[[FakeAgent], None], options: dict[str, Any], text: str
+) -> None:
+    """F14: another clock, and whatever else was meant differently, is one clear error at the door."""
+    spoil(agent)
+    with pytest.raises(ConfigError, match=text):
+        client.join("orders", agent=agent.path, **options)
+
+
+def test_no_agent_there(client: Spelling, runtime: Path) -> None:
+    """An address where nobody listens is AgentLost, and says what to do."""
+    with pytest.raises(AgentLost, match="correct agent= or HOLDFAST_AGENT"):
+        client.join("orders", agent=runtime / "nobody.sock")
+
+
+def test_join_waits_for_membership(client: Spelling, agent: FakeAgent) -> None:
+    """Join returns when the agent is a member, and says what it saw when time is up."""
+    agent.view = view(1, state="joining")
+    with pytest.raises(JoinTimeout, match="the agent is 'joining'"):
+        client.join("orders", agent=agent.path, timeout=timedelta(milliseconds=50))
+    looks = len(agent.all(calls.Look))
+    agent.answers[calls.Look] = lambda call: view(2) if len(agent.all(calls.Look)) > looks + 2 else agent.view
+    group = client.join("orders", agent=agent.path, tags={"zone": "eu"})
+    assert group.state == "member"
+    assert agent.wait_for(calls.SetTags).tags == {"zone": "eu"}
+    client.run(group.leave)
+
+
+def test_an_agent_without_group_knocks(client: Spelling, agent: FakeAgent) -> None:
+    """Seeds given to an agent that has left are knocked at."""
+    agent.view = view(1, state="left")
+
+    def knock(call: calls.Call) -> None:
+        agent.view = view(2)
+
+    agent.answers[calls.Join] = knock
+    group = client.join("orders", agent=agent.path, seeds=["10.0.0.5:7946"])
+    assert agent.wait_for(calls.Join).seeds == ("10.0.0.5:7946",)
+    client.run(group.leave)
+
+
+# Calls.
+
+
+def test_calls_and_their_errors(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """Foundation 5: what the agent refuses is raised by its class; the call on the socket is what was asked."""
+    client.run(group.send, "b", b"hello", timeout=2)
+    assert agent.wait_for(calls.Send) == calls.Send(agent.wait_for(calls.Send).serial, "b", b"hello", 2.0)
+    client.run(group.cast, b"all", topic="t")
+    assert (agent.wait_for(calls.Cast).topic, agent.wait_for(calls.Cast).payload) == ("t", b"all")
+    for name, kind in (("NotAMember", NotAMember), ("Timeout", Timeout), ("Unavailable", Unavailable)):
+        agent.answers[calls.Send] = (name, "because")
+        with pytest.raises(kind, match="because"):
+            client.run(group.send, "b", b"hello")
+    agent.answers[calls.Info] = {"version": "1"}
+    assert client.run(group.info) == {"version": "1"}
+
+
+def test_tags_are_there_on_return(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """set_tags returns when group.me has them; None removes one, and a name may be no identifier."""
+    agent.view = view(2, member("a", zone="eu"))
+    client.run(group.set_tags, {"a.b": "1"}, zone="eu", old=None)
+    assert agent.wait_for(calls.SetTags).tags == {"a.b": "1", "zone": "eu", "old": None}
+    assert group.tags == {"zone": "eu"}
+
+
+def test_limits_are_checked_here(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """Too large, of another type, without a topic: one clear error, and nothing is sent. The limits are those of the protocols."""
+    assert (MAIL_BYTES_MAX, RUMOUR_BYTES_MAX, USER_TOPIC_BYTES_MAX) == (SEND_BYTES_MAX, CAST_BYTES_MAX, TOPIC_BYTES_MAX)
+    assert AGENT_KEY_BYTES_MAX == KEY_BYTES_MAX
+    asked = len(agent.asked)
+    for function, args, options, text in (
+        (group.send, ("b", bytes(SEND_BYTES_MAX + 1)), {}, "data: 32769 bytes; accepted are up to 32768"),
+        (group.send, ("b", "text"), {}, "data: a str"),
+        (group.send, ("b", b""), {"timeout": float("inf")}, "timeout: inf"),
+        (group.send, ("b", b""), {"timeout": True}, "timeout: True"),
+        (group.cast, (bytes(CAST_BYTES_MAX + 1),), {"topic": "t"}, "accepted are up to 16384"),
+        (group.cast, (b"",), {"topic": ""}, "topic: ''"),
+        (group.messages, ("x" * 63,), {}, "topic: 'xxx"),
+        (group.owns, (bytes(KEY_BYTES_MAX + 1),), {}, "key: 4097 bytes"),
+    ):
+        with pytest.raises(ConfigError, match=text):
+            client.run(function, *args, **options)
+    assert len(agent.asked) == asked
+
+
+def test_a_former_life_is_not_written_to(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """F1: lives are compared by both fields. A name reaches whoever has it."""
+    with pytest.raises(NotAMember, match="that life is over; a#1 has its name"):
+        client.run(group.send, NodeId("a", 0), b"")
+    for peer in (NodeId("a", 1), group.me, "a"):
+        client.run(group.send, peer, b"")
+
+
+def test_the_silent_agent(agent: FakeAgent) -> None:
+    """Every call has a limit; the late answer is nobody's, also if it is of another type."""
+    with Line(agent.path) as line:
+        agent.answers[calls.Look] = SILENCE
+        with pytest.raises(Timeout, match=r"no answer within 0\.1 s"):
+            line.call(calls.Look, timeout=0.1)
+        late = agent.wait_for(calls.Look)
+        agent.say(late, calls.Done(late.serial, Raw(b"\xc0")))
+        agent.answers[calls.Owns] = calls.Owned(4, 9.0)
+        assert line.call(calls.Owns, b"k") == calls.Owned(4, 9.0)
+
+
+# Events and messages.
+
+
+def test_watch(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """Several watches read the same events, and the list is at least as new as what they read."""
+    first, second = client.run(group.watch), client.run(group.watch)
+    agent.view = view(2, member("a"), member("b"))
+    agent.happened("Joined", 2, member=member("b"))
+    for watch in (first, second):
+        assert client.next(watch) == Joined(member("b"))
+        assert group.members.names == ("a", "b")
+    agent.happened("EventsLost", 2, count=9)
+    assert client.next(first) == EventsLost(9)
+
+
+def test_messages(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """Own messages and those of a topic are streams of their own; a refusal is raised by the reader or at once."""
+    own, topic = client.run(group.messages), client.run(group.messages, "t")
+    until(lambda: len(agent.all(calls.Messages)) == 2, "both are open")
+    for opened in agent.all(calls.Messages):
+        agent.push(opened, calls.MessageItem(NodeId("b", 1), opened.topic, b"x", 2))
+    assert client.next(own) == Received(NodeId("b", 1), b"x", "", 2)
+    assert client.next(topic) == Received(NodeId("b", 1), b"x", "t", 2)
+    agent.answers[calls.Messages] = ("Unavailable", "too many streams")
+    with pytest.raises(Unavailable, match="too many streams"):
+        client.next(client.run(group.messages))
+
+
+def test_a_closed_stream_is_closed_at_the_agent(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """close() ends the iteration and tells the agent."""
+    own = client.run(group.messages)
+    opened = agent.wait_for(calls.Messages)
+    client.run(own.close)
+    assert agent.wait_for(calls.Close).stream == opened.serial
+    with pytest.raises((StopAsyncIteration, StopIteration)):
+        client.next(own)
+
+
+def test_leaving_ends_streams(client: Spelling, agent: FakeAgent) -> None:
+    """Leaving is no error for those who read; what is called afterwards says so."""
+    group = client.join("orders", agent=agent.path)
+    watch, own = client.run(group.watch), client.run(group.messages)
+    client.run(group.leave)
+    client.run(group.leave)
+    for stream in (watch, own):
+        with pytest.raises((StopAsyncIteration, StopIteration)):
+            client.next(stream)
+    assert group.state == "left"
+    with pytest.raises(NotAMember, match="has left it; join again"):
+        client.run(group.info)
+    assert agent.all(calls.Leave) == []  # The agent was there before us, and stays.
+
+
+# Ownership.
+
+
+def test_owns_is_cached_until_half_of_its_time(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """One question while more than half is left; then another. A no is asked again."""
+    until_at = now() + 3600.0
+    agent.answers[calls.Owns] = calls.Owned(9, until_at)
+    grant = client.run(group.owns, "key")
+    assert grant == Grant("owner", "key", 9, until_at)
+    assert client.run(group.owns, b"key") is grant
+    assert len(agent.all(calls.Owns)) == 1
+    agent.answers[calls.Owns] = calls.Owned(9, now() - 1.0)
+    assert client.run(group.owns, "late") is None
+    agent.answers[calls.Owns] = None
+    assert client.run(group.owns, "other") is None
+    assert client.run(group.owns, "other") is None
+    assert len(agent.all(calls.Owns)) == 4
+
+
+def test_who_says_nothing_has_not_said_yes(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """A silent agent costs 50 ms (a second where no event loop waits), and is no permission."""
+    agent.answers[calls.Owns] = SILENCE
+    assert client.run(group.owns, "key") is None
+
+
+# What is held.
+
+
+def test_holding(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """Granted, extended, given back: leaving the block says Stopped, then closes the stream."""
+    held, opened = acquired(client, agent, group)
+    assert (held.valid, held.token, held.number, held.at_risk) == (True, 7, 3, False)
+    later = now() + 99.0
+    agent.push(opened, calls.GrantItem("at_risk", 7, 0.0, 0))
+    until(lambda: held.at_risk, "at risk")
+    agent.push(opened, calls.GrantItem("extended", 7, later, 0))
+    until(lambda: held.deadline == later, "extended")
+    assert held.valid
+    client.exit(held)
+    assert not held.valid
+    assert agent.wait_for(calls.Stopped).grant == opened.serial
+    assert agent.wait_for(calls.Close).stream == opened.serial
+    assert client.lost(held) == "given back"
+
+
+@pytest.mark.parametrize("what", ["stop", "lost"])
+def test_lost_is_awaitable(client: Spelling, agent: FakeAgent, group: Any, what: str) -> None:
+    """Told to stop, or lost by the protocol: `lost` completes with the reason, and the work is over."""
+    held, opened = acquired(client, agent, group)
+    agent.push(opened, calls.GrantItem(what, 7, 0.0, 0, "because"))
+    assert client.lost(held) == "because"
+    assert not held.valid
+    client.exit(held)
+
+
+def test_lost_by_the_own_clock(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """Nobody says anything: the deadline is enough."""
+    held, _ = acquired(client, agent, group, seconds=2.0)
+    assert client.lost(held) == "its deadline has passed"
+    client.exit(held)
+
+
+def test_a_grant_that_comes_too_late_is_none(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """A block is not entered under a deadline that has passed."""
+    with pytest.raises(Lost, match="its deadline has passed"):
+        acquired(client, agent, group, seconds=-1.0)
+
+
+def test_not_granted_in_time(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """AcquireTimeout; the agent hears that nobody acts under it, should it be granted after all."""
+    holding = client.run(group._acquire, "lead", "scheduler", timeout=0.05, by="seats")
+    with pytest.raises(AcquireTimeout, match=r"not granted within 0\.05 s"):
+        client.enter(holding)
+    opened = agent.wait_for(calls.Acquire)
+    assert opened.options == {"by": "seats"}
+    assert agent.wait_for(calls.Stopped).grant == opened.serial
+    assert agent.wait_for(calls.Close).stream == opened.serial
+
+
+def test_refused(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """A kind the agent does not have is refused by its class."""
+    agent.answers[calls.Acquire] = ("Unavailable", "no such kind")
+    with pytest.raises(Unavailable, match="no such kind"):
+        client.enter(client.run(group._acquire, "moon", "x"))
+
+
+def test_leaving_gives_back_what_is_held(client: Spelling, agent: FakeAgent) -> None:
+    """Leave says Stopped for everything that is still held."""
+    group = client.join("orders", agent=agent.path)
+    held, opened = acquired(client, agent, group)
+    client.run(group.leave)
+    assert agent.wait_for(calls.Stopped).grant == opened.serial
+    assert not held.valid
+
+
+# The agent goes.
+
+
+def test_agent_lost(client: Spelling, agent: FakeAgent) -> None:
+    """Everything open ends with AgentLost; what was published stands until its deadline."""
+    group = client.join("orders", agent=agent.path)
+    watch, own = client.run(group.watch), client.run(group.messages)
+    held, _ = acquired(client, agent, group)
+    until(lambda: agent.all(calls.Messages), "open")
+    agent.close()
+    for stream in (watch, own):
+        with pytest.raises(AgentLost, match="it ended; join again"):
+            client.next(stream)
+    until(lambda: group.state == "lost", "the state says so")
+    for function, args in ((group.info, ()), (group.watch, ()), (group.messages, ()), (group.owns, ("k",)), (group.send, ("b", b""))):
+        with pytest.raises(AgentLost):
+            client.run(function, *args)
+    assert group.members.names == ("a",)
+    assert (held.valid, held.at_risk) == (True, True)
+    client.exit(held)
+    client.run(group.leave)
+
+
+@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff", b"\0\0\0\1\xc1", b"\0\0\0\2\x91\x63"], ids=["too long", "no msgpack", "unknown tag"])
+def test_another_language_is_agent_lost(client: Spelling, agent: FakeAgent, data: bytes) -> None:
+    """Bytes that are no frame of ours end the connection, as AgentLost."""
+    group = client.join("orders", agent=agent.path)
+    watch = client.run(group.watch)
+    agent.say_bytes(agent.wait_for(calls.Watch), data)
+    with pytest.raises(AgentLost, match="another language"):
+        client.next(watch)
+    client.run(group.leave)
+
+
+def test_reconnect(client: Spelling, runtime: Path) -> None:
+    """With reconnect=True the client attaches again: members are the new agent's, watchers read EventsLost(0), messages go on and say that
+    some may be missing, and a grant is not revived."""
+    with FakeAgent(runtime / "r.sock") as first:
+        group = client.join("orders", agent=first.path, reconnect=True)
+        watch, own = client.run(group.watch), client.run(group.messages, "t")
+        held, _ = acquired(client, first, group, seconds=3.0)
+        until(lambda: first.all(calls.Messages), "open")
+    until(lambda: group.state == "lost", "lost")
+    with pytest.raises(AgentLost):
+        client.run(group.info)
+    with FakeAgent(runtime / "r.sock", view=view(1, member("a"), member("c"))) as second:
+        assert client.next(watch) == EventsLost(0)
+        assert group.members.names == ("a", "c")
+        again = second.wait_for(calls.Messages)
+        second.push(again, calls.MessageItem(NodeId("c", 1), "t", b"on"))
+        assert client.next(own) == Received(NodeId("c", 1), b"on", "t", 1)
+        second.answers[calls.Owns] = calls.Owned(1, now() + 60.0)
+        assert client.run(group.owns, "k") is not None
+        assert second.all(calls.Acquire) == []
+        assert client.lost(held) == "its deadline has passed"
+        client.exit(held)
+        assert second.all(calls.Stopped) == []
+        client.run(group.leave)
+
+
+def test_leaving_while_reconnecting(client: Spelling, runtime: Path) -> None:
+    """Leave does not wait for an agent that never comes."""
+    with FakeAgent(runtime / "r.sock") as first:
+        group = client.join("orders", agent=first.path, reconnect=True)
+        watch = client.run(group.watch)
+    until(lambda: group.state == "lost", "lost")
+    client.run(group.leave)
+    with pytest.raises((StopAsyncIteration, StopIteration)):
+        client.next(watch)
+
+
+# Another process.
+
+
+def test_forked(client: Spelling, group: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every call under another pid says: join again in this process."""
+    watch = client.run(group.watch)
+    with monkeypatch.context() as patched:
+        patched.setattr("os.getpid", lambda: -1)
+        for function, args in (
+            (lambda: group.members, ()), (lambda: group.me, ()), (lambda: group.state, ()), (group.get, ("a",)), (group.owner, ("k",)),
+            (group.owns, ("k",)), (group.watch, ()), (group.messages, ()), (group.send, ("b", b"")), (group.set_tags, ()), (group.info, ()),
+            (group.leave, ()), (group._acquire, ("lead", "x")), (watch.__anext__ if isinstance(client, Aio) else watch.next, ()),
+        ):  # fmt: skip
+            with pytest.raises(Forked, match="join again in this process"):
+                client.run(function, *args)
+
+
+# One API in two spellings.
+
+
+def public(kind: type) -> dict[str, Any]:
+    return {name: inspect.getattr_static(kind, name) for name in dir(kind) if not name.startswith("_")}
+
+
+def parameters(function: Any) -> list[str]:
+    return [str(each).replace("streams.", "").replace("waits.", "") for each in inspect.signature(function).parameters.values()]
+
+
+def test_both_spellings_are_one() -> None:
+    """STYLE 4: the same names, arguments and docstrings."""
+    assert public(aio.Group).keys() == public(blocking.Group).keys()
+    for name, one in public(aio.Group).items():
+        other = public(blocking.Group)[name]
+        assert inspect.getdoc(one) == inspect.getdoc(other), name
+        assert inspect.getdoc(one), name
+        if callable(one):
+            assert parameters(one) == parameters(other), name
+    assert parameters(aio.join) == parameters(blocking.join)
+    assert inspect.getdoc(aio.join) == (inspect.getdoc(blocking.join) or "").replace("with holdfast.sync.join", "async with holdfast.join")
+    assert public(streams.Holding).keys() == public(waits.Holding).keys()
+    assert set(public(waits.Watch)) - set(public(streams.Watch)) == {"next"}
+    assert all(hasattr(holdfast.sync, name) for name in holdfast.sync.__all__)
