@@ -135,15 +135,8 @@ class Node:
         self.host.emit(Paused(seconds))
 
     def meet(self, peer: NodeId, address: Address) -> None:
-        if peer.name == self.me.name:
-            return
-        newest = self._newest.get(peer.name)
-        if newest is None or newest.boot < peer.boot:
-            # Former lives go first: otherwise restarts alone would push out peers that have been there all the time.
-            if newest is not None:
-                self._addresses.pop(newest, None)
-            _remember(self._newest, peer.name, peer)
-        _remember(self._addresses, peer, address)
+        if peer.name != self.me.name:  # Word of another life of our own name is no reason to write to it.
+            self._put_down(peer, address)
 
     def send(self, to: NodeId | Address, message: Message) -> None:
         # By type, not by look-up: as tuples an Address and a NodeId may be equal, and a peer chooses its own name and boot.
@@ -191,6 +184,15 @@ class Node:
     def address_of(self, peer: NodeId) -> Address | None:
         return self._addresses.get(peer)
 
+    def _put_down(self, peer: NodeId, address: Address) -> None:
+        newest = self._newest.get(peer.name)
+        if newest is None or newest.boot < peer.boot:
+            # Former lives go first: otherwise restarts alone would push out peers that have been there all the time.
+            if newest is not None:
+                self._addresses.pop(newest, None)
+            _remember(self._newest, peer.name, peer)
+        _remember(self._addresses, peer, address)
+
     def _admitted(self, source: Address | None, sender: NodeId, life: int, fingerprint: bytes, message: Message) -> Route | None:
         """What ``receive`` could not wave through: the reasons to drop a message, one by one."""
         if not self._running:
@@ -206,7 +208,7 @@ class Node:
             self.drops[Drop.NO_OWNER] += 1
             return None
         if source is not None:
-            self.meet(sender, source)
+            self._put_down(sender, source)  # Also one of our own name, if it speaks to this life: whose name it is must be settled (F5).
         if fingerprint != route.fingerprint:
             self._on_mismatch(sender, message)
             return None

@@ -339,6 +339,18 @@ def test_nobody_else_has_our_name_in_the_address_book() -> None:
     assert bench.node.address_of(NodeId("a", 9)) is None
 
 
+def test_two_of_one_name_can_settle_whose_it_is() -> None:
+    """F5: a starting agent asks whoever has its name, by address; that one is greeted, found, and can answer."""
+    former, latter = Bench(), Bench(me=NodeId("a", 9))
+    latter.host.address = THERE
+    latter.node.send(former.host.address, Hello("whose name is it?"))
+    _exchange(former, latter)
+    assert former.listener.heard == [(NodeId("a", 9), Hello("whose name is it?"))]
+    former.node.send(NodeId("a", 9), Hello("mine"))
+    _exchange(former, latter)
+    assert latter.listener.heard[-1] == (former.host.me, Hello("mine"))
+
+
 def _exchange(*benches: Bench) -> None:
     """Carry packets until nobody has anything to say."""
     by_address = {bench.host.address: bench for bench in benches}
