@@ -138,13 +138,11 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Every setting by name, without secrets."""
         return {**{field.name: getattr(self, field.name) for field in fields(self)}, "key": HIDDEN if self.key else ""}
 
-    def ring_config(self, seeds: Sequence[Address] = (), *, found: bool = False) -> RingConfig:
+    def ring_config(self, seeds: Sequence[Address] = ()) -> RingConfig:
         """The numbers of the ring. Raises ``ConfigError`` naming the field."""
         from holdfast.protocols.ring.config import RingConfig
 
-        return RingConfig(
-            lease=self.lease, arbitration=self.arbitration, rho=self.rho, margin=self.margin, k=self.k, seeds=tuple(seeds), found=found
-        )
+        return RingConfig(lease=self.lease, arbitration=self.arbitration, rho=self.rho, margin=self.margin, k=self.k, seeds=tuple(seeds))
 
     def check(self) -> None:
         """Raises ``ConfigError`` for the first setting that cannot be used. Reads files; opens no socket, changes nothing."""

@@ -284,7 +284,7 @@ class Agent:
         self._seeds.start()
 
     def _on_seeds(self, addresses: tuple[Address, ...]) -> None:
-        self.ring.config = replace(self.ring.config, seeds=addresses, found=False)
+        self.ring.config = replace(self.ring.config, seeds=addresses)
         if self._knocks and not self.ring.lifecycle.wanted:
             self.ring.join()
 

@@ -21,8 +21,9 @@ class Machines:
 
     def __init__(self, host: NetHost, home: Home, deliver: Deliver) -> None:
         config = home.config
-        # Seeds come when they are resolved; whoever has none begins a ring of its own.
-        self.ring = RingNode(host, config.ring_config(found=not config.seeds))
+        # Seeds come when they are resolved. Who has none is its own: it asks those it knew in a former life, then begins a ring, and
+        # begins one again when it lost it; told to found at once, it would do neither.
+        self.ring = RingNode(host, config.ring_config(() if config.seeds else (host.address,)))
         self.mail = Mail(host, self.ring, deliver)
         self.seats, self.seats_missing = build_seats(host, home)
         for each in (*self.ring.machines, self.mail, *([self.seats] if self.seats else ())):

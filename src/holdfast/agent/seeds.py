@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from holdfast.agent.logs import Log
 from holdfast.host import Address
-from holdfast.net.resolve import REFRESH_INTERVAL, Resolver, parse
+from holdfast.net.resolve import REFRESH_INTERVAL, Lookup, Resolver, parse
 from holdfast.protocols.ring.config import SEEDS_MAX
 
 RETRY_MIN, RETRY_MAX = 1.0, 30.0  # seconds between questions while no name has answered; doubled each time
@@ -21,10 +21,12 @@ RETRY_MIN, RETRY_MAX = 1.0, 30.0  # seconds between questions while no name has 
 class Seeds:
     """Calls ``found`` with the addresses when they are known, and again when they have changed."""
 
-    def __init__(self, texts: Sequence[str], log: Log, found: Callable[[tuple[Address, ...]], None]) -> None:
+    def __init__(
+        self, texts: Sequence[str], log: Log, found: Callable[[tuple[Address, ...]], None], *, lookup: Lookup | None = None
+    ) -> None:
         self._endpoints = [parse(text) for text in texts]
         self._log, self._found = log, found
-        self._resolver = Resolver(self._endpoints, on_change=self._on_change)
+        self._resolver = Resolver(self._endpoints, on_change=self._on_change, lookup=lookup)
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
 
