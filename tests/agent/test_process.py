@@ -1,0 +1,236 @@
+"""The agent as a process: how it starts, what it refuses, how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.wire.keys import generate
+from tests.support.agents import AgentProcess, Fleet, clean_environ, until
+
+PARENT = """
+import os, subprocess, sys, time
+command = [sys.executable, "-m", "holdfast.agent", "--settings-fd", "0", "--ready-fd", "1", "--parent", str(os.getpid())]
+subprocess.Popen(command)
+time.sleep(600)
+"""
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Many tests share the first agent; whoever ends one starts it itself."""
+    with Fleet(tmp_path_factory.mktemp("fleet")) as fleet:
+        yield fleet
+
+
+@pytest.fixture(scope="module")
+def first(fleet: Fleet) -> AgentProcess:
+    """The agent that began a group of three: in a ring of two, whoever outlives the other may have to begin again."""
+    return fleet.group(3)[0]
+
+
+def run(tmp_path: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """One that ends by itself."""
+    command = [sys.executable, "-m", "holdfast.agent", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environ(tmp_path, environ), timeout=60)
+
+
+def test_ready_line(fleet: Fleet, first: AgentProcess) -> None:
+    """Whoever started it reads one line: where the local socket is, and who answers there."""
+    assert first.ready == {
+        "socket": str(fleet.folder / "agent0" / "test.sock"), "pid": first.pid, "address": first.address, "name": "a0",
+        "boot": first.ready["boot"],
+    }  # fmt: skip
+    assert Path(first.socket).stat().st_mode & 0o777 == 0o600
+    started = first.until_said("started")
+    assert started["sealed"] is True
+    assert fleet.settings["key"] not in first.stderr
+
+
+def test_check_prints_the_settings_without_secrets(tmp_path: Path) -> None:
+    """--check: what would be used, and where it comes from; nothing starts."""
+    key = generate()
+    ended = run(tmp_path, "--check", HOLDFAST_KEY=key, HOLDFAST_PRESET="wan", HOLDFAST_TAGS="zone=eu")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    shown = msgspec.json.decode(ended.stdout)
+    assert (shown["settings"]["lease"], shown["settings"]["key"], shown["settings"]["socket_mode"]) == (4.0, "(hidden)", "0600")
+    assert shown["sources"] == {"key": "HOLDFAST_KEY", "preset": "HOLDFAST_PRESET", "tags": "HOLDFAST_TAGS"}
+    assert key not in ended.stdout
+
+
+def test_check_refuses_in_one_line(tmp_path: Path) -> None:
+    """--check: exit code 2 and one line that names the setting."""
+    ended = run(tmp_path, "--check", HOLDFAST_LEASE="99")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "holdfast: lease: 99.0; accepted are 0.03 to 30 (from HOLDFAST_LEASE)\n"
+
+
+def test_sigterm_leaves_and_peers_know_at_once(fleet: Fleet, first: AgentProcess) -> None:
+    """SIGTERM: leave, exit code 0; peers see Left, no suspicion."""
+    other = fleet.start(name="polite", seeds=[first.address])
+    first.until_said("Joined", member=other.id)
+    assert other.stop() == 0
+    first.until_said("Left", member=other.id)
+    assert first.said("Suspected", member=other.id) is None
+    assert not Path(other.socket).exists()
+
+
+def test_crash_is_no_leave(fleet: Fleet, first: AgentProcess) -> None:
+    """A crash (kill -9): suspected, decided, failed for certain, in that order."""
+    other = fleet.start(name="crashed", seeds=[first.address])
+    other.until_said("Joined", member=first.id)
+    first.until_said("Joined", member=other.id)
+    other.kill()
+    assert first.until_said("Failed", member=other.id)["certain"] is True
+    told = [line["event"] for line in first.log() if line.get("member") == other.id]
+    assert told == ["Joined", "Suspected", "Decided", "Failed"]
+
+
+def test_sigterm_during_join(fleet: Fleet) -> None:
+    """An agent that knocks where nobody answers can be stopped as any other."""
+    alone = fleet.start(name="knocking", seeds=["127.0.0.1:9"])
+    alone.until_said("JoinRetry")
+    assert alone.stop() == 0
+
+
+def test_second_signal_ends_at_once(fleet: Fleet) -> None:
+    """Who asks twice does not want to wait: at T_l = 30 s leaving takes 7.5 s."""
+    slow = fleet.start(name="slow", lease=30.0, group="slow")
+    began_at = time.monotonic()
+    slow.signal(signal.SIGTERM)
+    slow.until_said("leaving", why="SIGTERM")
+    slow.signal(signal.SIGTERM)
+    assert slow.wait() == 128 + signal.SIGTERM
+    assert time.monotonic() - began_at < 7.5
+    assert slow.said("stopped") is None
+
+
+def test_restart_under_the_same_name(fleet: Fleet, first: AgentProcess, tmp_path: Path) -> None:
+    """F1: the drawn name is kept in the state directory, the boot grows, and the group sees one life after the other."""
+    settings: dict[str, Any] = {"seeds": [first.address], "state_dir": str(tmp_path / "state")}
+    former = fleet.start(**settings)
+    first.until_said("Joined", member=former.id)
+    former.kill()
+    later = fleet.start(**settings)
+    assert later.name == former.name
+    assert later.ready["boot"] > former.ready["boot"]
+    first.until_said("Joined", member=later.id)
+    assert later.stop() == 0
+
+
+def test_locked_state_directory(fleet: Fleet, first: AgentProcess, tmp_path: Path) -> None:
+    """One process per state directory: exit code 3, and who holds it."""
+    settings: dict[str, Any] = {"seeds": [first.address], "state_dir": str(tmp_path / "state")}
+    holder = fleet.start(**settings)
+    refused = fleet.start(**settings, expect_ready=False)
+    assert refused.ready["error"] == "StorageLocked"
+    assert f"is in use by process {holder.pid}" in refused.ready["text"]
+    assert refused.wait() == 3
+    assert refused.stderr == f"holdfast: {refused.ready['text']}\n"
+    holder.kill()
+
+
+def test_port_in_use(fleet: Fleet, first: AgentProcess) -> None:
+    """A port that is taken is the machine's affair: exit code 3, naming the setting."""
+    refused = fleet.start(bind=first.address, expect_ready=False)
+    assert refused.ready["error"] == "AddressUnusable"
+    assert refused.ready["text"].startswith(f"bind: cannot listen on {first.address}: the port is in use")
+    assert refused.wait() == 3
+
+
+def test_socket_in_use(fleet: Fleet, first: AgentProcess) -> None:
+    """A local socket that another agent answers on is not taken away from it."""
+    refused = fleet.start(socket=first.socket, expect_ready=False)
+    assert (refused.ready["error"], refused.wait()) == ("StorageLocked", 3)
+
+
+def test_wrong_key_and_wrong_group_are_not_heard(fleet: Fleet, first: AgentProcess) -> None:
+    """Neither joins, each side counts why under its name, and nobody logs every packet."""
+    strangers = [fleet.start(name="key", key=generate(), seeds=[first.address]), fleet.start(group="other", seeds=[first.address])]
+    until(lambda: all(any(why in line for line in first.log()) for why in ("wrong_key", "wrong_group")), "the drops are summed up")
+    for stranger in strangers:
+        assert first.said("Joined", member=stranger.id) is None
+        assert stranger.said("Joined") is None
+        stranger.kill()
+    assert len([line for line in first.log() if line.get("event") == "dropped"]) <= 6
+
+
+def test_other_lease_is_refused_by_name(fleet: Fleet, first: AgentProcess) -> None:
+    """F4: an agent that counts with another T_l is told which field and both values, and does not join."""
+    other = fleet.start(name="other-lease", lease=0.8, arbitration=0.2, seeds=[first.address])
+    line = other.until_said("ConfigMismatch", field="T_l")
+    assert (line["level"], line["peer"], line["ours"], line["theirs"]) == ("error", first.id, "0.8", "0.4")
+    assert other.said("Joined") is None
+    assert first.said("Joined", member=other.id) is None
+    other.kill()
+
+
+def test_parent_killed(fleet: Fleet, first: AgentProcess) -> None:
+    """A child leaves the group when the process that started it is gone, however that ended."""
+    settings = {**fleet.settings, "name": "child", "seeds": [first.address]}
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=clean_environ(fleet.folder, {}),
+    )  # fmt: skip
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    parent.stdin.write(msgspec.json.encode(settings))
+    parent.stdin.close()
+    ready = msgspec.json.decode(parent.stdout.readline())
+    child = f"child#{ready['boot']}"
+    first.until_said("Joined", member=child)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    first.until_said("Left", member=child)
+    until(lambda: not _lives(ready["pid"]), "the child has ended")
+
+
+def test_alone_on_its_machine(fleet: Fleet, tmp_path: Path) -> None:
+    """F12: without seeds, key and network the second agent of a group is refused, and told where the first one is."""
+    only = fleet.start(key=None, group="alone", runtime=tmp_path)
+    assert only.until_said("SeatOpened")["slot"] == 0
+    refused = fleet.start(key=None, group="alone", runtime=tmp_path, socket=str(tmp_path / "other.sock"), expect_ready=False)
+    assert (refused.ready["error"], refused.wait()) == ("StorageLocked", 3)
+    assert f"process {only.pid} is the agent of this group" in refused.ready["text"]
+    assert only.socket in refused.ready["text"]
+    only.kill()
+    again = fleet.start(key=None, group="alone", runtime=tmp_path)
+    assert again.name == only.name  # It remembers beside its lock: a seat must.
+    assert again.until_said("SeatOpened")
+    assert again.stop() == 0
+
+
+def test_a_seat_that_cannot_remember_says_so(fleet: Fleet) -> None:
+    """H42: an agent that its seeds make a seat runs without a state directory, and says which setting is missing."""
+    seat = fleet.start(name="seat", bind="127.0.0.2:17946", seeds=["127.0.0.2:17946"], group="seat")
+    line = seat.until_said("no seats")
+    assert line["text"].startswith("state_dir: is not set, and this agent is seat 0 (127.0.0.2:17946)")
+    seat.kill()
+
+
+def test_memory_and_modules(tmp_path: Path) -> None:
+    """An agent loads neither a command line nor an HTTP server, nor a second OpenSSL."""
+    code = (
+        "import sys\nfrom holdfast.agent.lean import without_openssl\nwith without_openssl():\n    import holdfast.agent.main\n"
+        "print([name for name in ('ssl', '_ssl', '_hashlib', 'argparse', 'typer', 'rich', 'starlette', 'uvicorn', 'tomllib', 'email', "
+        "'importlib.metadata', 'holdfast.lab', 'holdfast.cli', 'holdfast.client') if name in sys.modules])\nimport ssl, hashlib"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.stderr) == ("[]\n", "")
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
