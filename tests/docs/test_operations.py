@@ -1,0 +1,64 @@
+"""The operations guide names what exists: every finding of doctor, and metrics that an agent really exposes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from holdfast.agent import metrics
+from holdfast.agent.doctor import SECURITY
+from holdfast.config import TAG_BYTES_MAX, TAGS_BYTES_MAX, TAGS_MAX
+from holdfast.protocols.ring.config import SEEDS_MAX
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = (ROOT / "docs" / "operations.md").read_text()
+SOURCES = [ROOT / "src" / "holdfast" / name for name in ("agent/doctor.py", "agent/symptoms.py", "cli/doctor.py")]
+FINDING = re.compile(r'\b(?:error|warning|note|say|Finding)\(\s*"([a-z_]+)"')
+METRIC = re.compile(r"\bholdfast_([a-z_]+)")
+
+
+def codes() -> set[str]:
+    """Every code that a line of the source gives to a finding."""
+    found = {code for path in SOURCES for code in FINDING.findall(path.read_text())}
+    assert len(found) > 15
+    return found | set(SECURITY)
+
+
+def explained(guide: str) -> set[str]:
+    """The codes that stand in the first column of the table."""
+    table = guide.partition("| finding |")[2].partition("\n\n")[0]
+    return {code for row in table.splitlines() for code in re.findall(r"`([a-z_]+)`", row.split("|")[1] if row.startswith("|") else "")}
+
+
+def test_every_finding_is_explained() -> None:
+    """Whoever is woken by a code finds it here, and finds no other."""
+    assert explained(GUIDE) == codes()
+
+
+def exposed() -> set[str]:
+    """The names of metrics, as the code that exposes them spells them."""
+    text = Path(metrics.__file__).read_text()
+    plain = set(re.findall(r'(?:counter|gauge|labelled|Metric)\(\s*"([a-z_]+)"', text))
+    ring = {f"ring_{metrics.RING_SECONDS.get(name, name)}" for name in metrics.RING_GAUGES}
+    return plain | ring | {f"ring_{name}_total" for name in metrics.RING_COUNTERS}
+
+
+def test_every_metric_exists() -> None:
+    """An alert on a name that nobody exposes never fires."""
+    named = set(METRIC.findall(GUIDE))
+    assert len(named) >= 8
+    assert named - exposed() == set()
+
+
+@pytest.mark.parametrize("text, there", [("`wrong_key`, `x`", {"wrong_key", "x"}), ("none", set())])
+def test_the_table_is_read(text: str, there: set[str]) -> None:
+    """The reader of the table can miss something."""
+    assert explained(f"| finding | x |\n|---|---|\n| {text} | `elsewhere` |\n\n`after`\n") == there
+
+
+def test_limits_are_those_of_the_code() -> None:
+    """Numbers in the table of limits that a constant also says."""
+    assert f"| tags | {TAGS_MAX}; names 32 characters, values {TAG_BYTES_MAX} bytes, {TAGS_BYTES_MAX} bytes together |" in GUIDE
+    assert f"| seeds | {SEEDS_MAX} |" in GUIDE
