@@ -19,6 +19,7 @@ from holdfast.config import Config, check_tags
 from holdfast.host import TAG_ROW, Address, Member, NodeId
 from holdfast.local.calls import GroupView
 from holdfast.net.host import NetHost
+from holdfast.protocols.care.farewell import Farewell
 from holdfast.protocols.ring.config import RingConfig
 from holdfast.protocols.ring.ring import RingNode
 from holdfast.wire.seal import Plain
@@ -39,7 +40,8 @@ class StubAgent:
         self.grants = Grants(host)
         self.events = EventHub(lambda: self.ring.version, host.wall, asyncio.get_running_loop().call_soon)
         host.on_event = self.events.publish
-        for machine in self.ring.machines:
+        self.farewell = Farewell(host, self.ring, lambda: None, sealed=False)
+        for machine in (*self.ring.machines, self.farewell):
             host.node.add(machine)
 
     @classmethod

@@ -32,6 +32,7 @@ from holdfast.agent.openapi import EVENTS_DEFAULT, EVENTS_MAX, ROUTES, document
 from holdfast.agent.sse import EventStream, Feed, Pulse
 from holdfast.events import Internal
 from holdfast.local.news import name_of
+from holdfast.protocols.care.farewell import Farewell, Parting
 
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
@@ -121,7 +122,16 @@ class Handlers:
         return _json(answers.Accepted(self._agent.state), 202)
 
     async def force_leave(self, request: Request) -> Response:
-        raise errors.Unavailable("force-leave: this agent cannot ask others to leave")
+        name = request.path_params["name"]
+        farewell: Farewell | None = getattr(self._agent, "farewell", None)
+        if farewell is None:
+            raise errors.Unavailable("force-leave: this agent cannot ask others to leave")
+        answered: asyncio.Future[Parting] = asyncio.get_running_loop().create_future()
+        await self._in_turn(partial(farewell.ask, name, FORCE_LEAVE_TIMEOUT, partial(_answer, answered)))
+        refusal = _parting_error(await answered, name)
+        if refusal is not None:
+            raise refusal
+        return _json(answers.Accepted("agreed"))
 
     async def _in_turn(self, work: Callable[[], Any]) -> None:
         """Everything that touches protocols enters them in their turn (F10)."""
@@ -222,12 +232,30 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def _on_request_timeout(self) -> None:
-        if self.cycle is None:
+        cycle: object = self.cycle  # None until a request came, whatever uvicorn's annotation says
+        if cycle is None:
             self.transport.abort()
 
 
 def _nothing() -> None:
     """Nobody waits for it: this server ends with the agent."""
+
+
+def _answer(answered: asyncio.Future[Parting], parting: Parting) -> None:
+    if not answered.done():
+        answered.set_result(parting)
+
+
+def _parting_error(parting: Parting, name: str) -> errors.HoldfastError | None:
+    if parting is Parting.AGREED:
+        return None
+    if parting is Parting.NOT_A_MEMBER:
+        return errors.NotAMember(f"{name!r} is not in the group")
+    if parting is Parting.UNSEALED:
+        return errors.ConfigError("key_file: this group has no key, so anybody could send such a request; it is neither sent nor obeyed")
+    if parting is Parting.BUSY:
+        return errors.Unavailable("too many agents are being asked already; try again")
+    return errors.Timeout(f"{name!r} did not answer within {FORCE_LEAVE_TIMEOUT:g} s; the membership finds out whether it is dead")
 
 
 def is_data(path: str) -> bool:

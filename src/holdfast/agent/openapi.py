@@ -64,11 +64,11 @@ ROUTES = (
         "GET", "/events", "stream", "Events as they happen (server-sent events).", None,
         media="text/event-stream", parameters=(INTERNAL, PULSE, LAST), errors=(400, 503),
     ),
-    Route("POST", "/v1/tags", "set_tags", "Change this agent's tags.", a.Accepted, body=a.TagsBody, errors=(400, 413)),
-    Route("POST", "/v1/leave", "leave", "Drain, leave the group and end.", a.Accepted, status=202),
+    Route("POST", "/v1/tags", "set_tags", "Change this agent's tags.", a.Accepted, body=a.TagsBody, errors=(400, 413, 503)),
+    Route("POST", "/v1/leave", "leave", "Drain, leave the group and end.", a.Accepted, status=202, errors=(503,)),
     Route(
         "POST", "/v1/force-leave/{name}", "force_leave", "Ask another agent to drain, leave and end.", a.Accepted,
-        parameters=(NAME,), errors=(404, 504),
+        parameters=(NAME,), errors=(400, 404, 503, 504),
     ),
 )  # fmt: skip
 

@@ -24,7 +24,8 @@ export function arc(centre, radius, start, end) {
 /** A line between two members, bent towards the middle and never through it. */
 export function bow(centre, radius, from, to) {
   const width = between(from, to);
-  const pull = radius * (0.5 + 0.42 * (Math.abs(width) / (TURN / 2)));
+  const away = (2 * Math.abs(width)) / (TURN / 2) - 1; // from -1, beside each other, to 1, opposite
+  const pull = radius * (0.6 + (away < 0 ? 0.18 : 0.32) * away * away);
   return `M${point(at(centre, radius, from))} Q${point(at(centre, pull, from + width / 2))} ${point(at(centre, radius, to))}`;
 }
 

@@ -9,8 +9,8 @@ const STAGE_MS = 750; // a doubt and a decision are shown at least so long: on a
 const GOING_MS = 1100; // somebody who is gone stays so long, then the gap closes
 const SPARK_EVERY_MS = 900; // per lease: shorter sessions are not all shown, or the page would never be calm
 const CROWDED = 28; // members from which they are spread evenly, unless told otherwise
-const NAMED_MOST = 56; // members from which only those with something to say show their names
-const LABEL_HEIGHT = 19;
+const LABEL_HEIGHT = 19; // when there is no room for all names, only those with something to say show theirs
+const DOT_ROOM = 20; // pixels of the circle that a member of full size takes
 const STAGES = ["alive", "suspected", "decided"];
 
 export class Ring {
@@ -149,6 +149,7 @@ export class Ring {
       if (stage !== "alive") element.classList.add(stage);
     }
     node.root.dataset.status = stage;
+    this.draw();
     this.sayMiddle();
   }
 
@@ -292,11 +293,15 @@ export class Ring {
 
   draw() {
     if (this.size.width === 0) return;
-    const trim = 1.4 / this.radius;
+    const trim = Math.min(1.4 / this.radius, TURN / 8 / Math.max(1, this.nodes.size));
     const nodes = this.present();
+    const crowd = Math.max(0.22, Math.min(1, (TURN * this.radius) / (DOT_ROOM * Math.max(1, nodes.length))));
+    this.crowded = nodes.length > 1.7 * (this.size.height / LABEL_HEIGHT);
     for (const node of this.nodes.values()) {
       set(node.land, { d: arc(this.centre, this.radius, node.angle - node.back + trim, node.angle + node.ahead - trim) });
-      if (!node.closed) set(node.group, { transform: `translate(${at(this.centre, this.radius, node.angle).map((x) => x.toFixed(2)).join(" ")})` });
+      if (node.closed) continue;
+      const scale = node.root.dataset.status === "alive" && node !== this.me && node.name !== this.chosen ? crowd : Math.max(crowd, 0.85);
+      set(node.group, { transform: `translate(${at(this.centre, this.radius, node.angle).map((x) => x.toFixed(2)).join(" ")}) scale(${scale.toFixed(2)})` });
     }
     this.label(nodes, "right");
     this.label(nodes, "left");
@@ -321,7 +326,7 @@ export class Ring {
       set(node.label, { x: edge.toFixed(1), y: heights[i].toFixed(1), "text-anchor": right ? "start" : "end" });
       const far = Math.hypot(edge - x, heights[i] - y) > 34;
       set(node.leader, { d: far ? `M${x.toFixed(1)} ${y.toFixed(1)}L${(edge - sign * 3).toFixed(1)} ${heights[i].toFixed(1)}` : "" });
-      node.root.classList.toggle("mute", nodes.length > NAMED_MOST && !node.root.classList.contains("me"));
+      node.root.classList.toggle("mute", this.crowded && !node.root.classList.contains("me"));
     });
   }
 
@@ -330,6 +335,7 @@ export class Ring {
   mark(name) {
     this.chosen = name;
     for (const node of this.nodes.values()) node.root.classList.toggle("chosen", node.name === name);
+    if (this.crowded) this.draw();
     this.sayMiddle();
   }
 
@@ -353,8 +359,8 @@ export class Ring {
     if (subject && !subject.closed) return { is: subject.root.dataset.status, lines: this.about(subject) };
     if (!this.beat) return { is: "", lines: ["", "", ""] };
     if (this.beat.state !== "member") return { is: "suspected", lines: Object.assign([this.beat.state, "this agent is in no ring now"], { isName: true }) };
-    const held = this.beat.ring.pairs.filter((pair) => pair.suspected === null).length;
-    return { is: "", lines: [String(nodes.length), nodes.length === 1 ? "member" : "members", held ? `${plural(held, "lease")} held` : "nobody to watch yet"] };
+    const held = this.beat.ring.pairs.filter((pair) => pair.suspected === null && pair.state !== "dormant").length;
+    return { is: "", lines: [String(nodes.length), nodes.length === 1 ? "member" : "members", held ? `${plural(held, "lease")} held` : this.beat.ring.pairs.length ? "leases are being opened" : "nobody to watch yet"] };
   }
 
   about(node) {
@@ -362,7 +368,8 @@ export class Ring {
     const lines = (...texts) => Object.assign([short(node.name, 20), ...texts], { isName: true });
     if (status === "gone") return lines("declared out", "the gap closes");
     if (status === "left") return lines("left", "the gap closes");
-    if (status === "decided") return lines("decided dead", "out when it can no longer act");
+    const condemned = this.beat?.ring.condemned.find((each) => each.peer === node.name);
+    if (status === "decided") return lines("decided dead", condemned ? `declared out in ${spanText(condemned.declared_in)}` : "out when it can no longer act");
     if (status === "suspected") return lines("suspected", "arbitrators are asked");
     if (node === this.me) return lines("this agent", `${Math.round(((node.back + node.ahead) / TURN) * 100)} % of the keys`);
     const pair = this.leases.get(node.name)?.pair;
