@@ -26,7 +26,7 @@ from holdfast.net import clock
 
 ME = NodeId("fake", 7)
 GROUP_VIEW = calls.GroupView(1, "member", Member(ME, Address("127.0.0.1", 7946), {}), (), ())
-DEADLINE = 60.0  # seconds; only a broken program reaches it
+DEADLINE = 40.0  # seconds; only a broken program reaches it
 
 _decode = msgspec.msgpack.Decoder(calls.AnyCall).decode
 _encode = msgspec.msgpack.encode

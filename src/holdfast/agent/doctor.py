@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.agent import symptoms
+from holdfast.agent.events import BUFFER_MAX
 from holdfast.agent.symptoms import error, note, warning
 from holdfast.drops import Drops
 from holdfast.events import ConfigMismatch, Event, Paused, StorageFailed
@@ -55,16 +56,24 @@ class Target(NamedTuple):
 
 
 class Doctor:
-    """Remembers what was noticed, and examines when asked. ``on_event`` gets every event of the agent."""
+    """Remembers what was noticed, and examines when asked. One of the subscribers of the agent's events."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self.mismatches: dict[tuple[str, str], ConfigMismatch] = {}
         self.pauses: deque[tuple[float, float]] = deque(maxlen=PAUSES_MAX)  # when, and how long
         self.storage_failed = ""
+        self._subscription = agent.events.subscribe(self._on_news)
 
-    def on_event(self, event: Event) -> None:
-        """Called inside turns: next to nothing."""
+    def collect(self, timeout: float, done: Callable[[tuple[Finding, ...]], None]) -> None:
+        """``done`` gets the findings, errors first, within the timeout."""
+        Examination(self._agent, self, timeout, done).start()
+
+    def _on_news(self) -> None:
+        for record in self._subscription.take(BUFFER_MAX):
+            self._on_event(record.event)
+
+    def _on_event(self, event: Event) -> None:
         if isinstance(event, Paused):
             self.pauses.append((self._agent.host.now, event.seconds))
         elif isinstance(event, ConfigMismatch):
@@ -74,10 +83,6 @@ class Doctor:
             self.mismatches[key] = event
         elif isinstance(event, StorageFailed):
             self.storage_failed = event.why
-
-    def collect(self, timeout: float, done: Callable[[tuple[Finding, ...]], None]) -> None:
-        """``done`` gets the findings, errors first, within the timeout."""
-        Examination(self._agent, self, timeout, done).start()
 
 
 class Examination:

@@ -13,6 +13,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from holdfast.agent.connection import Connection, describe
+from holdfast.agent.doctor import Doctor
 from holdfast.agent.encode import encoded
 from holdfast.agent.events import Subscription
 from holdfast.agent.messages import MessageHub
@@ -59,6 +60,7 @@ class Handlers:
         self._agent, self._connections, self._counts = agent, connections, counts
         self.messages = MessageHub(agent.broadcast, agent.host.post)
         agent.deliver = self.messages.deliver
+        self._physician = Doctor(agent)
         agent.grants.keys.withdrawn = agent.ring.fencing.withdrawn
         self._view: GroupView | None = None
         self._view_bytes = b""
@@ -194,7 +196,7 @@ class Handlers:
         raise Unavailable("keys: this agent cannot change keys")
 
     def _doctor(self, client: Connection, call: calls.Doctor) -> None:
-        raise Unavailable("doctor: this agent cannot look")
+        self._physician.collect(_timeout(call.timeout), Once(self._agent, client, call.serial).done)
 
 
 class Once:
