@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from holdfast.client.conversation import NOBODY, Conversation, Sink, Waiter
 from holdfast.client.line import program_name
@@ -90,8 +90,7 @@ class Connection(asyncio.Protocol):
     # Protocol.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # Other loops have transports of their own class.
 
     def data_received(self, data: bytes) -> None:
         try:
