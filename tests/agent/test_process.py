@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import msgspec
 import pytest
@@ -125,6 +126,38 @@ def test_restart_under_the_same_name(fleet: Fleet, first: AgentProcess, tmp_path
     assert later.ready["boot"] > former.ready["boot"]
     first.until_said("Joined", member=later.id)
     assert later.stop() == 0
+
+
+def test_name_in_use(fleet: Fleet, first: AgentProcess) -> None:
+    """F5: a name of a living agent is refused: exit code 1, who has it and where; the living one does not notice."""
+    holder = fleet.start(name="twice", seeds=[first.address])
+    first.until_said("Joined", member=holder.id)
+    refused = fleet.start(name="twice", seeds=[first.address], expect_ready=False)
+    assert refused.ready["error"] == "NameConflict"
+    assert f"{holder.id} lives at {holder.address}" in refused.ready["text"]
+    assert refused.wait() == 1
+    assert refused.said("Joined") is None
+    assert [line["event"] for line in first.log() if str(line.get("member")).startswith("twice#")] == ["Joined"]
+    assert holder.stop() == 0
+
+
+def test_wall_clock_that_went_back(fleet: Fleet, first: AgentProcess, tmp_path: Path) -> None:
+    """F5: the group remembers a higher boot of this name, and it is silent: begin again above it, and keep that."""
+    ahead = int(time.time() * 1000) + 86_400_000
+    former_dir, later_dir = tmp_path / "former", tmp_path / "later"
+    former_dir.mkdir()
+    digits = str(ahead).encode()
+    (former_dir / "boot").write_bytes(b"%s %08x\n" % (digits, crc32(digits)))
+    former = fleet.start(name="timely", seeds=[first.address], state_dir=str(former_dir))
+    assert former.ready["boot"] == ahead + 1
+    first.until_said("Joined", member=former.id)
+    former.kill()
+    later = fleet.start(name="timely", seeds=[first.address], state_dir=str(later_dir))
+    assert later.said("wall clock went back", known=ahead + 1)
+    assert later.ready["boot"] == ahead + 2
+    assert (later_dir / "boot").read_bytes().startswith(b"%d " % (ahead + 2))
+    first.until_said("Joined", member=later.id)
+    later.kill()
 
 
 def test_locked_state_directory(fleet: Fleet, first: AgentProcess, tmp_path: Path) -> None:

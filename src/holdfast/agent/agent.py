@@ -19,12 +19,13 @@ from holdfast.agent.build import VERSION_ROW, Machines
 from holdfast.agent.events import EventHub
 from holdfast.agent.grants import Grants
 from holdfast.agent.home import Home
-from holdfast.agent.logs import Log
+from holdfast.agent.keyring import KeyringOfAgent
+from holdfast.agent.logs import Log, printable
 from holdfast.agent.narrator import LOOK_PERIOD, Narrator
 from holdfast.agent.seeds import Seeds
 from holdfast.agent.version import VERSION
 from holdfast.config import check_tags
-from holdfast.errors import AddressUnusable, ConfigError, JoinFailed
+from holdfast.errors import AddressUnusable, ConfigError, HoldfastError, JoinFailed, NameConflict
 from holdfast.events import Event
 from holdfast.host import TAG_ROW, Address, Member, NodeId
 from holdfast.kit.broadcast import Broadcast
@@ -49,6 +50,10 @@ def _nobody(sender: NodeId, payload: bytes) -> Outcome:
     return Outcome.NOBODY
 
 
+def _nothing() -> None:
+    """Nobody waits for this."""
+
+
 class Agent:
     """What the local socket, HTTP and the process know of a node."""
 
@@ -63,13 +68,16 @@ class Agent:
         self.over: asyncio.Future[Ending] = loop.create_future()
         self.events = EventHub(lambda: self.version, clock.wall, loop.call_soon)
         self.grants = Grants(host)
-        self._machines = Machines(host, home, self._on_mail)
-        self.ring, self.mail = self._machines.ring, self._machines.mail
-        self.seats, self.seats_missing = self._machines.seats, self._machines.seats_missing
         self._sealer = sealer
+        machines = Machines(host, home, self, KeyringOfAgent(lambda: self.keyring, self.rekey))
+        self.ring, self.mail, self.names = machines.ring, machines.mail, machines.names
+        self.keys, self.farewell, self.probe = machines.keys, machines.farewell, machines.probe
+        self.seats, self.seats_missing = machines.seats, machines.seats_missing
         self._narrator = Narrator(log)
         self._seeds: Seeds | None = None
-        self._knocks = False  # told to join as soon as the seeds are known
+        self._addresses: tuple[Address, ...] | None = None  # of the seeds; None until they are known
+        self._knocks = False  # wants to be a member as soon as seeds are known and the name is clear
+        self.named: asyncio.Future[None] = loop.create_future()  # done when the name is ours
         self._leaving: list[Callable[[], None]] = []
         self._joining: list[Callable[[], None]] = []
         self._tags: dict[str, str] = {}
@@ -104,8 +112,12 @@ class Agent:
         self.ring.publish(VERSION_ROW, VERSION.encode())
         self._publish_tags(dict(self.config.tags))
         self.host.start()
+        self._knocks = True
         if self.config.seeds:
             self._knock_at(self.config.seeds)
+        else:
+            # Its own seed: it asks whom it knew in a former life, then begins a ring, and begins one again when it lost it.
+            self.host.post(lambda: self._on_seeds((self.host.address,)))
         self._look = asyncio.get_running_loop().call_later(LOOK_PERIOD, self._on_look)
 
     async def close(self) -> None:
@@ -145,9 +157,14 @@ class Agent:
         """Leave, and end."""
         self.leave(done, end=True)
 
-    def end(self, how: Ending) -> None:
-        if not self.over.done():
+    def end(self, how: Ending | HoldfastError) -> None:
+        """The process shall end, or begin again."""
+        if self.over.done():
+            return
+        if isinstance(how, Ending):
             self.over.set_result(how)
+        else:
+            self.over.set_exception(how)
 
     # What clients ask for.
 
@@ -239,6 +256,36 @@ class Agent:
         found["up_seconds"] = self.host.now - self.started_at
         return found
 
+    # What the machines say (``build.Owner``).
+
+    def on_mail(self, sender: NodeId, payload: bytes) -> Outcome:
+        return self.deliver(sender, payload)
+
+    def on_name_clear(self) -> None:
+        """F6: nobody of our name answered, and the lock says that the life before this one is over."""
+        self.ring.sole_life = self.home.sole_life
+        if not self.named.done():
+            self.named.set_result(None)
+        self._knock()
+
+    def on_name_conflict(self, life: NodeId, address: Address) -> None:
+        """F5: exactly one of the two goes, and it is this one. What its clients were promised stands (F14)."""
+        text = f"name: {life} lives at {address}, so this agent cannot be called {self.me.name!r}; stop that one or choose another name"
+        error = NameConflict(printable(text))
+        self.ring.sole_life = False
+        self.log.error("name conflict", life=life, address=address)
+        self.leave(lambda: self.end(error))
+
+    def on_behind(self, boot: int) -> None:
+        """F5: somebody remembers a later life of ours, and it is silent: the wall clock went back."""
+        self.log.warning("wall clock went back", boot=self.me.boot, known=boot)
+        self.home.begin_again(boot)
+        self.end(Ending.AGAIN)
+
+    def on_asked_to_leave(self) -> None:
+        self.log.warning("leaving", why="an operator asked for it")
+        self.drain(_nothing)
+
     # Callbacks.
 
     def _on_event(self, event: Event) -> None:
@@ -249,9 +296,6 @@ class Agent:
             joining, self._joining = self._joining, []
             for done in joining:
                 done()
-
-    def _on_mail(self, sender: NodeId, payload: bytes) -> Outcome:
-        return self.deliver(sender, payload)
 
     def _on_drained(self) -> None:
         self._knocks = False
@@ -277,15 +321,21 @@ class Agent:
         self._look = asyncio.get_running_loop().call_later(LOOK_PERIOD, self._on_look)
 
     def _knock_at(self, texts: Sequence[str]) -> None:
-        self._knocks = True
+        self._knocks, self._addresses = True, None
         former, self._seeds = self._seeds, Seeds(texts, self.log, lambda found: self.host.post(lambda: self._on_seeds(found)))
         if former is not None:
             former.stop()
         self._seeds.start()
 
     def _on_seeds(self, addresses: tuple[Address, ...]) -> None:
+        if self._addresses is None and not self.names.is_clear:
+            self.names.greet((*addresses, *self.ring.lifecycle.known))
+        self._addresses = addresses
         self.ring.config = replace(self.ring.config, seeds=addresses)
-        if self._knocks and not self.ring.lifecycle.wanted:
+        self._knock()
+
+    def _knock(self) -> None:
+        if self._knocks and self._addresses is not None and self.names.is_clear and not self.ring.lifecycle.wanted:
             self.ring.join()
 
     def _publish_tags(self, tags: dict[str, str]) -> None:

@@ -2,32 +2,55 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from holdfast.agent.home import Home, machine
+from holdfast.agent.version import VERSION
 from holdfast.config import is_loopback
 from holdfast.errors import ConfigError
+from holdfast.host import Address, NodeId
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, find_slots, own_slot
 from holdfast.net.host import NetHost
-from holdfast.protocols.mail.inbox import Deliver
+from holdfast.protocols.care.farewell import Farewell
+from holdfast.protocols.care.keys import KeyKeeper
+from holdfast.protocols.care.names import Names
+from holdfast.protocols.care.probe import Probe
+from holdfast.protocols.care.warden import KeyringPort
 from holdfast.protocols.mail.mail import Mail
+from holdfast.protocols.mail.messages import Outcome
 from holdfast.protocols.ring.ring import RingNode
 
 VERSION_ROW = "holdfast:v"
 NO_STATE = "state_dir: is not set, and this agent is seat {slot}: a seat must remember what it promised; give it a directory"
 
 
+class Owner(Protocol):
+    """Whom the machines tell what concerns the whole life."""
+
+    def on_mail(self, sender: NodeId, payload: bytes) -> Outcome: ...
+    def on_name_clear(self) -> None: ...
+    def on_name_conflict(self, life: NodeId, address: Address) -> None: ...
+    def on_behind(self, boot: int) -> None: ...
+    def on_asked_to_leave(self) -> None: ...
+
+
 class Machines:
     """The machines of one life. Built before the host starts; nothing is sent yet."""
 
-    def __init__(self, host: NetHost, home: Home, deliver: Deliver) -> None:
+    def __init__(self, host: NetHost, home: Home, owner: Owner, keys: KeyringPort) -> None:
         config = home.config
-        # Seeds come when they are resolved. Who has none is its own: it asks those it knew in a former life, then begins a ring, and
-        # begins one again when it lost it; told to found at once, it would do neither.
-        self.ring = RingNode(host, config.ring_config(() if config.seeds else (host.address,)))
-        self.mail = Mail(host, self.ring, deliver)
+        self.ring = RingNode(host, config.ring_config())  # Seeds come when they are resolved and the name is ours.
+        self.names = Names(host, self.ring, None, clear=owner.on_name_clear, conflict=owner.on_name_conflict, behind=owner.on_behind)
+        self.mail = Mail(host, self.ring, owner.on_mail)
+        self.keys = KeyKeeper(host, self.ring, keys, sealed=config.has_key)
+        self.farewell = Farewell(host, self.ring, owner.on_asked_to_leave, sealed=config.has_key)
+        self.probe = Probe(host, VERSION)
         self.seats, self.seats_missing = build_seats(host, home)
-        for each in (*self.ring.machines, self.mail, *([self.seats] if self.seats else ())):
+        for each in (*self.ring.machines, self.names, self.mail, self.keys, self.farewell, self.probe):
             host.node.add(each)
+        if self.seats is not None:
+            host.node.add(self.seats)
 
 
 def build_seats(host: NetHost, home: Home) -> tuple[Seats | None, str]:

@@ -9,7 +9,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -29,6 +29,7 @@ from holdfast.errors import HoldfastError
 if TYPE_CHECKING:
     from holdfast.agent.http import HttpServer
 
+NAMED_TIMEOUT = 3.0  # seconds until an agent is ready also if nobody said whether its name is free; asking takes 1.5 (F5)
 IDLE_POLL = 0.5  # seconds between two looks at whether a shared agent without a parent still has clients
 
 
@@ -112,6 +113,9 @@ class Process:
         # Before anything is said to peers: an agent that no client could reach shall not begin.
         self._server = await LocalServer.start(agent, agent.socket_path, config.socket_mode)
         agent.start()
+        await self._named(agent)
+        if agent.over.done():
+            return agent.over.result()
         if config.http:
             from holdfast.agent.http import HttpServer
 
@@ -123,6 +127,11 @@ class Process:
         if self._stopping:
             agent.host.post(lambda: agent.drain(_nothing))
         return await agent.over
+
+    async def _named(self, agent: Agent) -> None:
+        """Whoever started this process shall hear of a name in use instead of a success; silent seeds do not keep it waiting for long."""
+        first: list[asyncio.Future[Any]] = [agent.named, agent.over]
+        await asyncio.wait(first, timeout=NAMED_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
 
     def _say_ready(self, agent: Agent) -> None:
         told = {

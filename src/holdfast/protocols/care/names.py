@@ -21,7 +21,6 @@ ASK_EVERY = 0.25  # seconds
 # A question to an address takes four messages, of which each may be lost (F3: greeting, life, greeting, answer). With 5 % loss a living
 # process stays silent to six questions in 5 of 100,000 starts, and such a conflict is found when the member list shows it.
 TRIES = 6
-AGAIN_AFTER = 1.0  # seconds until somebody who must go is asked whether it went
 LOOK_PERIOD = 30.0  # seconds between two looks into the member list: an event may have come while a question was open
 ASKED_MAX = 32  # addresses in one inquiry; half of F17's, because a seed list and what the seeds say come together
 NAMES_MAX = 8192  # names remembered, as many as a node keeps addresses for
@@ -68,13 +67,14 @@ class Names:
         self,
         host: Host,
         membership: Membership,
-        greeted: Sequence[Address],
+        greeted: Sequence[Address] | None,
         *,
         clear: Callable[[], None],
         conflict: Callable[[NodeId, Address], None],
         behind: Callable[[int], None],
     ) -> None:
-        self._host, self._membership, self._greeted = host, membership, tuple(greeted)
+        """``greeted``: whom to ask; None if that is not known yet and ``greet`` will say."""
+        self._host, self._membership, self._greeted = host, membership, greeted
         self._say_clear, self._say_conflict, self._say_behind = clear, conflict, behind
         self.is_clear = False
         self._over = False  # conflict or behind was said, or we were stopped: nothing more is asked
@@ -83,17 +83,20 @@ class Names:
         self._calls: dict[Address, Call] = {}  # open now
         self._asked: dict[Address, None] = {}  # in this inquiry
         self._told: dict[Address, int] = {}  # where other lives of our name were seen, with their boots
-        self._living: dict[Address, None] = {}  # another life of our name answered there, and is to go
-        self._todo: dict[Address, None] = {}  # asked when the next inquiry begins
-        self._again: Timer | None = None  # when it does
+        self._begin: Timer | None = None
         self._look: Timer | None = None
         self.counts: Counter[str] = Counter()  # asked, answered, silent, malformed, too_many, others
         membership.subscribe(self._on_membership)
 
     def start(self) -> None:
         self._look = self._host.after(LOOK_PERIOD, self._on_look)
-        # Not inside this call: whoever starts us may not be ready for an answer.
-        self._again_after(0.0, self._greeted)
+        if self._greeted is not None:
+            self.greet(self._greeted)
+
+    def greet(self, addresses: Iterable[Address]) -> None:
+        """Ask these. Not inside this call: whoever starts us may not be ready for an answer."""
+        if not self._over:
+            self._again_after(0.0, addresses)
 
     def on_away(self, seconds: float) -> None:
         """Answers that waited are read first (F10), and each question goes on where it stood: a pause costs one try."""
@@ -110,7 +113,7 @@ class Names:
 
     def stop(self) -> None:
         self._over = True
-        for timer in (self._again, self._look):
+        for timer in (self._begin, self._look):
             if timer is not None:
                 timer.cancel()
         for call in self._calls.values():
@@ -188,21 +191,13 @@ class Names:
         if must_go:
             self.stop()
             self._say_conflict(other, address)
-        elif not self.is_clear:
-            self._keep_in_mind(other.boot, address)
-            self._living[address] = None
-            if not self._calls:
-                self._conclude()
+        else:
+            self._told.pop(address, None)  # It hears the same from us, and goes.
 
     def _conclude(self) -> None:
-        """Everybody was asked. Whoever is to go and has not gone yet is asked again: until then the name is not ours alone."""
-        if self._over:
-            return
-        living, self._living = tuple(self._living), {}
+        """Everybody was asked."""
         self._asked.clear()
-        if living:
-            self._again_after(AGAIN_AFTER, living)
-        elif not self.is_clear and self._again is None:
+        if not self._over and not self.is_clear and self._begin is None:
             self._settle()
 
     def _settle(self) -> None:
@@ -215,15 +210,9 @@ class Names:
             self.is_clear = True
             self._say_clear()
 
-    def _again_after(self, delay: float, addresses: Iterable[Address]) -> None:
-        self._todo.update(dict.fromkeys(addresses))
-        if self._again is None:
-            self._again = self._host.after(delay, self._on_again)
-
-    def _on_again(self) -> None:
-        self._again = None
-        todo, self._todo = self._todo, {}
-        self._ask(todo)
+    def _on_begin(self) -> None:
+        self._begin = None
+        self._ask(self._greeted)
         if not self._calls:
             self._conclude()
 

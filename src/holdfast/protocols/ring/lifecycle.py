@@ -41,6 +41,11 @@ class Lifecycle:
         self._saved_at = ring.raw.now
         self.wanted = False  # the user wants to be in a ring
 
+    @property
+    def known(self) -> tuple[Address, ...]:
+        """Members that were known last, in this life or a former one."""
+        return self._cached
+
     def start(self) -> None:
         config = self._ring.config
         if config.found:
