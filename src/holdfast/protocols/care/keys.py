@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast.errors import ConfigError, NotAMember, Unavailable
+from holdfast.events import Internal
 from holdfast.host import Host, Member, Membership, Message, NodeId
 from holdfast.kit.outbox import Outbox
 from holdfast.kit.phase import Questions
@@ -41,6 +42,14 @@ class Report(NamedTuple):
 
 
 Done = Callable[[tuple[Report, ...]], None]
+
+
+class KeysAsked(Internal, frozen=True):
+    """An operator here changes the keys of these; they were found ready, or ``force`` was said. The key itself is not in it."""
+
+    action: str
+    members: tuple[NodeId, ...]
+    force: bool
 
 
 class KeyKeeper:
@@ -237,6 +246,7 @@ class Inquiry:
 
     def _change(self, obstacles: dict[NodeId, str]) -> None:
         keeper = self._keeper
+        keeper.host.emit(KeysAsked(self.action, tuple(self._everybody()), self._force))
         own = keeper.warden.on_change(keeper.host.me, KeyChange(0, self._turn, self.action, self._key))
         if not own.done:
             self._report({keeper.host.me: own.text}, "not asked: the first member, this one, refused")

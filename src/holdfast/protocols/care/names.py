@@ -83,7 +83,9 @@ class Names:
         self._calls: dict[Address, Call] = {}  # open now
         self._asked: dict[Address, None] = {}  # in this inquiry
         self._told: dict[Address, int] = {}  # where other lives of our name were seen, with their boots
-        self._begin: Timer | None = None
+        self._todo: dict[Address, None] = {}  # asked in the next turn
+        self._begin: Timer | None = None  # which is then
+        self._begun = False  # we know whom to ask, and asked: before that nobody's name is clear
         self._look: Timer | None = None
         self.counts: Counter[str] = Counter()  # asked, answered, silent, malformed, too_many, others
         membership.subscribe(self._on_membership)
@@ -95,8 +97,9 @@ class Names:
 
     def greet(self, addresses: Iterable[Address]) -> None:
         """Ask these. Not inside this call: whoever starts us may not be ready for an answer."""
-        if not self._over:
-            self._again_after(0.0, addresses)
+        self._todo.update(dict.fromkeys(addresses))
+        if self._begin is None and not self._over:
+            self._begin = self._host.after(0.0, self._on_begin)
 
     def on_away(self, seconds: float) -> None:
         """Answers that waited are read first (F10), and each question goes on where it stood: a pause costs one try."""
@@ -197,7 +200,7 @@ class Names:
     def _conclude(self) -> None:
         """Everybody was asked."""
         self._asked.clear()
-        if not self._over and not self.is_clear and self._begin is None:
+        if self._begun and self._begin is None and not self._over and not self.is_clear:
             self._settle()
 
     def _settle(self) -> None:
@@ -211,8 +214,9 @@ class Names:
             self._say_clear()
 
     def _on_begin(self) -> None:
-        self._begin = None
-        self._ask(self._greeted)
+        self._begin, self._begun = None, True
+        todo, self._todo = self._todo, {}
+        self._ask(todo)
         if not self._calls:
             self._conclude()
 
