@@ -80,8 +80,8 @@ def test_the_validator_complains(document: dict[str, Any]) -> None:
     right = {"error": "A", "text": "b"}
     schema = {"$ref": "#/components/schemas/Refusal"}
     assert complaints(right, schema, document) == []
-    for wrong in ({"error": "A"}, {"error": 1, "text": "b"}, {**right, "more": 1}, []):
-        assert complaints(wrong, schema, document)
+    wrong: list[Any] = [{"error": "A"}, {"error": 1, "text": "b"}, {**right, "more": 1}, []]
+    assert all(complaints(each, schema, document) for each in wrong)
 
 
 def test_members_are_those_of_the_ring(group: StubGroup) -> None:
@@ -89,7 +89,7 @@ def test_members_are_those_of_the_ring(group: StubGroup) -> None:
     answer = ask(group.url, "/v1/members").json
     assert [member["name"] for member in answer["members"]] == ["a", "b", 'c "quoted" \\ back']
     assert [member["me"] for member in answer["members"]] == [True, False, False]
-    assert answer["members"][1]["tags"] == {"note": HOSTILE}
+    assert answer["members"][1]["tags"]["note"] == HOSTILE
     assert all(0 <= member["turn"] < 1 for member in answer["members"])
 
 

@@ -248,7 +248,7 @@ def test_the_page_gets_lists_and_pulses(group: StubGroup) -> None:
     def grown(block: dict[str, str]) -> bool:
         if block.get("event") != "pulse":
             return False
-        return json.loads(block["data"])["ring"]["pairs"][0]["session"] > first["ring"]["pairs"][0]["session"]
+        return bool(json.loads(block["data"])["ring"]["pairs"][0]["session"] > first["ring"]["pairs"][0]["session"])
 
     stream.until(grown)
     assert len([block for block in stream.blocks if block.get("event") == "members"]) == 1

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import errno
 import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ipaddress import ip_address
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from holdfast.agent.http_guard import accepted_hosts
@@ -36,7 +40,8 @@ class HttpServer:
     async def start(cls, agent: Agent) -> HttpServer:
         """Serve what ``config.http`` says. Raises ConfigError when the extra is missing, the token unusable or the port taken."""
         try:
-            from holdfast.agent.http_app import Service
+            with _hollow_ssl():
+                from holdfast.agent.http_app import Service
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "h11", "anyio"):
                 raise
@@ -63,6 +68,21 @@ class HttpServer:
     async def close(self) -> None:
         """End every stream, let answers that have begun leave, close the port."""
         await self._service.close()
+
+
+@contextmanager
+def _hollow_ssl() -> Iterator[None]:
+    """``ssl`` as uvicorn needs it: two constants. Nobody here speaks TLS, and OpenSSL takes 4 MiB (see ``lean``)."""
+    if "ssl" in sys.modules:
+        yield
+        return
+    hollow = ModuleType("ssl")
+    hollow.__dict__.update(PROTOCOL_TLS_SERVER=16, CERT_NONE=0)
+    sys.modules["ssl"] = hollow
+    try:
+        yield
+    finally:
+        del sys.modules["ssl"]  # Whoever asks next gets the real one.
 
 
 def listen(where: Address) -> tuple[socket.socket, Address]:
