@@ -36,9 +36,9 @@ class HttpServer:
         self.address = address
         self._service = service
 
-    @classmethod
-    async def start(cls, agent: Agent) -> HttpServer:
-        """Serve what ``config.http`` says. Raises ConfigError when the extra is missing, the token unusable or the port taken."""
+    @staticmethod
+    def load() -> type[Service]:
+        """Import what serving needs. Raises ConfigError when the extra is missing."""
         try:
             with _hollow_ssl():
                 from holdfast.agent.http_app import Service
@@ -46,6 +46,12 @@ class HttpServer:
             if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "h11", "anyio"):
                 raise
             raise ConfigError(MISSING) from None
+        return Service
+
+    @classmethod
+    async def start(cls, agent: Agent) -> HttpServer:
+        """Serve what ``config.http`` says. Raises ConfigError when the extra is missing, the token unusable or the port taken."""
+        service_of = cls.load()
         token = read_token(agent.config.http_token_file).encode() if agent.config.http_token_file else None
         where = parse(agent.config.http, listen=True).literal
         assert where is not None, "the configuration was checked"
@@ -53,7 +59,7 @@ class HttpServer:
         if not loopback and token is None:
             raise ConfigError(f"http: {where} is beyond loopback; set http_token_file as well, or bind it to 127.0.0.1")
         listener, address = listen(where)
-        service = Service(agent, hosts=accepted_hosts(address.host) if loopback else None, token=token)
+        service = service_of(agent, hosts=accepted_hosts(address.host) if loopback else None, token=token)
         try:
             await service.start(listener)
         except BaseException:

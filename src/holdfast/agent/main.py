@@ -112,13 +112,15 @@ class Process:
         config = agent.config
         # Before anything is said to peers: an agent that no client could reach shall not begin.
         self._server = await LocalServer.start(agent, agent.socket_path, config.socket_mode)
+        if config.http:
+            from holdfast.agent.http import HttpServer
+
+            HttpServer.load()  # A quarter of a second, in which a member would stand still.
         agent.start()
         await self._named(agent)
         if agent.over.done():
             return agent.over.result()
         if config.http:
-            from holdfast.agent.http import HttpServer
-
             self._http = await HttpServer.start(agent)
         self._say_ready(agent)
         self._watch_for_systemd(agent)
