@@ -47,16 +47,15 @@ class KeyStore:
             stored = Stored(_ids(self._given), tuple(key.text() for key in ring.keys))
             self._state.write(KEYRING_FILE, msgspec.json.encode(stored))
 
-    def reload(self, config: Config) -> bool:
-        """Somebody may have changed the key file: True if its keys are others now. Raises ``KeyUnusable`` and changes nothing."""
+    def reload(self, config: Config) -> Keyring | None:
+        """The keys of the key file, if they are others now. Raises ``KeyUnusable`` and changes nothing."""
         now = given(config)
         if (now is None) != (self._given is None):
             raise KeyUnusable("key_file: a group cannot change between plain and sealed while it runs; restart all of its agents")
         if now is None or _ids(now) == _ids(self._given):
-            return False
+            return None
         self._given = now
-        self.keep(now)
-        return True
+        return now
 
 
 class KeyringOfAgent:
