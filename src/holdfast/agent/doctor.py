@@ -31,6 +31,7 @@ WATCH = 2.0  # seconds during which drops are watched, if the caller has so many
 BARE, STREAM = 0, 4 * 1024  # bytes: the smallest message, and one that can only go by stream
 FIRST = (BARE, DATAGRAM_BYTES_MAX)
 BETWEEN = (576, 800, 1000)  # bytes: tried where a datagram of full size is lost; a common small MTU, and steps above it
+SETTINGS = {"T_l": "lease", "T_a": "arbitration"}  # what the papers' letters are called in the settings
 SECURITY = {
     "wrong_key": "have another key, or a key that was removed here",
     "plaintext": "have no key, while this agent has one",
@@ -226,7 +227,8 @@ class Examination:
                 )
 
     def _of_mismatches(self) -> Iterator[Finding]:
-        for (peer, field), mismatch in self._memory.mismatches.items():
+        for (peer, name), mismatch in self._memory.mismatches.items():
+            field = SETTINGS.get(name, name)
             yield error(
                 "config_mismatch", peer, f"{field} is {mismatch.theirs} there and {mismatch.ours} here: the two drop each other's words.",
                 f"Give all agents of the group the same {field} and restart those that differ.",

@@ -88,13 +88,13 @@ def of_seats(agent: Agent) -> Iterator[Finding]:
     seats = agent.seats
     if seats is None:
         yield warning(
-            "no_seats", "seats", f"Nothing exclusive can be had: {agent.seats_missing}.", "Set seats, the same list on all agents."
+            "no_seats", "seats", f"Nothing exclusive can be had. {agent.seats_missing}", "Set seats, the same list on all agents."
         )
         return
     if len(seats.slots) == 1:
         say = note if agent.config.alone else warning
         yield say(
-            "one_seat", str(seats.slots[0]), "There is one seat only: while it is down, nothing exclusive is granted.",
+            "one_seat", f"{seats.slots[0].address}", "There is one seat only: while it is down, nothing exclusive is granted.",
             "Give three seeds, or set seats to three agents, the same list everywhere.",
         )  # fmt: skip
     if seats.state is SeatState.SILENT:

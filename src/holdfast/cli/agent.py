@@ -25,7 +25,7 @@ HELP = {
     "bind": ("Where to listen, UDP and TCP; port 0 takes a free one.", "HOST:PORT"),
     "advertise": ("Where others reach it, if not at --bind.", "HOST:PORT"),
     "seeds": ("Where to knock, the same list everywhere; several with commas, or repeated.", "HOST:PORT,..."),
-    "seats": ("The 1, 3 or 5 agents that remember (default: the first seeds).", "NAME=HOST:PORT,..."),
+    "seats": ("The 1, 3 or 5 agents that remember (default: the first seeds).", "NAME@HOST:PORT,..."),
     "key_file": ("The group's key; `holdfast keys generate -o FILE` makes one.", "FILE"),
     "insecure": ("No key beyond loopback: everybody may read and join.", None),
     "state_dir": ("What must survive a restart; a seat needs one.", "DIR"),

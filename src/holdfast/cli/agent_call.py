@@ -156,7 +156,7 @@ def value_of(answer: FromAgent, kind: Any) -> Any:
 
 def asked(agent: str, group: str, kind: type[Call], *fields: Any, timeout: float = ANSWER_TIMEOUT) -> Any:
     """One question, one answer."""
-    with AgentCall(socket_path(agent, group)) as call:
+    with AgentCall(socket_path(agent, group), timeout=min(timeout, ANSWER_TIMEOUT)) as call:
         return call.ask(kind, *fields, timeout=timeout)
 
 
