@@ -22,7 +22,9 @@ from holdfast.kit.seats import Seats as SeatsMachine
 from holdfast.kit.seats import SeatState
 from holdfast.kit.slots import Slot
 from holdfast.local import calls
-from holdfast.local.calls import GroupView, SeatView, Welcome
+from holdfast.local.calls import GroupView, MemberReport, SeatView, Welcome
+from holdfast.protocols.care.farewell import Parting
+from holdfast.protocols.care.keys import Report
 from holdfast.protocols.mail.inbox import PAYLOAD_BYTES_MAX
 from holdfast.protocols.mail.messages import Outcome
 
@@ -190,10 +192,11 @@ class Handlers:
         client.done(call.serial)
 
     def _force_leave(self, client: Connection, call: calls.ForceLeave) -> None:
-        raise Unavailable("force-leave: this agent cannot ask others to leave")
+        timeout = _timeout(call.timeout)
+        self._agent.farewell.ask(call.name, timeout, partial(_on_parting, client, call.serial, call.name, timeout))
 
     def _keys(self, client: Connection, call: calls.Keys) -> None:
-        raise Unavailable("keys: this agent cannot change keys")
+        self._agent.keys.ask(call.action, call.key, _timeout(call.timeout), partial(_on_reports, client, call.serial), force=call.force)
 
     def _doctor(self, client: Connection, call: calls.Doctor) -> None:
         self._physician.collect(_timeout(call.timeout), Once(self._agent, client, call.serial).done)
@@ -223,6 +226,27 @@ class Once:
 def _granting(client: Connection, serial: int) -> None:
     client.open_stream(serial, None)
     client.done(serial)
+
+
+def _on_parting(client: Connection, serial: int, name: str, timeout: float, parting: Parting) -> None:
+    match parting:
+        case Parting.AGREED:
+            client.done(serial)
+        case Parting.SILENT:
+            client.refuse(serial, Timeout(f"{name!r} did not answer within {timeout} s; if it is dead, the group finds out by itself"))
+        case Parting.NOT_A_MEMBER:
+            client.refuse(serial, NotAMember(f"name: no member is called {name[:64]!r}"))
+        case Parting.UNSEALED:
+            client.refuse(
+                serial, ConfigError("key: this group has none, so nobody may be asked to leave over the network; ask at its own agent")
+            )
+        case Parting.BUSY:
+            client.refuse(serial, Unavailable("this agent is asking too many others to leave already"))
+
+
+def _on_reports(client: Connection, serial: int, reports: tuple[Report, ...]) -> None:
+    told = tuple(MemberReport(report.member.name, report.done, report.text, report.keys) for report in reports)
+    client.done(serial, encoded(told))
 
 
 def _on_letter(client: Connection, serial: int, name: str, timeout: float, outcome: Outcome) -> None:

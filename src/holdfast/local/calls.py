@@ -222,6 +222,7 @@ class Keys(Call, frozen=True, tag=9):
     action: str
     key: str
     timeout: float
+    force: bool = False  # also without those who are silent or not ready, who may be cut off by it
 
 
 class Seats(Call, frozen=True, tag=10):
@@ -262,7 +263,7 @@ class Acquire(Call, frozen=True, tag=14):
 class Stopped(Call, frozen=True, tag=15):
     """The body of a grant has stopped acting: it may go to somebody else. Answered when it was released."""
 
-    grant: int  # serial of its Acquire
+    grant: int  # serial of its Acquire; 0: the client acts for no key any more (Owns)
 
 
 class Body(Call, frozen=True, tag=16):
