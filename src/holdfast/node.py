@@ -252,8 +252,8 @@ class Node:
         if address is None:
             return
         known = self._lives.get(address)
-        if known is not None and known.name == source.name and known.boot > source.boot:
-            return  # A late word of a life that is over.
+        if known is not None and known.name == source.name and known.boot > source.boot and message.asked != life_of(known):
+            return  # A late word of a life that is over. But whoever was asked for the later life, and is not it, came after it (F5).
         _remember(self._lives, address, source)
         for greeting in self._greetings.pop(address, ()):
             self._transmit(address, life_of(source), self.digests.get(type(greeting), b""), greeting)

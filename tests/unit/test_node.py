@@ -332,6 +332,18 @@ def test_every_table_has_a_limit() -> None:
     assert [packet.message for packet in bench.take()] == [Hello(str(text)) for text in range(1, GREETINGS_MAX + 1)]
 
 
+def test_a_lower_boot_is_believed_when_it_was_asked_for_the_higher() -> None:
+    """F3, F5: a late word of a former life changes nothing; a process whose clock went back is found all the same."""
+    bench = Bench()
+    for life, asked in [(NodeId("p", 9), 0), (NodeId("p", 4), 0), (NodeId("p", 3), life_of(NodeId("p", 4)))]:
+        bench.node.receive(THERE, life, MY_LIFE, b"", WrongLife(asked))
+    bench.take()
+    bench.node.send(THERE, Hello("who is there?"))
+    assert [packet.life for packet in bench.take()] == [life_of(NodeId("p", 9))]
+    bench.node.receive(THERE, NodeId("p", 4), MY_LIFE, b"", WrongLife(life_of(NodeId("p", 9))))
+    assert [packet.life for packet in bench.take()] == [life_of(NodeId("p", 4))]
+
+
 def test_nobody_else_has_our_name_in_the_address_book() -> None:
     """F1, F5: word of another life of our own name is no reason to send to it."""
     bench = Bench()

@@ -21,7 +21,9 @@ ASK_EVERY = 0.25  # seconds
 # A question to an address takes four messages, of which each may be lost (F3: greeting, life, greeting, answer). With 5 % loss a living
 # process stays silent to six questions in 5 of 100,000 starts, and such a conflict is found when the member list shows it.
 TRIES = 6
-LOOK_PERIOD = 30.0  # seconds between two looks into the member list: an event may have come while a question was open
+# Seconds between two looks into the member list, because an event may have come while a question was open; and between two questions to
+# those who never answered, because whoever was cut off from them at its start has its name on trust.
+LOOK_PERIOD = 10.0
 ASKED_MAX = 32  # addresses in one inquiry; half of F17's, because a seed list and what the seeds say come together
 NAMES_MAX = 8192  # names remembered, as many as a node keeps addresses for
 ADDRESSES_MAX = 4  # per name: a name that lived at more places lately is a name that is handed around
@@ -56,8 +58,9 @@ class Sightings:
 class Names:
     """Asks at the start, and whenever the member list shows another life of our name; answers everybody who asks.
 
-    One of three is called, once: ``clear()``, the name is ours; ``conflict(life, address)``, another process has it and this one must go;
-    ``behind(boot)``, start again with a higher boot than this. After ``clear`` there may still be a ``conflict``, never after the others.
+    One of three is called: ``clear()``, the name is ours; ``conflict(life, address)``, another process has it and this one must go;
+    ``behind(boot)``, start again with a higher boot than this. After ``clear`` there may still be a ``conflict`` and, when somebody answers
+    who was silent at the start, a ``behind``; after these two there is nothing more.
     """
 
     handles = (WhoIs, Known)
@@ -84,6 +87,7 @@ class Names:
         self._asked: dict[Address, None] = {}  # in this inquiry
         self._told: dict[Address, int] = {}  # where other lives of our name were seen, with their boots
         self._todo: dict[Address, None] = {}  # asked in the next turn
+        self._unheard: dict[Address, None] = {}  # greeted, and never answered
         self._begin: Timer | None = None  # which is then
         self._begun = False  # we know whom to ask, and asked: before that nobody's name is clear
         self._look: Timer | None = None
@@ -97,7 +101,9 @@ class Names:
 
     def greet(self, addresses: Iterable[Address]) -> None:
         """Ask these. Not inside this call: whoever starts us may not be ready for an answer."""
-        self._todo.update(dict.fromkeys(addresses))
+        asked = dict.fromkeys(addresses)
+        self._todo.update(asked)
+        self._unheard.update(asked)
         if self._begin is None and not self._over:
             self._begin = self._host.after(0.0, self._on_begin)
 
@@ -164,6 +170,9 @@ class Names:
         else:
             assert isinstance(answer, Known)
             self.counts["answered"] += 1
+            self._unheard.pop(address, None)
+            if answer.me.boot < BOOT_MAX:
+                self._sightings.put(answer.me.name, answer.me.boot, address)
             self._hear(answer.others)
             if answer.me.name == self._host.me.name:
                 self._judge(answer.me, address, clear=answer.clear)
@@ -200,16 +209,19 @@ class Names:
     def _conclude(self) -> None:
         """Everybody was asked."""
         self._asked.clear()
-        if self._begun and self._begin is None and not self._over and not self.is_clear:
+        if self._begun and self._begin is None and not self._over:
             self._settle()
 
     def _settle(self) -> None:
-        highest = max(self._told.values(), default=0)
+        # Who has its name already was not overtaken by a clone that came and went: then only a former life of its own counts.
+        seen = {address: boot for address, boot in self._told.items() if not self.is_clear or address == self._host.address}
+        highest = max(seen.values(), default=0)
         # The same boot elsewhere is another process that started in the same millisecond: to the network it is us.
         if highest >= self._host.me.boot:
             self.stop()
             self._say_behind(highest)
-        else:
+            return
+        if not self.is_clear:
             self.is_clear = True
             self._say_clear()
 
@@ -239,6 +251,7 @@ class Names:
         member = self._membership.get(self._host.me.name)
         if member is not None:
             self._meet_other(member.id, member.address)
+        self._ask(self._unheard)
 
 
 def _plausible(address: Address) -> bool:
