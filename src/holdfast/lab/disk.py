@@ -82,7 +82,7 @@ class LabDisk:
     def _die(self, host: LabHost) -> None:
         if host.dead:
             return
-        host.world.crash(host.me.name)
+        host.world.crash(host.endpoint.name)
         if self.after_crash is not None:
             self.after_crash()
             self.after_crash = None

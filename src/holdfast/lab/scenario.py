@@ -12,14 +12,14 @@ from random import Random
 
 from msgspec import Struct
 
-from holdfast.host import Host, Machine
+from holdfast.host import Host, Machine, NodeId
 from holdfast.lab.checker import Checker, Violation
 from holdfast.lab.faults import Plan
 from holdfast.lab.links import Link
 from holdfast.lab.topology import Topology
 from holdfast.lab.trace import Trace
 from holdfast.lab.wire import through_wire
-from holdfast.lab.world import World
+from holdfast.lab.world import World, next_life
 
 WIRE_EVERY = 10  # one seed in so many sends every message through encode, seal, open and decode
 TRACE_LINES = 200  # shown of a failing run
@@ -52,6 +52,10 @@ class Scenario:
     def build(self, host: Host, setup: Setup) -> Iterable[Machine]:
         """The machines of one life."""
         raise NotImplementedError
+
+    def life(self, place: str, former: NodeId | None, setup: Setup) -> NodeId:
+        """Who starts at an address: by default a process of its name, with the next boot."""
+        return next_life(place, former)
 
     def topology(self, setup: Setup, random: Random) -> Topology | None:
         return None
@@ -106,6 +110,7 @@ def run(scenario: Scenario, seed: int, *, plan: Plan | None = None, trace: bool 
         topology=scenario.topology(setup, Random(f"{seed}/topology")),
         checkers=scenario.checkers(setup),
         trace=lines,
+        life=lambda place, former: scenario.life(place, former, setup),
     )
     if seed % WIRE_EVERY == 0:
         through_wire(world)

@@ -59,6 +59,7 @@ class Stage:
                 topology=scenario.topology(setup, Random(f"{script.seed}/topology")),
                 checkers=scenario.checkers(setup),
                 trace=self.trace,
+                life=lambda place, former: scenario.life(place, former, setup),
             )
         self._cuts = 0
         self._verbs: dict[str, Callable[[tuple[str, ...]], None]] = {

@@ -22,6 +22,12 @@ from holdfast.lab.topology import Topology
 from holdfast.lab.trace import Trace
 
 Build = Callable[[Host], Iterable[Machine]]
+Life = Callable[[str, NodeId | None], NodeId]  # of a place, after the former one there
+
+
+def next_life(place: str, former: NodeId | None) -> NodeId:
+    """Every place has a process of its own name, and counts its lives."""
+    return NodeId(place, 1 if former is None else former.boot + 1)
 
 
 class Clock:
@@ -46,6 +52,7 @@ class World:
         topology: Topology | None = None,
         checkers: Sequence[Checker] = (),
         trace: Trace | None = None,
+        life: Life = next_life,
     ) -> None:
         self.seed = seed
         self.clock = Clock()
@@ -63,7 +70,7 @@ class World:
         self.trace = trace
         self.listeners: list[Callable[[LabHost, Event], None]] = []
         self.events = 0  # messages delivered and timers run
-        self._build = build
+        self._build, self._life = build, life
         for name in names:
             self.start(name)
 
@@ -84,7 +91,7 @@ class World:
         """A process starts: the first life of a name, or the next one."""
         former = self.nodes.get(name)
         assert former is None or former.dead
-        me = NodeId(name, 1 if former is None else former.me.boot + 1)
+        me = self._life(name, None if former is None else former.me)
         if name not in self.disks:
             self.disks[name] = LabDisk(Random(f"{self.seed}/disk/{name}"))
         offset = Random(f"{self.seed}/clock/{name}").uniform(0, 1e5)
