@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -48,9 +49,10 @@ def run(tmp_path: Path, *words: str, **environ: str) -> subprocess.CompletedProc
 def test_ready_line(fleet: Fleet, first: AgentProcess) -> None:
     """Whoever started it reads one line: where the local socket is, and who answers there."""
     assert first.ready == {
-        "socket": str(fleet.folder / "agent0" / "test.sock"), "pid": first.pid, "address": first.address, "name": "a0",
-        "boot": first.ready["boot"],
+        "socket": first.socket, "pid": first.pid, "address": first.address, "name": "a0", "boot": first.ready["boot"],
     }  # fmt: skip
+    assert Path(first.socket).name == "test.sock"
+    assert Path(first.socket).parent.parent == fleet.folder
     assert Path(first.socket).stat().st_mode & 0o777 == 0o600
     started = first.until_said("started")
     assert started["sealed"] is True
@@ -248,6 +250,49 @@ def test_a_seat_that_cannot_remember_says_so(fleet: Fleet) -> None:
     line = seat.until_said("no seats")
     assert line["text"].startswith("state_dir: is not set, and this agent is seat 0 (127.0.0.2:17946)")
     seat.kill()
+
+
+def test_a_journal_of_another_slot(fleet: Fleet, tmp_path: Path) -> None:
+    """F13: a seat's journal belongs to its slot; a list in another order is refused with the setting's name."""
+    seats = [f"127.0.0.4:{port}" for port in (17301, 17302, 17303)]
+    settings: dict[str, Any] = {"bind": seats[0], "state_dir": str(tmp_path / "state"), "group": "seats"}
+    seat = fleet.start(seats=seats, **settings)
+    until(lambda: (tmp_path / "state" / "journal").stat().st_size > 100, "the journal names its slot")
+    assert seat.stop() == 0
+    refused = fleet.start(seats=[seats[1], seats[0], seats[2]], **settings, expect_ready=False)
+    assert refused.ready == {"error": "ConfigError", "text": "seats: this journal belongs to slot 0, the configuration says slot 1"}
+    assert refused.wait() == 2
+
+
+def test_systemd_is_told(fleet: Fleet, tmp_path: Path) -> None:
+    """READY=1 when it serves, WATCHDOG=1 while it does, RELOADING=1 and READY=1 around a reload, STOPPING=1 before it leaves."""
+    path = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(path))
+        systemd.settimeout(60)
+        agent = fleet.start(group="unit", environ={"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "200000"})
+        told = Told(systemd)
+        assert f"STATUS={agent.id} at {agent.address}" in told.until("READY=1")
+        told.until("WATCHDOG=1")
+        told.until("WATCHDOG=1")
+        agent.signal(signal.SIGHUP)
+        assert "MONOTONIC_USEC=" in told.until("RELOADING=1")
+        told.until("READY=1")
+        agent.signal(signal.SIGTERM)
+        told.until("STOPPING=1")
+        assert agent.wait() == 0
+
+
+class Told:
+    """What a service manager hears."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+
+    def until(self, word: str) -> str:
+        while word not in (text := self._listener.recv(4096).decode()).split("\n"):
+            pass
+        return text
 
 
 def test_memory_and_modules(tmp_path: Path) -> None:

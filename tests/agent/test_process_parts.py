@@ -114,9 +114,9 @@ def test_repeating_lines_are_limited_and_counted(written: Written) -> None:
 def test_a_reader_that_does_not_read_costs_lines_not_time(written: Written) -> None:
     """A full pipe never blocks the agent; when it reads again it is told how many lines it missed."""
     written.now = 0.0
-    for number in range(40):
+    for event in map("fill {}".format, range(40)):
         for each in range(RATE_LINES):
-            written.log.info("fill" + str(number), text="x" * 400, each=each)
+            written.log.info(event, text="x" * 400, each=each)
     assert written.log.lost > 0
     lost = written.log.lost
     complete = written.lines()

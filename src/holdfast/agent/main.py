@@ -77,6 +77,7 @@ class Process:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_stop, number)
         loop.add_signal_handler(signal.SIGHUP, self._on_reload)
+        loop.set_exception_handler(self._on_exception)
         parent = None if self._parent_pid is None else Parent(self._parent_pid, self._on_parent_gone)
         if parent is not None:
             parent.watch()
@@ -186,6 +187,13 @@ class Process:
         agent = self._agent
         if agent is not None and self._server is not None:
             agent.host.post(lambda: agent.drain(_nothing))
+
+    def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """A bug outside of the turns, where no machine is half-way through something: said, and lived with."""
+        del loop
+        error = context.get("exception")
+        where = traceback.format_exception(error)[-3:] if isinstance(error, BaseException) else []
+        self._log.error("bug", text=context.get("message", ""), trace=where)
 
     def _on_parent_gone(self) -> None:
         """A child leaves with its parent; an agent that others have attached to stays until the last of them is gone (F12)."""
