@@ -14,7 +14,7 @@ TOKEN = "a-token-for-tests-alone"
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def group(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StubGroup]:
     """Three members; nobody leaves or fails in these tests."""
     token: Path = tmp_path_factory.mktemp("http") / "token"

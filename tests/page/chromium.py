@@ -31,13 +31,13 @@ HIGH_DESCRIPTOR = 64  # above 3 and 4, which the browser reads and writes
 
 
 class Browser:
-    """One browser process with one page."""
+    """One browser process. Each page in it has a window of its own, so that none is slowed down because another hides it."""
 
     def __init__(self, folder: Path) -> None:
-        self.errors: list[str] = []  # console errors, exceptions, failed requests
         self._serial = 0
         self._rest = b""
         self._answers: dict[int, dict[str, Any]] = {}
+        self._pages: dict[str, Page] = {}
         to_read, self._to = _pipe()
         self._from, to_write = _pipe()
         actions = [
@@ -50,53 +50,28 @@ class Browser:
         self.pid = os.posix_spawn(PROGRAM, command, os.environ, file_actions=actions, setpgroup=0)
         os.close(to_read)
         os.close(to_write)
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = ""
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Network", "Log"):
-            self.call(f"{domain}.enable")
 
-    # What tests do.
+    @contextmanager
+    def page(self) -> Iterator[Page]:
+        """An empty page with storage of its own."""
+        context = self.call("Target.createBrowserContext")["browserContextId"]
+        target = self.call("Target.createTarget", url="about:blank", browserContextId=context, newWindow=True)["targetId"]
+        session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        page = self._pages[session] = Page(self, session)
+        try:
+            for domain in ("Page", "Runtime", "Network", "Log"):
+                page.call(f"{domain}.enable")
+            yield page
+        finally:
+            del self._pages[session]
+            self.call("Target.disposeBrowserContext", browserContextId=context)
 
-    def open(self, url: str, *, dark: bool = False, width: int = 1440, height: int = 1000, scale: float = 1.0, calm: bool = False) -> None:
-        """Show an address in a window of this size; ``calm`` asks for reduced motion."""
-        phone = width < 500
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=phone)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        motion = {"name": "prefers-reduced-motion", "value": "reduce" if calm else "no-preference"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme, motion])
-        self.call("Page.navigate", url=url)
-
-    def js(self, expression: str) -> Any:
-        """The value of an expression, awaited; what it throws is raised here."""
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True, userGesture=True)
-        if "exceptionDetails" in answer:
-            raise AssertionError(f"{expression}: {_told(answer['exceptionDetails'])}")
-        return answer["result"].get("value")
-
-    def until(self, expression: str) -> None:
-        """Wait until it is true; says what the page showed if it never is."""
-        end_at = time.monotonic() + PATIENCE
-        while not self.js(f"Boolean({expression})"):
-            assert time.monotonic() < end_at, f"never true: {expression}\n{self.js('document.body.innerText')}\n{self.errors}"
-            time.sleep(POLL_INTERVAL)
-
-    def press(self, key: str) -> None:
-        for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode={"Tab": 9}.get(key, 0))
-
-    def picture(self, path: Path, *, whole: bool = False) -> None:
-        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
-        path.write_bytes(base64.b64decode(data))
-
-    # The conversation.
-
-    def call(self, method: str, **params: Any) -> dict[str, Any]:
+    def call(self, method: str, *, session: str = "", **params: Any) -> dict[str, Any]:
         self._serial += 1
         serial = self._serial
         message: dict[str, Any] = {"id": serial, "method": method, "params": params}
-        if getattr(self, "_session", ""):
-            message["sessionId"] = self._session
+        if session:
+            message["sessionId"] = session
         os.write(self._to, json.dumps(message).encode() + b"\0")
         self._read_until(lambda: serial in self._answers, method)
         answer = self._answers.pop(serial)
@@ -119,8 +94,57 @@ class Browser:
     def _take(self, message: dict[str, Any]) -> None:
         if "id" in message:
             self._answers[message["id"]] = message
-            return
-        method, params = message["method"], message.get("params", {})
+        elif message.get("sessionId") in self._pages:
+            self._pages[message["sessionId"]].hear(message["method"], message.get("params", {}))
+
+    def close(self) -> None:
+        os.close(self._to)
+        os.close(self._from)
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+class Page:
+    """One page, and everything that went wrong in it."""
+
+    def __init__(self, browser: Browser, session: str) -> None:
+        self.errors: list[str] = []  # console errors and warnings, exceptions, failed requests
+        self._browser, self._session = browser, session
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        return self._browser.call(method, session=self._session, **params)
+
+    def open(self, url: str, *, dark: bool = False, width: int = 1440, height: int = 1000, scale: float = 1.0, calm: bool = False) -> None:
+        """Show an address in a window of this size; ``calm`` asks for reduced motion."""
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=width < 500)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        motion = {"name": "prefers-reduced-motion", "value": "reduce" if calm else "no-preference"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme, motion])
+        self.call("Page.navigate", url=url)
+
+    def js(self, expression: str) -> Any:
+        """The value of an expression, awaited; what it throws is raised here."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True, userGesture=True)
+        if "exceptionDetails" in answer:
+            raise AssertionError(f"{expression}: {_told(answer['exceptionDetails'])}")
+        return answer["result"].get("value")
+
+    def until(self, expression: str) -> None:
+        """Wait until it is true; says what the page showed if it never is."""
+        end_at = time.monotonic() + PATIENCE
+        while not self.js(f"Boolean({expression})"):
+            assert time.monotonic() < end_at, f"never true: {expression}\n{self.js('document.body.innerText')}\n{self.errors}"
+            time.sleep(POLL_INTERVAL)
+
+    def press(self, key: str, code: int) -> None:
+        for kind in ("rawKeyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+
+    def picture(self, path: Path) -> None:
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+
+    def hear(self, method: str, params: dict[str, Any]) -> None:
         if method == "Runtime.exceptionThrown":
             self.errors.append(_told(params["exceptionDetails"]))
         elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
@@ -131,13 +155,6 @@ class Browser:
             self.errors.append(f"request failed: {params['errorText']}")
         elif method == "Network.responseReceived" and params["response"]["status"] >= 400:
             self.errors.append(f"{params['response']['status']} {params['response']['url']}")
-
-    def close(self) -> None:
-        os.close(self._to)
-        os.close(self._from)
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
 
 
 @contextmanager

@@ -50,6 +50,7 @@ FACTS_BATCH = 256  # taken from the hub at once
 
 PAGE = Path(__file__).parent / "page"
 MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+FILES = {"/" if file.name == "index.html" else f"/{file.name}": file for file in sorted(PAGE.iterdir()) if file.suffix in MEDIA}
 STATUSES: dict[type[errors.HoldfastError], int] = {
     errors.ConfigError: 400, errors.NotAMember: 404, errors.Timeout: 504, errors.Unavailable: 503,
 }  # fmt: skip
@@ -260,15 +261,14 @@ def _parting_error(parting: Parting, name: str) -> errors.HoldfastError | None:
 
 def is_data(path: str) -> bool:
     """Everything but the files of the page, which are in every copy of Holdfast."""
-    return path.startswith(("/v1/", "/metrics", "/events"))
+    return path not in FILES
 
 
 def _routes(handlers: Handlers) -> Generator[BaseRoute, None, None]:
     for route in ROUTES:
         yield StarletteRoute(route.path, getattr(handlers, route.handler), methods=[route.method], name=route.handler)
-    for path in sorted(PAGE.iterdir()):
-        if path.suffix in MEDIA:
-            yield StarletteRoute("/" if path.name == "index.html" else f"/{path.name}", partial(_file, path), methods=["GET"])
+    for path, file in FILES.items():
+        yield StarletteRoute(path, partial(_file, file), methods=["GET"])
 
 
 async def _file(path: Path, request: Request) -> Response:

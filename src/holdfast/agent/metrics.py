@@ -202,7 +202,9 @@ def of_agent(agent: Agent, feed: Feed, lateness: Lateness, version: str) -> list
     drops = {why.value: float(count) for why, count in agent.host.drops.items()}
     return [
         Metric("agent_info", "gauge", "Who this agent is.", (Sample(1.0, info),)),
-        labelled("agent_state", "gauge", "1 for the state this agent is in.", "state", {each: float(each == agent.state) for each in STATES}),
+        labelled(
+            "agent_state", "gauge", "1 for the state this agent is in.", "state", {each: float(each == agent.state) for each in STATES}
+        ),
         *of_ring(agent),
         *of_clients(agent),
         labelled("drops_total", "counter", "Messages that went no further, by reason.", "reason", drops),
