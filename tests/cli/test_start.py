@@ -7,13 +7,30 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 
 import pytest
 
 from holdfast.cli import exits
-from holdfast.errors import AddressUnusable, ConfigError, KeyUnusable, StorageDamaged, StorageLocked
+from holdfast.errors import (
+    AcquireTimeout,
+    AddressUnusable,
+    AgentLost,
+    ConfigError,
+    HoldfastError,
+    JoinTimeout,
+    KeyUnusable,
+    Lost,
+    NameConflict,
+    NotAMember,
+    StorageDamaged,
+    StorageLocked,
+    Timeout,
+    Unavailable,
+)
 from holdfast.lab.extras import EXTRA_OF, ExtraMissing
 from tests.cli.command import Run
+from tests.cli.fake_agent import FakeAgent
 
 # Modules that cost more than a whole short command, or belong to an extra that may not be installed. Not msgspec: the public names of
 # the package are its structs, so whoever imports holdfast has it.
@@ -51,10 +68,34 @@ def imported(*words: str) -> set[str]:
     return set(json.loads(ended.stderr.splitlines()[-1]))
 
 
-@pytest.mark.parametrize("words", [["version"], ["--help"], ["lab", "--help"]])
+@pytest.mark.parametrize("words", [["version"], ["--help"], ["lab", "--help"], ["tags", "--agent", "none"], ["watch", "--agent", "none"]])
 def test_short_commands_start_quickly(words: list[str]) -> None:
     """The start is quick because what is not needed is not imported."""
     assert imported(*words) & set(HEAVY) == set()
+
+
+def test_members_takes_little(tmp_path: Path) -> None:
+    """`holdfast members` in under 200 ms: CPU seconds, the best of five, because other processes cost time too."""
+    with FakeAgent(tmp_path / "a.sock") as agent:
+        words = [sys.executable, "-m", "holdfast", "members", "--agent", agent.path]
+        taken = []
+        for _ in range(5):
+            before = getrusage(RUSAGE_CHILDREN)
+            subprocess.run(words, capture_output=True, check=False, timeout=60)
+            after = getrusage(RUSAGE_CHILDREN)
+            taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(taken) < 0.2, taken
+
+
+def test_interrupted(holdfast: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C is exit code 130, without a word."""
+
+    def interrupt(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("holdfast.cli.version.print_json", interrupt)
+    ended = holdfast("version", "--json")
+    assert (ended.code, ended.out, ended.err) == (130, "", "")
 
 
 def test_the_lab_needs_no_extra() -> None:
@@ -99,10 +140,19 @@ def test_bad_flags_are_bad_input(holdfast: Run, words: list[str]) -> None:
         (exits.CannotServe("x"), 3),
         (ExtraMissing("x"), 3),
         (PermissionError(13, "Permission denied", "some/file"), 3),
+        (AgentLost("x"), 3),
+        (Unavailable("x"), 3),
+        (HoldfastError("x"), 3),
+        (NotAMember("x"), 1),
+        (NameConflict("x"), 1),
+        (Lost("x"), 1),
+        (Timeout("x"), 4),
+        (JoinTimeout("x"), 4),
+        (AcquireTimeout("x"), 4),
     ],
 )
-def test_exit_codes(error: ConfigError, code: int) -> None:
-    """docs/cli.md: 2 is the input, 3 is the machine."""
+def test_exit_codes(error: HoldfastError, code: int) -> None:
+    """docs/cli.md: 1 is the answer no, 2 is the input, 3 is the machine, 4 is time."""
     assert exits.exit_code(error) == code
 
 

@@ -21,6 +21,7 @@ from holdfast.local.calls import Keys, MemberReport
 KEY_MODE = 0o600
 REPORT_TIMEOUT = 10.0  # seconds for all members to answer
 
+FORCE = Flag("--force", help="Also if some member is silent or not ready: it may be cut off by it.")
 KeyId = Annotated[str, Word(help="Id of a key, as `holdfast keys list` shows it.", metavar="ID")]
 
 
@@ -72,30 +73,32 @@ def install(
 def use(
     *,
     key: KeyId,
+    force: Annotated[bool, FORCE] = False,
     timeout: Annotated[float, TIMEOUT] = REPORT_TIMEOUT,
     as_json: Annotated[bool, JSON] = False,
     agent: Annotated[str, AGENT] = "",
     group: Annotated[str, GROUP] = "",
 ) -> int:
     """Step 2: every member writes with the key of this id. Do it when `keys list` shows the key at every member."""
-    return _report("use", key, timeout, agent, group, as_json=as_json)
+    return _report("use", key, timeout, agent, group, force=force, as_json=as_json)
 
 
 def remove(
     *,
     key: KeyId,
+    force: Annotated[bool, FORCE] = False,
     timeout: Annotated[float, TIMEOUT] = REPORT_TIMEOUT,
     as_json: Annotated[bool, JSON] = False,
     agent: Annotated[str, AGENT] = "",
     group: Annotated[str, GROUP] = "",
 ) -> int:
     """Step 3: every member forgets the key of this id. Do it when `keys list` shows it first at no member."""
-    return _report("remove", key, timeout, agent, group, as_json=as_json)
+    return _report("remove", key, timeout, agent, group, force=force, as_json=as_json)
 
 
-def _report(action: str, key: str, timeout: float, agent: str, group: str, *, as_json: bool) -> int:
+def _report(action: str, key: str, timeout: float, agent: str, group: str, *, as_json: bool, force: bool = False) -> int:
     checked_timeout(timeout)
-    reports: tuple[MemberReport, ...] = asked(agent, group, Keys, action, key, timeout, timeout=timeout + GRACE)
+    reports: tuple[MemberReport, ...] = asked(agent, group, Keys, action, key, timeout, force, timeout=timeout + GRACE)
     done = all(report.done for report in reports)
     if as_json:
         members = [{"name": each.member, "done": each.done, "text": each.text, "keys": each.keys} for each in reports]
