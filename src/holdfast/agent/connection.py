@@ -126,6 +126,11 @@ class Connection(asyncio.Protocol):
         self._service.turns.post(partial(self._service.grants.readable, self))
         self._work()
 
+    def eof_received(self) -> bool:
+        """Whoever hangs up half-way is gone: nobody is left who could say "stopped"."""
+        self._ending = True
+        return False
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._ending = True
