@@ -7,6 +7,7 @@ counts them, and nothing else about it changes.
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from holdfast.local.calls import EventItem, GroupView, Info, Look, Watch
 from tests.agent.raw_client import RawClient
 from tests.support.agents import AgentProcess, Fleet
 from tests.support.forwarder import Mesh
-from tests.support.realtime import eventually
+from tests.support.realtime import DEADLINE, eventually
 
 NAMES = ("a", "b", "c")
 BURST = 10
@@ -91,7 +92,11 @@ class Scene:
             await asyncio.sleep(0.05)
 
     async def counted(self, name: str, before: Seen, count: int) -> Seen:
+        end_at = time.monotonic() + DEADLINE
         while (now := await self.look(name)).counted < before.counted + count:
+            assert time.monotonic() < end_at, (
+                f"{name} counted {now.counted - before.counted} of {count} packets: what did it do with the rest?"
+            )
             await asyncio.sleep(0.05)
         return now
 
@@ -114,14 +119,12 @@ async def played(scene: Scene) -> None:
     await scene.complete()
     await eventually(lambda: len(scene.mesh.kept) >= RECORDED, "enough is recorded")
 
-    watch = RawClient(scene.agents["b"].socket)
-    stream = watch.say(Watch)
-    before = await scene.look("b")
-    now = await scene.counted("b", before, await scene.mesh.play())
-    assert (now.view.members, now.departures) == (before.view.members, before.departures)
-
-    killed = scene.agents["b"]
-    heard = await asyncio.to_thread(_heard, watch, stream, killed)
+    with RawClient(scene.agents["b"].socket) as watch:
+        stream = watch.say(Watch)
+        before = await scene.look("b")
+        now = await scene.counted("b", before, await scene.mesh.play())
+        assert (now.view.members, now.departures) == (before.view.members, before.departures)
+        heard = await asyncio.to_thread(_heard, watch, stream, scene.agents["b"])
     assert not GOINGS & set(heard), heard
 
     await scene.start("b")
@@ -136,7 +139,6 @@ def _heard(watch: RawClient, stream: int, agent: AgentProcess) -> list[str]:
     """The events of an agent up to its end, which is a kill."""
     watch.answer(Watch, stream)
     agent.kill()
-    with watch:
-        watch.ending()
+    watch.ending()
     items = watch.pushed.get(stream, ())
     return [msgspec.msgpack.decode(item, type=EventItem).name for item in items]
