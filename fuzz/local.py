@@ -244,9 +244,10 @@ async def _run(inputs: int, seed: int, folder: Path, quiet: int, progress: TextI
     target = Target(seed, agent, server)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: target.wrongs.append(f"{context.get('exception')!r}: {context['message']}"))
+    before = _pidfds()
     try:
         await _feed(target, inputs, seed, progress)
-        await _settled(target, agent, server)
+        await _settled(target, agent, server, before)
     finally:
         await server.close()
         await agent.close()
@@ -278,10 +279,10 @@ async def _feed(target: Target, inputs: int, seed: int, progress: TextIO | None)
             progress.flush()
 
 
-async def _settled(target: Target, agent: Agent, server: LocalServer) -> None:
+async def _settled(target: Target, agent: Agent, server: LocalServer, pidfds: int) -> None:
     """Nothing stays: no session, no grant, no pidfd; and no machine has raised."""
     end_at = time.monotonic() + PATIENCE
-    while server.connections or len(agent.grants) or _pidfds():
+    while server.connections or len(agent.grants) or _pidfds() > pidfds:
         if time.monotonic() > end_at:
             raise Misbehaved(f"{len(server.connections)} sessions, {len(agent.grants)} grants and {_pidfds()} pidfds stay")
         await asyncio.sleep(0.01)

@@ -30,5 +30,7 @@ def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         dispatch(connection, call)
 
     monkeypatch.setattr(Connection, "_dispatch", careless)
+    before = local._pidfds()
     assert local.main(["--inputs", str(INPUTS), "--seed", "1"]) == 1
     assert "FAILED: seed 1, input " in capsys.readouterr().out
+    assert local._pidfds() == before, "an agent that ends in the middle of its grants gives its descriptors back"

@@ -38,6 +38,7 @@ class LocalServer:
         self.path = path
         self.counts: Counter[str] = Counter()  # connected, refused, malformed, too_long, too_slow, silent, version, clock, too_many
         self.connections: dict[int, Connection] = {}  # by session
+        self.watched: dict[int, Connection] = {}  # sessions whose process is watched; some longer than they are connected
         self.turns: Turns = agent.host
         self.grants = agent.grants
         self.handlers = Handlers(agent, self.connections, self.counts)
@@ -72,6 +73,9 @@ class LocalServer:
         self._server = None
         for connection in tuple(self.connections.values()):
             connection.end_all("AgentLost", why)
+        for connection in tuple(self.watched.values()):
+            connection.forget()
+        self.grants.abandon()
         _remove(self.path)
         await asyncio.sleep(0)  # Sockets close in the next turn of the loop.
         os.close(self._lock)

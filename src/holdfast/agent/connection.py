@@ -54,6 +54,7 @@ class Service(Protocol):
     grants: Grants
     counts: Counter[str]
     connections: dict[int, Connection]
+    watched: dict[int, Connection]
 
     def admit(self, connection: Connection) -> int:
         """The number of its session. Raises Unavailable."""
@@ -171,10 +172,12 @@ class Connection(asyncio.Protocol):
             self._asked_for_body = True
             self._body = peer_body(self._transport.get_extra_info("socket"), self.clock)
             if self._body is not None:
+                self._service.watched[self.number] = self
                 self._body.watch(self._on_death)
         return self._body
 
     def forget(self) -> None:
+        self._service.watched.pop(self.number, None)
         if self._body is not None:
             self._body.close()
 

@@ -139,6 +139,12 @@ class Grants:
                 self._look(grant)
         self._tell_drained()
 
+    def abandon(self) -> None:
+        """This life of the agent ends now. Nothing is released: what was told ends by its own clock. Descriptors are given back."""
+        for grant in self.all:
+            for body in grant.bodies:
+                body.close()
+
     def reopen(self) -> None:
         """The agent is to be a member again."""
         self.draining = False
