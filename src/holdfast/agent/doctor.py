@@ -1,4 +1,4 @@
-"""Doctor: what an agent knows, or can find out, about what is wrong.  docs/doctor.md has one entry for each code.
+"""Doctor: what an agent knows, or can find out, about what is wrong.  docs/operations.md has one entry for each code.
 
 An examination pings seeds, seats and members with small and large messages, watches for a moment which drops are counted, and then puts
 together what it saw with what it remembers: mismatches, pauses, a disk that failed. It changes nothing.

@@ -1,4 +1,4 @@
-"""What can be seen without asking anybody: the settings, the machine, the seats.  Part of ``doctor``; docs/doctor.md has the codes."""
+"""What can be seen without asking anybody: the settings, the machine, the seats.  Part of ``doctor``; docs/operations.md has the codes."""
 
 from __future__ import annotations
 

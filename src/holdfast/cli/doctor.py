@@ -1,4 +1,4 @@
-"""``holdfast doctor``: what the agent noticed, and what can be seen without one. docs/doctor.md has one entry for each code."""
+"""``holdfast doctor``: what the agent noticed, and what can be seen without one. docs/operations.md has one entry for each code."""
 
 from __future__ import annotations
 
