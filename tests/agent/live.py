@@ -20,6 +20,7 @@ from holdfast.agent.api import LocalServer
 from holdfast.agent.home import Home
 from holdfast.agent.logs import Log
 from holdfast.config import load
+from tests.support.agents import until
 
 T = TypeVar("T")
 
@@ -49,6 +50,10 @@ class Live:
         self.loop.call_soon_threadsafe(self._over.set)
         self._thread.join(WAIT)
         assert not self._thread.is_alive()
+
+    def until_member(self) -> None:
+        """It has founded its ring, and owns every key."""
+        until(lambda: self.turn(lambda: self.agent.owns(b"key")) is not None, "it is a member")
 
     def call(self, step: Callable[[], T]) -> T:
         """Run it in the loop's thread."""

@@ -24,7 +24,7 @@ from tests.support.agents import until
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """One agent, alone in its group."""
     with Live(tmp_path_factory.mktemp("live"), name="solo") as it:
-        it.call(it.agent.view)
+        it.until_member()
         yield it
 
 

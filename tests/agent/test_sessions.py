@@ -29,6 +29,7 @@ CLIENTS = 200
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     with Live(tmp_path_factory.mktemp("live"), name="solo") as it:
+        it.until_member()
         yield it
 
 
