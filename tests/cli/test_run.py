@@ -21,30 +21,10 @@ from holdfast.local import calls
 from holdfast.net import clock
 from tests.cli.command import Run
 from tests.cli.fake_agent import Client, FakeAgent, until
+from tests.cli.recorder import WORKER, Record, alive
 
-WORKER = Path(__file__).with_name("worker.py")
 LENGTH = 1.6  # seconds of a hold: SIGTERM 0.4 s and SIGKILL 0.08 s before its end
 Start = Callable[..., subprocess.Popen[str]]
-
-
-class Record:
-    """What the command wrote."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def lines(self) -> list[list[str]]:
-        text = self.path.read_text() if self.path.exists() else ""
-        return [line.split() for line in text.splitlines()]
-
-    def times(self, what: str) -> list[float]:
-        return [float(line[-1]) for line in self.lines() if line[0] == what]
-
-    def pids(self) -> set[int]:
-        return {int(line[-2]) for line in self.lines()}
-
-    def working(self) -> bool:
-        return bool(self.times("work"))
 
 
 @pytest.fixture
@@ -80,18 +60,6 @@ def start(agent: FakeAgent, record: Record) -> Iterator[Start]:
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     err = process.communicate(timeout=60)[1]
     return process.returncode, err
-
-
-def alive(pids: set[int]) -> set[int]:
-    """Those that can still act; who was killed and not waited for cannot."""
-
-    def acts(pid: int) -> bool:
-        try:
-            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-        except FileNotFoundError:
-            return False
-
-    return {pid for pid in pids if acts(pid)}
 
 
 def keep_extending(agent: FakeAgent, client: Client, serial: int, holds: Callable[[], object]) -> None:

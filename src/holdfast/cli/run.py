@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 from holdfast.cli.agent_call import AgentCall, socket_path
@@ -79,8 +80,15 @@ def _options(pairs: tuple[str, ...]) -> dict[str, object]:
         name, equals, value = pair.partition("=")
         if not name or not equals:
             raise ConfigError(f"--option {pair}: accepted is NAME=VALUE")
-        options[name] = int(value) if value.isascii() and value.isdigit() and len(value) < 16 else value
+        options[name] = _value(value)
     return options
+
+
+def _value(text: str) -> object:
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def _missing(name: str) -> int | None:
