@@ -130,6 +130,24 @@ def test_restart_under_the_same_name(fleet: Fleet, first: AgentProcess, tmp_path
     assert later.stop() == 0
 
 
+def test_restart_after_a_crash_is_let_in_at_once(fleet: Fleet, tmp_path: Path) -> None:
+    """F6, H43: with the lock of its state directory a new life says that the former one is over, as soon as that is certain."""
+    settings: dict[str, Any] = {"name": "phoenix", "group": "crash", "lease": 2.0, "bind": "127.0.0.5:17401"}
+    peer = fleet.group(3, group="crash", lease=2.0)[0]
+    settings |= {"seeds": [peer.address], "state_dir": str(tmp_path / "state")}
+    former = fleet.start(**settings)
+    peer.until_said("Joined", member=former.id)
+    former.until_said("BecameMember")
+    former.kill()
+    later = fleet.start(**settings)
+    later.until_said("BecameMember")
+    assert later.said("JoinRetry", why="nobody answered") is None  # "busy" may be: the door has just let the former life in.
+    peer.until_said("Joined", member=later.id)
+    assert peer.until_said("Failed", member=former.id)["certain"] is True
+    assert later.stop() == 0
+    assert (tmp_path / "state" / "left").read_text() == "left\n"
+
+
 def test_name_in_use(fleet: Fleet, first: AgentProcess) -> None:
     """F5: a name of a living agent is refused: exit code 1, who has it and where; the living one does not notice."""
     holder = fleet.start(name="twice", seeds=[first.address])

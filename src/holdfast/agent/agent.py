@@ -29,6 +29,7 @@ from holdfast.errors import AddressUnusable, ConfigError, HoldfastError, JoinFai
 from holdfast.events import Event
 from holdfast.host import TAG_ROW, Address, Member, NodeId
 from holdfast.kit.broadcast import Broadcast
+from holdfast.kit.deadline import wait_length
 from holdfast.local.calls import GroupView, Owned
 from holdfast.net import clock
 from holdfast.net.host import NetHost
@@ -76,6 +77,10 @@ class Agent:
         self._narrator = Narrator(log)
         self._seeds: Seeds | None = None
         self._addresses: tuple[Address, ...] | None = None  # of the seeds; None until they are known
+        # F6: only when what the crashed life published must have ended can its successor say that it is over, and be let in at once.
+        # Knocking earlier costs more: the place on the ring is the former life's, and nobody answers there.
+        published = wait_length(self.ring.config.publish_length, self.config.rho, self.config.margin)
+        self._knocks_at = self.started_at + published if home.crashed else self.started_at
         self._knocks = False  # wants to be a member as soon as seeds are known and the name is clear
         self.named: asyncio.Future[None] = loop.create_future()  # done when the name is ours
         self._leaving: list[Callable[[], None]] = []
@@ -306,6 +311,7 @@ class Agent:
         if not self.ring.left:
             self.host.after(LEFT_POLL, self._on_left_look)
             return
+        self.home.note_left(left=True)
         leaving, self._leaving = self._leaving, []
         for done in leaving:
             done()
@@ -335,7 +341,12 @@ class Agent:
         self._knock()
 
     def _knock(self) -> None:
-        if self._knocks and self._addresses is not None and self.names.is_clear and not self.ring.lifecycle.wanted:
+        if not (self._knocks and self._addresses is not None and self.names.is_clear) or self.ring.lifecycle.wanted:
+            return
+        if self.host.now < self._knocks_at:
+            self.host.at(self._knocks_at, self._knock)
+        else:
+            self.home.note_left(left=False)
             self.ring.join()
 
     def _publish_tags(self, tags: dict[str, str]) -> None:

@@ -22,6 +22,8 @@ from holdfast.host import NodeId, Storage
 from holdfast.wire.codec import NAME_BYTES_MAX
 
 NAME_FILE = "name"
+LEFT_FILE = "left"  # holds LEFT when the last life left its group in good order
+LEFT = b"left\n"
 DRAWN_LETTERS = 6
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 MACHINE_ID = Path("/etc/machine-id")
@@ -40,8 +42,10 @@ class Home:
         self.boot = int(time.time() * 1000) if state is None else state.boot
         # F6: this directory led a life under this name before, and its lock says that it is over. Of others of the name it says nothing.
         self.sole_life = state is not None and kept == self.name
+        self.crashed = self.sole_life and state is not None and state.read(LEFT_FILE) != LEFT  # the life before did not say goodbye
         if state is not None and kept != self.name:
             state.write(NAME_FILE, f"{self.name}\n".encode())
+        self.note_left(left=False)
 
     @classmethod
     def open(cls, config: Config, environ: Mapping[str, str]) -> Home:
@@ -70,6 +74,11 @@ class Home:
     def begin_again(self, above: int) -> None:
         """F5: a life above one that somebody remembers."""
         self.boot = max(above, self.boot) + 1 if self.state is None else self.state.begin_again(above)
+
+    def note_left(self, *, left: bool) -> None:
+        """For the next life: whether somebody may still list this one."""
+        if self.state is not None and (self.state.read(LEFT_FILE) == LEFT) != left:
+            self.state.write(LEFT_FILE, LEFT if left else b"")
 
     def close(self) -> None:
         self._held.close()

@@ -22,9 +22,7 @@ def runtime_dir(environ: Mapping[str, str] | None = None) -> Path:
         return Path(own)
     if shared := environ.get("XDG_RUNTIME_DIR"):
         return Path(shared) / "holdfast"
-    from tempfile import gettempdir
-
-    return Path(gettempdir()) / f"holdfast-{os.getuid()}"
+    return Path(environ.get("TMPDIR") or "/tmp") / f"holdfast-{os.getuid()}"
 
 
 def private_directory(path: Path) -> Path:
