@@ -1,0 +1,136 @@
+"""``doctor`` about what an agent remembers, or knows of its seats: faults that no healthy machine shows on demand."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from holdfast.agent.doctor import MISMATCHES_MAX, Doctor, Examination
+from holdfast.agent.events import EventHub
+from holdfast.agent.symptoms import of_seats
+from holdfast.config import Config
+from holdfast.drops import Drop
+from holdfast.events import ConfigMismatch, Event, Paused, StorageFailed
+from holdfast.host import Address, NodeId
+from holdfast.kit.seats import SeatState
+from holdfast.kit.slots import Slot
+from holdfast.local.calls import Finding
+
+SLOTS = tuple(Slot(number, f"s{number}", Address("127.0.0.1", 7000 + number)) for number in range(3))
+
+
+class Stub:
+    """As much of an agent as an examination looks at; time passes when told."""
+
+    def __init__(self, udp: socket.socket, *, seeds: tuple[str, ...] = (), state: str = "member") -> None:
+        self.now = 1000.0
+        self.timers: list[Callable[[], None]] = []
+        address = Address("127.0.0.1", 7946)
+        self.me, self.state, self.config = NodeId("me", 1), state, Config(seeds=seeds, preset="lan")
+        self.seats: Any = None
+        self.seats_missing = "seats: who are the seats?"
+        self.home = SimpleNamespace(state=None)
+        self.ring = SimpleNamespace(config=SimpleNamespace(seeds=()), members=lambda: (), get=lambda name: None)
+        self.host = SimpleNamespace(
+            address=address, bound=address, drops=Counter(), after=lambda delay, step: self.timers.append(step), datagrams=udp
+        )
+        self.soon: list[Callable[[], None]] = []
+        self.events = EventHub(lambda: 1, lambda: 0.0, self.soon.append)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"doctor looks at {name}")
+
+    def emit(self, event: Event) -> None:
+        self.events.publish(event)
+        self.events.distribute()
+
+    def examined(self, doctor: Doctor, meanwhile: Callable[[], None] = lambda: None) -> list[Finding]:
+        """What an examination finds; it watches while ``meanwhile`` happens."""
+        self.host.now = self.now
+        found: list[Finding] = []
+        Examination(self, doctor, 2.0, found.extend).start()  # type: ignore[arg-type]
+        meanwhile()
+        for step in self.timers:
+            step()
+        self.timers.clear()
+        return found
+
+
+@pytest.fixture
+def udp() -> Iterator[socket.socket]:
+    """The socket of which the kernel is asked how much room it has."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        yield udp
+
+
+@pytest.fixture
+def stub(udp: socket.socket) -> Stub:
+    return Stub(udp)
+
+
+def doctor_of(stub: Stub) -> Doctor:
+    stub.host.now = stub.now
+    return Doctor(stub)  # type: ignore[arg-type]
+
+
+def severities(findings: list[Finding]) -> dict[str, str]:
+    return {each.code: each.severity for each in findings}
+
+
+def test_a_disk_that_refused(stub: Stub) -> None:
+    """StorageFailed is remembered, with its reason."""
+    doctor = doctor_of(stub)
+    stub.emit(StorageFailed("No space left on device"))
+    (found,) = [each for each in stub.examined(doctor) if each.code == "storage_failed"]
+    assert found.severity == "error"
+    assert "No space left" in found.text
+
+
+def test_seeds_without_addresses(udp: socket.socket) -> None:
+    """Seeds were given and none of them has an address."""
+    stub = Stub(udp, seeds=("nowhere.invalid:7946",), state="joining")
+    assert severities(stub.examined(doctor_of(stub))).items() >= {("unresolved_seeds", "error"), ("not_a_member", "error")}
+
+
+def test_an_error_while_it_goes_on(stub: Stub) -> None:
+    """Drops that grow during the examination are an error, those from before a warning, none no finding (H68)."""
+    doctor = doctor_of(stub)
+    assert "forged" not in severities(stub.examined(doctor))
+    stub.host.drops[Drop.FORGED] += 5
+    assert severities(stub.examined(doctor))["forged"] == "warning"
+    assert severities(stub.examined(doctor, lambda: stub.host.drops.update({Drop.FORGED: 1})))["forged"] == "error"
+
+
+def test_pauses_are_forgotten(stub: Stub) -> None:
+    """A pause of less than half a lease is a warning, a longer one an error, one of an hour ago nothing."""
+    doctor = doctor_of(stub)
+    stub.emit(Paused(0.3))
+    assert severities(stub.examined(doctor))["pauses"] == "warning"
+    stub.emit(Paused(0.6))
+    assert severities(stub.examined(doctor))["pauses"] == "error"
+    stub.now += 3600
+    assert "pauses" not in severities(stub.examined(doctor))
+
+
+def test_memory_is_bounded(stub: Stub) -> None:
+    """Whoever has many names does not fill an agent's memory."""
+    doctor = doctor_of(stub)
+    for number in range(MISMATCHES_MAX + 10):
+        stub.emit(ConfigMismatch(NodeId(f"n{number}", 1), "T_l", "1.0", "2.0"))
+    assert len(doctor.mismatches) == MISMATCHES_MAX
+    assert ("n9", "T_l") not in doctor.mismatches
+
+
+def test_seats(stub: Stub) -> None:
+    """F12, F13: a seat that lost its journal is an error, one that was never heard a warning, three that were heard are fine."""
+    lives: dict[int, NodeId | None] = {1: NodeId("s1", 1), 2: NodeId("s2", 1)}
+    stub.seats = SimpleNamespace(slots=SLOTS, own=0, state=SeatState.SERVING, life=lives.get)
+    assert list(of_seats(stub)) == []  # type: ignore[arg-type]
+    stub.seats.state = SeatState.SILENT
+    lives[2] = None
+    assert [(each.code, each.severity) for each in of_seats(stub)] == [("seat_silent", "error"), ("seat_unheard", "warning")]  # type: ignore[arg-type]
