@@ -12,11 +12,12 @@ import os
 import socket
 import stat
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.agent.connection import Connection
+from holdfast.agent.connection import Connection, Handler
 from holdfast.agent.granted import Turns
 from holdfast.agent.handlers import Handlers
 from holdfast.errors import ConfigError, StorageError, StorageLocked, Unavailable
@@ -42,7 +43,8 @@ class LocalServer:
         self.turns: Turns = agent.host
         self.grants = agent.grants
         self.handlers = Handlers(agent, self.connections, self.counts)
-        self._at_once, self._in_turn = self.handlers.at_once, self.handlers.in_turn
+        self.at_once: Mapping[type[Call], Handler] = self.handlers.at_once
+        self.in_turn: Mapping[type[Call], Handler] = self.handlers.in_turn
         self._sessions = 0
         self._lock = lock
         self._server: asyncio.Server | None = None
@@ -90,16 +92,6 @@ class LocalServer:
         self._sessions += 1
         self.connections[self._sessions] = connection
         return self._sessions
-
-    def handle(self, connection: Connection, call: Call) -> bool:
-        handler = self._at_once.get(type(call))
-        if handler is None:
-            return False
-        handler(connection, call)
-        return True
-
-    def handle_in_turn(self, connection: Connection, call: Call) -> None:
-        self._in_turn[type(call)](connection, call)
 
 
 def _lock(path: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -47,6 +47,9 @@ class Stream(Protocol):
     def close(self) -> None: ...
 
 
+Handler = Callable[["Connection", Any], None]  # raises what the client is to be told
+
+
 class Service(Protocol):
     """What a connection needs of its server."""
 
@@ -55,14 +58,11 @@ class Service(Protocol):
     counts: Counter[str]
     connections: dict[int, Connection]
     watched: dict[int, Connection]
+    at_once: Mapping[type[Call], Handler]  # what only reads
+    in_turn: Mapping[type[Call], Handler]  # what enters a protocol
 
     def admit(self, connection: Connection) -> int:
         """The number of its session. Raises Unavailable."""
-
-    def handle(self, connection: Connection, call: Call) -> bool:
-        """Answer it now; False: it has to wait for a turn, and ``handle_in_turn`` does it there."""
-
-    def handle_in_turn(self, connection: Connection, call: Call) -> None: ...
 
 
 class Connection(asyncio.Protocol):
@@ -70,6 +70,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._at_once = service.at_once
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._frames = Frames(CALL_BYTES_MAX)
@@ -265,9 +266,10 @@ class Connection(asyncio.Protocol):
         self._dispatch(call)
 
     def _dispatch(self, call: Call) -> None:
-        service = self._service
         try:
-            if service.handle(self, call):
+            handler = self._at_once.get(type(call))
+            if handler is not None:
+                handler(self, call)
                 return
             if len(self._waiting) >= CALLS_MAX:
                 raise Unavailable(f"too many calls: accepted are {CALLS_MAX} under way on one connection; wait for some answers")
@@ -275,13 +277,13 @@ class Connection(asyncio.Protocol):
             self.refuse(call.serial, error)
             return
         self._waiting.add(call.serial)
-        service.turns.post(partial(self._in_turn, call))
+        self._service.turns.post(partial(self._in_turn, call))
 
     def _in_turn(self, call: Call) -> None:
         if self._ending:
             return
         try:
-            self._service.handle_in_turn(self, call)
+            self._service.in_turn[type(call)](self, call)
         except HoldfastError as error:
             self.refuse(call.serial, error)
 
@@ -296,7 +298,8 @@ class Connection(asyncio.Protocol):
             return
         self._out.append(frame)
         self._out_bytes += len(frame)
-        self._flush_soon()
+        if not self._flush_due:
+            self._flush_soon()
 
     def _flush_soon(self) -> None:
         if not self._flush_due:

@@ -71,7 +71,11 @@ class Grants:
         if body is not None and body.dead:
             raise Forked("the process that made this connection has ended; what it was granted is not its children's: connect anew")
         grant = Granted(self, session, call, [] if body is None else [body])
-        held = kind.acquire(call.name, call.options, grant)
+        try:
+            held = kind.acquire(call.name, call.options, grant)
+        except BaseException:
+            grant.state = State.OVER  # Whatever the kind says about it from now on.
+            raise
         self._sessions.setdefault(session.number, {})[call.serial] = grant
         grant.held = held
         answer()
@@ -134,7 +138,8 @@ class Grants:
                 grant.session.end(grant.serial, "Unavailable", "this agent is leaving its group")
             else:
                 assert grant.held is not None
-                grant.tell("stop", "the agent is leaving its group")
+                if grant.state is State.HELD:
+                    grant.tell("stop", "the agent is leaving its group")
                 grant.held.renew_allowed(False)
                 self._look(grant)
         self._tell_drained()

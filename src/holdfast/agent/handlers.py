@@ -1,18 +1,17 @@
 """One small function per call of the local socket.  docs/local-api.md.
 
-``AT_ONCE`` only read what the agent knows. All others enter a protocol, so they run in the host's turns (F10); what a protocol needs time
+Those ``at_once`` only read what the agent knows. All others enter a protocol, so they run in the host's turns (F10); what a protocol needs time
 for is answered by a callback, once.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from holdfast.agent.connection import Connection, describe
+from holdfast.agent.connection import Connection, Handler, describe
 from holdfast.agent.doctor import Doctor
 from holdfast.agent.encode import encoded
 from holdfast.agent.events import Subscription
@@ -38,8 +37,6 @@ CLOCK_BEHIND_MAX = 60.0  # seconds a greeting may be under way on a machine that
 TIMEOUT_MAX = 3600.0  # seconds; who wants to wait longer asks again
 PROGRAM_CHARS_MAX = 128
 KEY_BYTES_MAX = 4096  # of a key whose owner is asked for: it is hashed in a turn
-
-Handler = Callable[[Connection, Any], None]
 
 
 class EventStream:
