@@ -1,7 +1,7 @@
 """One small function per call of the local socket.  docs/local-api.md.
 
-Those ``at_once`` only read what the agent knows. All others enter a protocol, so they run in the host's turns (F10); what a protocol needs time
-for is answered by a callback, once.
+Those ``at_once`` only read what the agent knows. All others enter a protocol, so they run in the host's turns (F10); what a protocol needs
+time for is answered by a callback, once.
 """
 
 from __future__ import annotations
