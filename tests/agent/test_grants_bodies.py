@@ -122,7 +122,6 @@ def test_a_command_that_was_waited_for() -> None:
 
 def test_a_death_is_told_once() -> None:
     """The loop hears of it soon, once, and is not kept busy by a descriptor that stays readable."""
-
     process = subprocess.Popen(["/bin/sleep", "60"])
 
     async def main() -> None:
