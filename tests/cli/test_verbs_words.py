@@ -18,6 +18,7 @@ from holdfast.cli.app import command
 from holdfast.cli.usage import UsageError
 from holdfast.cli.verbs import VERBS, Entry, Table, find
 from holdfast.cli.words import Flag, Word, read
+from tests.cli.command import Run
 from tests.cli.test_start import imported
 
 SEEN: list[dict[str, Any]] = []
@@ -90,6 +91,12 @@ def test_plain_words_mean_the_same_to_both(words: list[str]) -> None:
 def test_what_is_not_plain_is_left_to_typer(words: list[str]) -> None:
     """The quick reader refuses nothing by itself: help, mistakes and abbreviations are typer's."""
     assert read(verb, words) is None
+
+
+def test_words_too_many(holdfast: Run) -> None:
+    """A word that has no place is a mistake, not a decoration."""
+    holdfast("members", "extra").refused(2, "extra", "see `holdfast members --help`")
+    holdfast("force-leave", "name", "extra").refused(2, "extra")
 
 
 def test_no_word_is_found_by_accident() -> None:
