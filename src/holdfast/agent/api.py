@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import resource
 import socket
 import stat
 from collections import Counter
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 CLIENTS_MAX = 1024  # processes of one machine that attach to one agent
 BACKLOG = 256  # connections that wait to be accepted while the agent is busy; the kernel keeps them
+FILES_WANTED = 8192  # clients, the pidfds of their grants, peers, and room
 PATH_BYTES_MAX = 107  # what the kernel has room for
 PID_BYTES_MAX = 20
 
@@ -52,6 +54,7 @@ class LocalServer:
     @classmethod
     async def start(cls, agent: Agent, path: str, mode: int = 0o600) -> LocalServer:
         """Raises StorageLocked if a living agent serves there, ConfigError if nothing can be served there."""
+        _make_room()
         lock = _lock(path)
         try:
             sock = _bind(path, mode)
@@ -92,6 +95,14 @@ class LocalServer:
         self._sessions += 1
         self.connections[self._sessions] = connection
         return self._sessions
+
+
+def _make_room() -> None:
+    """Every client is a descriptor, everybody who holds something two: the usual 1024 are too few, and raising them needs no permission."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _lock(path: str) -> int:

@@ -85,7 +85,7 @@ class Handlers:
             self._send_away(client, call, "clock", text)
         else:
             client.greeted, client.clock = True, call.clock
-            client.program = call.program[:PROGRAM_CHARS_MAX]
+            client.program = "".join(each if each.isprintable() else "?" for each in call.program[:PROGRAM_CHARS_MAX])
             agent = self._agent
             client.done(
                 call.serial, encoded(Welcome(calls.VERSION, agent.me, os.getpid(), agent.config.group, agent.host.now, client.number))
@@ -146,7 +146,9 @@ class Handlers:
     def _join(self, client: Connection, call: calls.Join) -> None:
         timeout = _timeout(call.timeout)
         once = Once(self._agent, client, call.serial)
-        once.limit(timeout, JoinTimeout(f"not a member after {timeout} s; the agent goes on knocking at {', '.join(call.seeds)[:200]}"))
+        once.limit(
+            timeout, JoinTimeout(f"not a member after {timeout} s; the agent goes on knocking at {', '.join(map(repr, call.seeds))[:200]}")
+        )
         self._agent.join(call.seeds, once.done)
 
     def _send(self, client: Connection, call: calls.Send) -> None:
