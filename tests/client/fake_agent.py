@@ -132,6 +132,7 @@ class FakeAgent:
 
     def on_call(self, session: Session, call: calls.Call) -> None:
         self._where[id(call)] = session
+        self.asked.append(call)
         answer = self.answers.get(type(call))
         if isinstance(call, calls.Hello):
             answer = calls.Welcome(self.version, self.me, os.getpid(), self.group, now() + self.skew, 1)
@@ -142,7 +143,6 @@ class FakeAgent:
         elif answer is not SILENCE:
             session.write(calls.Done(call.serial, Raw(encode(answer))))
         with self._news:
-            self.asked.append(call)
             self._news.notify_all()
 
     def _accept(self) -> None:
