@@ -1,4 +1,4 @@
-"""One small group for all tests of HTTP; the first agent serves it, with a token."""
+"""One small group for the tests of a file; the first agent serves it, with a token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOKEN = "a-token-for-tests-alone"
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def group(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StubGroup]:
     """Three members; nobody leaves or fails in these tests."""
     token: Path = tmp_path_factory.mktemp("http") / "token"

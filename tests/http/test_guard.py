@@ -14,7 +14,7 @@ from holdfast.agent.http_guard import Guard, accepted_hosts, host_name
 from holdfast.errors import AddressUnusable, ConfigError
 from tests.http.conftest import TOKEN
 from tests.http.wire import ask, connect
-from tests.page.stub_agent import StubGroup
+from tests.page.stub_agent import PATIENCE, StubGroup
 from tests.support.agents import until
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -156,6 +156,7 @@ def test_long_bodies_and_headers_are_refused(group: StubGroup) -> None:
 def test_connections_are_limited(group: StubGroup, monkeypatch: pytest.MonkeyPatch) -> None:
     """One connection too many is closed at once, so that strangers cannot take the descriptors that peers need."""
     monkeypatch.setattr(http_app, "CONNECTIONS_MAX", 3)
+    monkeypatch.setattr(http_app, "REQUEST_TIMEOUT", 10 * PATIENCE)  # so that nothing else closes it
     clients = [connect(group.url) for _ in range(6)]
     try:
         refused = sum(_closed(each) for each in clients[3:])

@@ -1,4 +1,4 @@
-"""One browser for all tests of the page; skipped, with the reason, where there is none."""
+"""One browser for the tests of a file; skipped, with the reason, where there is none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.page.chromium import MISSING, PROGRAM, Browser, Page, browser
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     if not PROGRAM:
         pytest.skip(MISSING)
