@@ -105,6 +105,18 @@ def test_sigterm_during_join(fleet: Fleet) -> None:
     assert alone.stop() == 0
 
 
+def test_closed_descriptors(tmp_path: Path) -> None:
+    """An agent whose stderr was closed does not take the next file that it opens for it."""
+    code = "import os, sys; os.close(2); os.close(0); os.execv(sys.executable, [sys.executable, '-m', 'holdfast.agent', '--ready-fd', '1'])"
+    environ = clean_environ(tmp_path, {"HOLDFAST_BIND": "127.0.0.1:0", "HOLDFAST_STATE_DIR": str(tmp_path / "state")})
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ) as process:
+        assert process.stdout is not None
+        assert b'"socket"' in process.stdout.readline()
+        assert {str(Path(f"/proc/{process.pid}/fd/{fd}").readlink()) for fd in (0, 2)} == {os.devnull}
+        process.terminate()
+        assert process.wait(60) == 0
+
+
 def test_second_signal_ends_at_once(fleet: Fleet) -> None:
     """Who asks twice does not want to wait: at T_l = 30 s leaving takes 7.5 s."""
     slow = fleet.start(name="slow", lease=30.0, group="slow")

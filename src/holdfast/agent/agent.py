@@ -42,7 +42,7 @@ from holdfast.wire.seal import Sealed, Sealer
 
 LEFT_POLL = 0.02  # seconds between two looks at whether the last Leave was sent
 
-Ending = Enum("Ending", ["LEFT", "AGAIN", "HURRIED"])  # AGAIN: this life was a mistake (F5), begin another one
+Ending = Enum("Ending", ["LEFT", "AGAIN"])  # AGAIN: this life was a mistake (F5), begin another one
 
 
 def _nobody(sender: NodeId, payload: bytes) -> Outcome:

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import os
 import signal
-import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -30,12 +29,14 @@ if TYPE_CHECKING:
     from holdfast.agent.http import HttpServer
 
 NAMED_TIMEOUT = 3.0  # seconds until an agent is ready also if nobody said whether its name is free; asking takes 1.5 (F5)
+STDERR = 2
 IDLE_POLL = 0.5  # seconds between two looks at whether a shared agent without a parent still has clients
 
 
 def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     """Run the agent; what goes wrong is one line on stderr and an exit code."""
     ready, loaded = Ready(None), False
+    _open_standard_descriptors()
     try:
         options = parse(words)
         ready = Ready(options.ready_fd)
@@ -45,12 +46,21 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
             _show(config, sources)
             return LEFT
         loaded = True
-        with asyncio.Runner() as runner:
-            return runner.run(Process(config, settings, ready, options.parent).run())
+        # Not closed: that would wait for threads, and one of them may be asking a DNS server that does not answer.
+        return asyncio.Runner().run(Process(config, settings, ready, options.parent).run())
     except (HoldfastError, OSError) as error:
         ready.tell(error=type(error).__name__, text=one_line(error))
-        print(f"holdfast: {one_line(error)}", file=sys.stderr)  # noqa: T201 - before there is a log, and after it
+        os.write(STDERR, f"holdfast: {one_line(error)}\n".encode(errors="replace"))  # Before there is a log, or after it.
         return exit_code(error, loaded=loaded)
+
+
+def _open_standard_descriptors() -> None:
+    """If somebody closed stderr, the first file that is opened would get its number, and the log would go into the journal."""
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
 
 def _show(config: Config, sources: Mapping[str, str]) -> None:
@@ -69,7 +79,7 @@ class Process:
         self._agent: Agent | None = None
         self._server: LocalServer | None = None
         self._http: HttpServer | None = None
-        self._signals = 0
+        self._told_by_signal = False
         self._stopping = False
 
     async def run(self) -> int:
@@ -99,12 +109,10 @@ class Process:
             except Exception:
                 # A bug: nobody knows what it left behind. Peers see a crash, which is what they are built for.
                 self._log.error("bug", text=traceback.format_exc(limit=-1).splitlines()[-1])
-                traceback.print_exc()
+                os.write(STDERR, traceback.format_exc().encode(errors="replace"))
                 return FOUND
             finally:
                 await self._close(agent)
-            if ending is Ending.HURRIED:
-                return BY_SIGNAL + self._signals
             if ending is Ending.LEFT:
                 self._log.info("stopped", name=agent.me.name, boot=agent.me.boot)
                 return LEFT
@@ -116,13 +124,11 @@ class Process:
         if config.http:
             from holdfast.agent.http import HttpServer
 
-            HttpServer.load()  # A quarter of a second, in which a member would stand still.
+            self._http = await HttpServer.start(agent)  # Imports for a quarter of a second, in which a member would stand still.
         agent.start()
         await self._named(agent)
         if agent.over.done():
             return agent.over.result()
-        if config.http:
-            self._http = await HttpServer.start(agent)
         self._say_ready(agent)
         self._watch_for_systemd(agent)
         gc.collect()
@@ -170,12 +176,11 @@ class Process:
             agent.host.after(interval, lambda: self._watch_for_systemd(agent))
 
     def _on_stop(self, number: int) -> None:
-        if self._stopping and self._signals and self._agent is not None:
-            self._log.warning("ended at once", signal=number)
-            self._signals = number
-            self._agent.end(Ending.HURRIED)
-            return
-        self._signals = number
+        if self._told_by_signal:
+            # Whatever keeps it, a disk or a deadline, is not waited for any more.
+            self._log.warning("ended at once", signal=signal.Signals(number).name)
+            os._exit(BY_SIGNAL + number)
+        self._told_by_signal = True
         self._stop(signal.Signals(number).name)
 
     def _stop(self, why: str) -> None:
