@@ -128,6 +128,19 @@ def test_remove_waits_until_nobody_writes_with_it(group: Group) -> None:
     assert all(OLD in keys.ids() for keys in group.keys.values())
 
 
+def test_who_lists_others_is_not_overruled(group: Group) -> None:
+    """docs/keys.md: an agent that joined a moment ago may not know everybody; whoever knows more says so, and nothing is changed."""
+    group.step("install", NEW_KEY)
+    group.members["b"].join(NodeId("d", 1))
+    for action, key in (("use", NEW), ("remove", NEW)):
+        reports = group.step(action, key)
+        assert done(reports) == NOBODY
+        assert reports["b"].text.startswith("lists other members")
+    assert done(group.step("install", NEW_KEY)) == ALL
+    group.members["b"].fail(NodeId("d", 1))
+    assert done(group.step("use", NEW)) == ALL
+
+
 def test_what_this_agent_refuses_is_sent_to_nobody(group: Group) -> None:
     """docs/keys.md: a key that does not parse stays here."""
     group.keys["a"].refuse = "key: is neither base64 nor hexadecimal"
@@ -152,7 +165,8 @@ def test_whoever_joins_meanwhile_is_asked_or_named(group: Group) -> None:
     group.members["a"].join(C)
     group.mesh.deliver()
     assert {report.member.name for report in group.reports.pop()} == {"a", "b", "c"}
-    group.members["a"].keep([A, B])
+    for members in group.members.values():
+        members.keep([A, B])
     group.ask("use", NEW)
     group.mesh.lose = lambda message: isinstance(message, KeyChange)
     group.mesh.deliver()
@@ -216,6 +230,24 @@ def test_a_change_outside_of_its_turn_is_refused() -> None:
     keeper.on_message(B, KeyTurn(7, 1, TURN_SECONDS))
     assert host.take(KeyAnswer) == []  # late
     assert keys.changes == [("install", NEW_KEY)]
+
+
+def test_a_turn_that_is_not_needed_is_given_back(group: Group) -> None:
+    """H57: after a step that was refused, or that somebody did not hear of, the next operator need not wait."""
+    group.mesh.down.add("c")
+    assert done(group.step("use", NEW)) == NOBODY
+    group.mesh.down.clear()
+    assert done(group.step("install", NEW_KEY, by="b")) == ALL
+    keeper = group.keeper()
+    keeper.on_message(B, KeyTurn(1, 90, TURN_SECONDS))
+    for source, turn in ((C, 90), (B, 89)):
+        keeper.on_message(source, KeyTurn(0, turn, 0.0))
+        keeper.on_message(C, KeyTurn(1, 95, TURN_SECONDS))
+    assert [answer.done for _, answer in group.mesh.hosts["a"].take(KeyAnswer)] == [True, False, False]
+    keeper.on_message(B, KeyTurn(0, 90, 0.0))
+    keeper.on_message(C, KeyTurn(1, 95, TURN_SECONDS))
+    keeper.on_message(B, KeyChange(2, 90, "install", NEW_KEY))
+    assert [answer.done for _, answer in group.mesh.hosts["a"].take(KeyAnswer)] == [True, False]
 
 
 def test_a_turn_is_good_for_one_change() -> None:
@@ -318,13 +350,13 @@ def test_one_change_and_a_few_lists_at_a_time(group: Group) -> None:
 @pytest.mark.parametrize("ids", [("x" * 8,), ("ABCDEF01",), (OLD,) * 17, ("\x1b[2J    ",)])
 def test_ids_that_are_none_are_not_shown(group: Group, ids: tuple[str, ...]) -> None:
     """Foundation 2: a peer's words end on a terminal; what does not fit is counted, and its member shown as silent."""
-    _forge(group, lambda serial: KeyAnswer(serial, True, "", ids))
+    _forge(group, lambda serial: KeyAnswer(serial, True, "", ids, 0))
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J", "x" * 201, "two\nlines"])
 def test_text_that_does_not_fit_is_not_shown(group: Group, text: str) -> None:
     """Foundation 2: as above."""
-    _forge(group, lambda serial: KeyAnswer(serial, False, text, (OLD,)))
+    _forge(group, lambda serial: KeyAnswer(serial, False, text, (OLD,), 0))
 
 
 def _forge(group: Group, make: Callable[[int], KeyAnswer]) -> None:

@@ -15,6 +15,7 @@ from holdfast.lab.checkers.calm import Calm
 from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
 from holdfast.protocols.care.keys import KeyKeeper, KeysAsked, Report
+from holdfast.protocols.care.warden import KeysChanged
 
 
 class NameClear(Internal, frozen=True):
@@ -88,6 +89,21 @@ class OneStays(Checker):
             self._gone_for[host.me] = event.by
 
 
+class MembersStay(Checker):
+    """F5: whoever has its name keeps it against a process that is only starting."""
+
+    name = "F5 members-stay"
+
+    def __init__(self) -> None:
+        self._clear: set[NodeId] = set()
+
+    def on_event(self, world: World, host: LabHost, event: Event) -> None:
+        if isinstance(event, NameClear):
+            self._clear.add(host.me)
+        elif isinstance(event, NameTaken) and host.me in self._clear and event.by not in self._clear:
+            self.fail(f"{host.me} goes for {event.by}, which is only starting")
+
+
 class Readable(Checker):
     """docs/keys.md: everybody holds the key that everybody else writes with, unless one of the two was not in the list of whoever changed
     keys, so that it could not be asked."""
@@ -98,16 +114,14 @@ class Readable(Checker):
         self._keys_at = keys_at
         self._left_out: set[str] = set()  # places that missed a change
 
-    @property
-    def left_out(self) -> set[str]:
-        return self._left_out
-
     def on_event(self, world: World, host: LabHost, event: Event) -> None:
-        if isinstance(event, KeysAsked):
+        if isinstance(event, KeysAsked) and event.action != "install":  # who lacks a key is found before it is used
             asked = {life.name for life in event.members}
             self._left_out |= {place for place in world.nodes if place not in asked}
+        elif isinstance(event, KeysChanged):  # what a keyring holds changes with this event alone
+            self._check(world)
 
-    def after(self, world: World, host: LabHost | None) -> None:
+    def _check(self, world: World) -> None:
         places = [place for place in world.nodes if place not in self._left_out]
         for place, other in permutations(places, 2):
             primary = self._keys_at(other)[0]

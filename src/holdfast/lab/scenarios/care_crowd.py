@@ -13,6 +13,7 @@ from holdfast.events import Failed, Joined, MembershipEvent
 from holdfast.host import Address, Host, Member, Message, NodeId, Timer
 
 BEAT_PERIOD = 0.5
+READY_AFTER = 4 * BEAT_PERIOD  # until then a process is no member: it may not have heard everybody yet
 
 
 class CrowdHello(Message, frozen=True, tag=245):
@@ -35,9 +36,12 @@ class Crowd:
         self._heard_at: dict[NodeId, float] = {}
         self._listeners: list[Callable[[MembershipEvent], None]] = []
         self._timer: Timer | None = None
+        self._ready_at = host.now + READY_AFTER
         self.version = 1
 
     def members(self, topic: str | None = None) -> tuple[Member, ...]:
+        if self._host.now < self._ready_at:
+            return ()
         newest = {life.name: member for life, member in sorted(self._listed.items())}
         return tuple(member for _, member in sorted(newest.items()))
 

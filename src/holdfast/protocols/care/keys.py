@@ -60,10 +60,10 @@ class KeyKeeper:
 
     def __init__(self, host: Host, membership: Membership, ring: KeyringPort, *, sealed: bool) -> None:
         self.host, self.membership, self.sealed = host, membership, sealed
-        self.warden = Warden(host, ring)
+        self.warden = Warden(host, membership, ring)
         self.questions = Questions()
         self.outbox = Outbox(host)
-        self.counts: Counter[str] = Counter()  # asked, late, malformed, unsealed
+        self.counts: Counter[str] = Counter()  # asked, malformed, unsealed
         self._last_turn = 0
         self._open: dict[int, Inquiry] = {}
         self._last = 0
@@ -87,6 +87,20 @@ class KeyKeeper:
 
         inquiry = self._open[number] = Inquiry(self, action, key, force=force, done=end)
         inquiry.start(min(timeout, TIMEOUT_MAX))
+
+    def obstacle(self, action: str, key: str, held: KeyAnswer | None) -> str:
+        """Why a member that answered so, in its turn, is not ready; "" if it is."""
+        if held is None:
+            return SILENT
+        if not held.done:
+            return held.text
+        if held.listed != self.warden.listed():
+            return "lists other members than this agent; try again when both know the same"
+        if action == "use" and key not in held.ids:
+            return f"does not hold key {key}; install it first"
+        if action == "remove" and held.ids[:1] == (key,):
+            return f"writes with key {key}; use another one first"
+        return ""
 
     def next_turn(self) -> int:
         self._last_turn += 1
@@ -120,9 +134,7 @@ class KeyKeeper:
         else:
             assert isinstance(message, KeyChange)
             answer = self.warden.on_change(source, message)
-        if answer is None:
-            self.counts["late"] += 1
-        else:
+        if answer is not None:
             self.host.send(source, answer)
 
     def _on_answer(self, source: NodeId, message: KeyAnswer) -> None:
@@ -222,32 +234,22 @@ class Inquiry:
         if self.action == "list":
             self._report({}, "")
             return
-        obstacles = {life: why for life in self._everybody() if (why := self._obstacle(life))}
+        keeper = self._keeper
+        obstacles = {life: why for life in self._everybody() if (why := keeper.obstacle(self.action, self._key, self._held.get(life)))}
         # Installing takes nothing from anybody: whoever cannot be reached now is asked again later.
         if obstacles and not self._force and self.action != "install":
             self._report(obstacles, UNTOUCHED)
-        elif self._keeper.host.now - self._began_at > TIMEOUT_MAX:
+        elif keeper.host.now - self._began_at > TIMEOUT_MAX:
             self._report({}, "this agent was stopped; nothing was changed")
         else:
             self._change(obstacles)
 
-    def _obstacle(self, life: NodeId) -> str:
-        """Why this member is not ready, "" if it is."""
-        held = self._held.get(life)
-        if held is None:
-            return SILENT
-        if not held.done:
-            return held.text
-        if self.action == "use" and self._key not in held.ids:
-            return f"does not hold key {self._key}; install it first"
-        if self.action == "remove" and held.ids[:1] == (self._key,):
-            return f"writes with key {self._key}; use another one first"
-        return ""
-
     def _change(self, obstacles: dict[NodeId, str]) -> None:
         keeper = self._keeper
-        keeper.host.emit(KeysAsked(self.action, tuple(self._everybody()), self._force))
-        own = keeper.warden.on_change(keeper.host.me, KeyChange(0, self._turn, self.action, self._key))
+        own = self._held[keeper.host.me]
+        if own.done:
+            keeper.host.emit(KeysAsked(self.action, tuple(self._everybody()), self._force))
+            own = keeper.warden.on_change(keeper.host.me, KeyChange(0, self._turn, self.action, self._key))
         if not own.done:
             self._report({keeper.host.me: own.text}, "not asked: the first member, this one, refused")
             return
@@ -264,11 +266,20 @@ class Inquiry:
 
         self._begin(turns, lambda serial: KeyChange(serial, self._turn, self.action, self._key), self._deadline, end)
 
+    def _end_turn(self) -> None:
+        """The next operator need not wait; if this is lost, it waits until the time is over."""
+        if self.action != "list":
+            over = KeyTurn(0, self._turn, 0.0)
+            self._keeper.warden.on_turn(self._keeper.host.me, over)
+            for member in self._asked.values():
+                self._keeper.outbox.put_member(member, over)
+
     def _everybody(self) -> list[NodeId]:
         return sorted([self._keeper.host.me, *self._asked])
 
     def _report(self, failed: dict[NodeId, str], text: str) -> None:
         """Whoever is in ``failed`` did not; with a ``text`` nobody did."""
+        self._end_turn()
         reports = []
         for life in self._everybody():
             held = self._held.get(life)

@@ -51,7 +51,7 @@ class KeyTurn(Message, frozen=True, tag=269):
 
     serial: int
     turn: int  # names this turn of this asker; a later one is larger
-    seconds: float
+    seconds: float  # 0: I need it no longer; not answered
 
 
 class KeyChange(Message, frozen=True, tag=270):
@@ -75,6 +75,7 @@ class KeyAnswer(Message, frozen=True, tag=271):
     done: bool
     text: str
     ids: tuple[str, ...]  # the one I write with first
+    listed: int  # what my member list adds up to: whoever lists others than the asker knows of somebody who was not asked
 
 
 class WhoIs(Message, frozen=True, tag=272):

@@ -7,15 +7,19 @@ change from anybody else; and a change that comes outside of its turn, because i
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from holdfast.events import Internal
-from holdfast.host import Host, NodeId
+from holdfast.host import Host, Membership, NodeId
 from holdfast.protocols.care.messages import KeyAnswer, KeyChange, KeyTurn
 
 TURN_SECONDS = 60.0  # an asker uses the first half of it at most
 ASKERS_MAX = 256  # lives whose turns are remembered; the oldest goes first. Rotations are made by hand.
 TURN_MAX = 1 << 53
+LISTED_BYTES = 6  # of the hash of a list; exact in every language
 
 
 class KeyringPort(Protocol):
@@ -44,8 +48,8 @@ class KeysChanged(Internal, frozen=True):
 class Warden:
     """What one member does with its keys."""
 
-    def __init__(self, host: Host, ring: KeyringPort) -> None:
-        self._host, self.ring = host, ring
+    def __init__(self, host: Host, membership: Membership, ring: KeyringPort) -> None:
+        self._host, self._membership, self.ring = host, membership, ring
         self._change: dict[str, Callable[[str], str | None]] = {"install": ring.install, "use": ring.use, "remove": ring.remove}
         self._holder: NodeId | None = None
         self._until = 0.0
@@ -53,9 +57,11 @@ class Warden:
         self._turns: dict[NodeId, int] = {}  # per asker the last one: an older message of it is late
 
     def on_turn(self, source: NodeId, message: KeyTurn) -> KeyAnswer | None:
-        """None: it is late, and nobody waits for an answer."""
+        """None: it is late, or the end of a turn, and nobody waits for an answer."""
         last = self._turns.get(source, 0)
         if not last <= message.turn < TURN_MAX or not message.seconds > 0:
+            if source == self._holder and message.turn == last and message.seconds == 0:
+                self._until = self._host.now
             return None
         if source != self._holder and self._taken():
             left = self._until - self._host.now
@@ -72,10 +78,15 @@ class Warden:
             text = f"{message.action[:20]!r} is no change" if change is None else change(message.key)
             self._answer = self.say(0, text or "")
             self._host.emit(KeysChanged(source, message.action[:20], self._answer.ids, text or ""))
-        return KeyAnswer(message.serial, self._answer.done, self._answer.text, self._answer.ids)
+        return replace(self._answer, serial=message.serial)
 
     def say(self, serial: int, text: str = "") -> KeyAnswer:
-        return KeyAnswer(serial, not text, text, self.ring.ids())
+        return KeyAnswer(serial, not text, text, self.ring.ids(), self.listed())
+
+    def listed(self) -> int:
+        """The same at two members who list the same lives."""
+        lives = "\n".join(str(member.id) for member in self._membership.members())
+        return int.from_bytes(blake2b(lives.encode(), digest_size=LISTED_BYTES).digest(), "big")
 
     def _taken(self) -> bool:
         return self._holder is not None and self._answer is None and self._host.now < self._until
