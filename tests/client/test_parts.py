@@ -174,6 +174,34 @@ def test_events_wait_for_the_list() -> None:
     assert (events.read(), len(looks)) == ([Joined(member("c"))], 2)
 
 
+def test_nobody_asks_for_the_same_event_twice() -> None:
+    """A look that was asked for after an event is as new as the event, whatever its version says."""
+    looks: list[int] = []
+    mirror = Mirror(lambda: looks.append(1))
+    mirror.start(view(1))
+    events = Events()
+    mirror.add(events)
+    mirror.push(joined(9))
+    mirror.push(joined(10, "c"))
+    mirror.set_result(view(2))
+    assert (events.read(), len(looks)) == ([Joined(member("b"))], 2)
+    mirror.set_result(view(2))
+    assert (events.read(), len(looks)) == ([Joined(member("c"))], 2)
+
+
+def test_events_do_not_wait_for_ever() -> None:
+    """When no list comes, or too many events, what happened is delivered all the same."""
+    mirror = Mirror(lambda: None)
+    mirror.start(view(1))
+    events = Events()
+    mirror.add(events)
+    for _ in range(EVENTS_MAX + 2):
+        mirror.push(joined(9))
+    assert len(events.read()) == 2
+    mirror.set_exception(errors.Timeout("silent"))
+    assert len(events.read()) == EVENTS_MAX
+
+
 def test_an_older_list_is_not_adopted() -> None:
     """A look that was overtaken says nothing."""
     mirror = Mirror(lambda: None)

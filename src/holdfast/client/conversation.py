@@ -9,10 +9,15 @@ from __future__ import annotations
 from typing import Any, Protocol
 from weakref import ReferenceType, ref
 
-from holdfast.client.wire import UNREADABLE, VALUES, agent_lost, decode_frame, error_of, frame_of
+from msgspec.msgpack import Decoder
+
+from holdfast.client.wire import UNREADABLE, agent_lost, decode_frame, error_of, frame_of
 from holdfast.errors import AgentLost, HoldfastError
 from holdfast.local import calls
 from holdfast.local.frame import ANSWER_BYTES_MAX, Frames, FrameTooLong
+
+# Of the value alone: which call it answers stands in the frame.
+VALUES: dict[type[calls.Call], Any] = {kind: Decoder(kind.answers).decode for kind in calls.CALLS}
 
 CALLS_MAX = 10_000  # under way on one connection: beyond that somebody forgets to wait for answers
 

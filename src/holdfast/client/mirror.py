@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from msgspec.structs import replace
 
-from holdfast.client.buffers import EventBuffer
+from holdfast.client.buffers import EVENTS_MAX, EventBuffer
 from holdfast.client.conversation import Waiter
 from holdfast.client.members import Members
 from holdfast.client.wire import ITEMS
@@ -35,6 +35,7 @@ class Mirror:
         self._lock = Lock()  # of the set alone: threads may begin to watch while another one delivers
         self._look = look
         self._looking = False
+        self._asked_for = 0  # events that waited when the look was asked for
         self._waiting: deque[EventItem] = deque()
         self._started = False
         self.adopt(UNKNOWN)
@@ -56,6 +57,8 @@ class Mirror:
             self._deliver(event)
             return
         self._waiting.append(event)
+        if len(self._waiting) > EVENTS_MAX:
+            self._deliver_next()
         self._ask()
 
     def end(self, error: HoldfastError | None) -> None:
@@ -66,7 +69,12 @@ class Mirror:
     # The one who waits for a ``Look``.
 
     def set_result(self, view: GroupView) -> None:
+        """What waited when it was asked for is in it, whatever its version says: nobody asks for the same event twice."""
         self._looking = False
+        if view.version >= self.members.version:
+            self.adopt(view)
+        while self._asked_for:
+            self._deliver_next()
         self.update(view)
 
     def update(self, view: GroupView) -> None:
@@ -78,7 +86,9 @@ class Mirror:
             self._ask()
 
     def set_exception(self, error: BaseException) -> None:
+        """No list came. What waited happened all the same; the next event asks again."""
         self._looking = False
+        self._flush(None)
 
     def done(self) -> bool:
         return False
@@ -112,11 +122,16 @@ class Mirror:
     def _ask(self) -> None:
         if not self._looking:
             self._looking = True
+            self._asked_for = len(self._waiting)
             self._look()
 
     def _flush(self, version: int | None) -> None:
         while self._waiting and (version is None or self._waiting[0].version <= version):
-            self._deliver(self._waiting.popleft())
+            self._deliver_next()
+
+    def _deliver_next(self) -> None:
+        self._asked_for = max(0, self._asked_for - 1)
+        self._deliver(self._waiting.popleft())
 
     def _deliver(self, item: EventItem) -> None:
         event = event_of(item)

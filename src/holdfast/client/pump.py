@@ -47,6 +47,7 @@ class Answer:
     def wait(self, path: str, timeout: float) -> Any:
         if not self._open.acquire(timeout=timeout):
             raise Timeout(f"agent {path}: no answer within {timeout:g} s; is its machine overloaded, or the agent stopped?")
+        self._open.release()  # It stays answered.
         if self._error is not None:
             raise self._error
         return self._value
@@ -64,7 +65,11 @@ class Pump:
         self._socket = connect(path, CALL_TIMEOUT)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, FOR_EVER)
         self._thread = Thread(target=self._run, name=f"holdfast {path}", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:
+            self._socket.close()
+            raise
         try:
             before = now()
             self.welcome: calls.Welcome = self.call(calls.Hello, calls.VERSION, program_name(), before)
@@ -92,8 +97,13 @@ class Pump:
             return answer.wait(self.path, timeout)
         finally:
             if not answer.done():
-                with self._lock:
-                    self._conversation.expire(now())
+                self._expire()
+
+    def _expire(self) -> None:
+        """Nobody waits longer than its limit, nor for an answer that was given up."""
+        with self._lock:
+            for waiter in self._conversation.expire(now()):
+                waiter.set_exception(Timeout(f"agent {self.path}: no answer in time"))
 
     def look(self, mirror: Mirror) -> None:
         """The member list as it is now; the mirror has it on return."""

@@ -31,8 +31,6 @@ def _typed_answer(kind: type[calls.Call]) -> Decode:
     return msgspec.msgpack.Decoder(done | calls.Refused | calls.Pushed | calls.Closed).decode
 
 
-# The value alone, for those who learn from the frame which call it answers; and whole frames, for those who know before.
-VALUES: dict[type[calls.Call], Decode] = {kind: msgspec.msgpack.Decoder(kind.answers).decode for kind in calls.CALLS}
 _frames: dict[type[calls.Call], Decode] = {}
 
 ITEMS: dict[type[calls.Call], Decode] = {
