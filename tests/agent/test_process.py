@@ -239,6 +239,15 @@ def test_other_lease_is_refused_by_name(fleet: Fleet, first: AgentProcess) -> No
     other.kill()
 
 
+def test_seeds_by_name(fleet: Fleet, first: AgentProcess) -> None:
+    """F12: a seed may be a name; the log says what it stands for, and that a name makes nobody a seat."""
+    named = fleet.start(name="named", seeds=[f"localhost:{first.address.rpartition(':')[2]}"])
+    assert first.address in named.until_said("seeds")["addresses"]
+    assert "is no IP:PORT and may change" in named.until_said("no seats")["text"]
+    first.until_said("Joined", member=named.id)
+    assert named.stop() == 0
+
+
 def test_parent_killed(fleet: Fleet, first: AgentProcess) -> None:
     """A child leaves the group when the process that started it is gone, however that ended."""
     settings = {**fleet.settings, "name": "child", "seeds": [first.address]}

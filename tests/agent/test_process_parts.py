@@ -26,7 +26,7 @@ from holdfast.agent.version import VERSION
 from holdfast.config import Config, load
 from holdfast.disk.state import State
 from holdfast.drops import Drop, Drops
-from holdfast.errors import AddressUnusable, ConfigError, KeyUnusable, NameConflict, StorageDamaged, StorageLocked
+from holdfast.errors import AddressUnusable, ConfigError, KeyUnusable, NameConflict, StorageDamaged, StorageError, StorageLocked
 from holdfast.events import ConfigMismatch, Failed, Joined
 from holdfast.host import Address, Member, NodeId
 from holdfast.wire.keys import Keyring, generate, parse_key
@@ -377,6 +377,24 @@ def test_home_without_a_directory_remembers_nothing(tmp_path: Path) -> None:
     assert (home.sole_life, home.storage) == (False, None)
     home.begin_again(home.boot + 10)
     assert home.boot > 10
+    home.close()
+
+
+def test_a_disk_that_refuses_the_last_word(tmp_path: Path) -> None:
+    """A full disk keeps nobody from leaving, and a rotation that cannot be kept is not used."""
+    key = generate()
+    home = Home.open(Config(state_dir=str(tmp_path / "state"), key=key, name="x"), {"HOLDFAST_RUNTIME_DIR": str(tmp_path)})
+    assert home.state is not None
+    before = home.keys.ring
+
+    def full(name: str, data: bytes) -> None:
+        raise StorageError("no space left")
+
+    home.state.write = full  # type: ignore[method-assign]
+    home.note_left(left=True)
+    with pytest.raises(StorageError, match="no space"):
+        home.keys.keep(Keyring(parse_key(generate())))
+    assert home.keys.ring == before
     home.close()
 
 

@@ -10,7 +10,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from secrets import choice
 
@@ -18,6 +18,7 @@ from holdfast.agent.keyring import KeyStore
 from holdfast.agent.machine_lock import MachineLock
 from holdfast.config import Config, default_socket, group_file, private_directory, runtime_dir
 from holdfast.disk.state import State
+from holdfast.errors import StorageError
 from holdfast.host import NodeId, Storage
 from holdfast.wire.codec import NAME_BYTES_MAX
 
@@ -76,9 +77,10 @@ class Home:
         self.boot = max(above, self.boot) + 1 if self.state is None else self.state.begin_again(above)
 
     def note_left(self, *, left: bool) -> None:
-        """For the next life: whether somebody may still list this one."""
-        if self.state is not None and (self.state.read(LEFT_FILE) == LEFT) != left:
-            self.state.write(LEFT_FILE, LEFT if left else b"")
+        """For the next life: whether somebody may still list this one. A disk that refuses costs that one some time, nothing else."""
+        with suppress(StorageError):
+            if self.state is not None and (self.state.read(LEFT_FILE) == LEFT) != left:
+                self.state.write(LEFT_FILE, LEFT if left else b"")
 
     def close(self) -> None:
         self._held.close()

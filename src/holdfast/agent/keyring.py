@@ -42,10 +42,10 @@ class KeyStore:
 
     def keep(self, ring: Keyring) -> None:
         """A rotation: on disk before it is used, or the next life could not read the group."""
-        self.ring = ring
         if self._state is not None:
             stored = Stored(_ids(self._given), tuple(key.text() for key in ring.keys))
             self._state.write(KEYRING_FILE, msgspec.json.encode(stored))
+        self.ring = ring
 
     def reload(self, config: Config) -> Keyring | None:
         """The keys of the key file, if they are others now. Raises ``KeyUnusable`` and changes nothing."""
