@@ -16,7 +16,8 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast.cli.demo_fleet import SUSPICION, Said
+from holdfast.cli.demo import _verdict
+from holdfast.cli.demo_fleet import SUSPICION, Fleet, Said
 from holdfast.cli.demo_story import Bounds, Death, Story, bounds, judged, witnessed
 from holdfast.cli.demo_view import bar, first_told
 from holdfast.config import Config
@@ -40,13 +41,16 @@ class Demo:
         self.process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
         self.text = ""
 
-    def read_until(self, fd: int, words: str) -> None:
+    def read_until(self, fd: int, words: str) -> bool:
+        """False if it ended without these words."""
         end_at = time.monotonic() + DEADLINE
         while words not in self.text:
             assert time.monotonic() < end_at, f"never said {words!r}:\n{self.text}"
             data = os.read(fd, 65536)
-            assert data, f"ended without {words!r}:\n{self.text}"
+            if not data:
+                return False
             self.text += data.decode("utf-8", "replace")
+        return True
 
     def read_to_end(self, fd: int) -> int:
         with suppress(OSError):  # A terminal whose other side is gone says so.
@@ -82,8 +86,8 @@ def test_it_stays_until_interrupted_and_everything_was_kept(tmp_path: Path) -> N
         demo = Demo(tmp_path / str(number), "--stay")
         assert demo.process.stdout is not None
         fd = demo.process.stdout.fileno()
-        demo.read_until(fd, "Ctrl-C ends it")
-        demo.process.send_signal(signal.SIGINT)
+        if demo.read_until(fd, "Ctrl-C ends it"):
+            demo.process.send_signal(signal.SIGINT)
         code = demo.read_to_end(fd)
         demo.process.stdout.close()
         assert demo.left_behind() == []
@@ -103,8 +107,8 @@ def test_ctrl_c_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     with on_terminal() as (ours, theirs):
         demo = Demo(tmp_path, out=theirs)
         os.close(theirs)
-        demo.read_until(ours, "kill -9")
-        demo.read_until(ours, "since the crash")
+        assert demo.read_until(ours, "kill -9"), demo.text
+        assert demo.read_until(ours, "since the crash"), demo.text
         os.killpg(demo.process.pid, signal.SIGINT)
         assert demo.read_to_end(ours) == 130, demo.text
     assert demo.left_behind() == []
@@ -114,12 +118,8 @@ def test_ctrl_c_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_broken_promise_is_exit_code_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """With bounds that nothing can keep, the same run says which promises were broken and ends with 1."""
-
-    def not_late(story: Story, heard_before: int) -> None:
-        story.late = 0.0
-
     monkeypatch.setattr("holdfast.cli.demo_story.bounds", lambda config: Bounds(0.001, 0.001, 0.001))
-    monkeypatch.setattr(Story, "_measure_lateness", not_late)
+    monkeypatch.setattr(Story, "lateness", lambda story, since=0: 0.0)
     ended = runner(monkeypatch, capsys)("demo", "--json")
     assert ended.code == 1, ended
     told = ended.json
@@ -142,6 +142,18 @@ def test_a_machine_that_cannot_is_exit_code_3(tmp_path: Path) -> None:
     assert "could not start: socket" in err.decode()
     assert err.count(b"\n") == 1
     assert demo.left_behind() == []
+
+
+@pytest.mark.parametrize("late, code", [(0.3, 3), (0.1, 1)])
+def test_a_machine_that_stood_still_proves_nothing(late: float, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """H70: what is broken while something stood still for half a lease is exit code 3 and says so; otherwise it is 1."""
+    story = Story(Fleet(tmp_path, {}, ("kelp-1",), http=False), Config(preset="local"), step=print, tick=lambda: None)
+    story.late = late
+    assert _verdict(story, "after 40 s nothing has happened", as_json=False) == code
+    told = capsys.readouterr()
+    assert "BROKEN" in told.out
+    assert ("stood still for 0.30 s" in told.err) is (code == 3)
+    assert ("NOT everything happened as promised" in told.out) is (code == 1)
 
 
 def test_an_unknown_preset_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

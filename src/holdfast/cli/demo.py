@@ -79,6 +79,7 @@ def _told(story: Story, view: View, *, stay: bool) -> str:
                 story.stay()
         story.leave()
     except NeverHappened as never:
+        story.late = max(story.late, story.lateness())
         return str(never)
     return ""
 

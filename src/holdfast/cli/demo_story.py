@@ -166,7 +166,7 @@ class Story:
         limit = DECLARE_LEASES * self.config.lease
         with suppress(NeverHappened):  # The promises below say what is missing.
             self._until(gone_everywhere, limit, f"everybody declares {before.owner} gone, and its key has an heir")
-        self._measure_lateness(heard_before)
+        self.late = self.lateness(heard_before)
         assert self.death is not None
         self.promises += judged(self.death, self.bounds, self.late)
         self.promises.append(_inherited(before, heirs, self.key))
@@ -255,10 +255,10 @@ class Story:
                 found.append(Ownership(name, owned.token, clock.now(), owned.until))
         return found
 
-    def _measure_lateness(self, heard_before: int) -> None:
-        """How late timers ran while it mattered: as the agents noticed it, and as seen from here."""
-        noticed = [said.seconds for said in self.fleet.heard[heard_before:] if said.event in ("Paused", OVERSLEPT)]
-        self.late = max([self.config.ring_config().oversleep, self.fleet.late, *noticed])
+    def lateness(self, since: int = 0) -> float:
+        """How late timers ran: as the agents noticed it, and as seen from here. ``since`` is how much had been heard before."""
+        noticed = [said.seconds for said in self.fleet.heard[since:] if said.event in ("Paused", OVERSLEPT)]
+        return max([self.config.ring_config().oversleep, self.fleet.late, *noticed])
 
     def _keep(self, what: str, measured: str, promised: str, *, kept: bool = True) -> None:
         self.promises.append(Promise(what, kept, measured, promised))
