@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Mapping
 from ipaddress import ip_address
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,19 +29,9 @@ if TYPE_CHECKING:
     from holdfast.protocols.ring.config import RingConfig
 
 __all__ = [
-    "Config",
-    "PRESETS",
-    "load",
-    "load_with_sources",
-    "check_tags",
-    "read_token",
-    "is_loopback",
-    "endpoint",
-    "runtime_dir",
-    "private_directory",
-    "group_file",
-    "default_socket",
-]
+    "Config", "PRESETS", "Timing", "load", "load_with_sources", "check_tags", "read_token", "is_loopback", "endpoint",
+    "runtime_dir", "private_directory", "group_file", "default_socket",
+]  # fmt: skip
 
 ENVIRONMENT = "HOLDFAST_"
 FILE_BYTES_MAX = 256 * 1024  # whoever names a log by mistake gets an answer, not a full memory
@@ -155,8 +144,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _check_keys(self)
         self.ring_config()
         for field in ("heartbeat", "ticket_lease", "ticket_round"):
-            value = getattr(self, field)
-            if not isfinite(value) or not SECONDS_MIN <= value <= SECONDS_MAX:
+            if not SECONDS_MIN <= (value := getattr(self, field)) <= SECONDS_MAX:
                 raise ConfigError(f"{field}: {value!r}; accepted are {SECONDS_MIN:g} to {SECONDS_MAX:g} seconds")
         check_tags(self.tags)
         _check_files(self)
