@@ -11,6 +11,7 @@ from holdfast.agent.openapi import ROUTES
 from tests.http.conftest import HOSTILE, TOKEN
 from tests.http.wire import Answer, ask
 from tests.page.stub_agent import StubGroup
+from tests.tidy.tree import ROOT
 
 READING = [route for route in ROUTES if route.method == "GET" and route.media == "application/json"]
 ASKED = {"/v1/members/{name}": "/v1/members/b", "/v1/owner": "/v1/owner?key=cart:42", "/v1/events": "/v1/events?internal=true"}
@@ -63,6 +64,12 @@ def test_document_names_every_route(document: dict[str, Any]) -> None:
     assert document["openapi"] == "3.1.0"
     listed = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
     assert listed == {(route.method, route.path) for route in ROUTES}
+
+
+def test_the_handbook_names_every_route() -> None:
+    """docs/http.md has every route of the table."""
+    text = (ROOT / "docs" / "http.md").read_text()
+    assert [route.path for route in ROUTES if f"`{route.method} {route.path}" not in text] == []
 
 
 @pytest.mark.parametrize("route", READING, ids=lambda route: route.handler)

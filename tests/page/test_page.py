@@ -192,6 +192,15 @@ def test_nothing_jumps(page: Page, kelp: AgentProcess) -> None:
     assert page.js(shifts) < 0.02
 
 
+def test_seats_are_shown_where_there_are_some(page: Page, fleet: Fleet) -> None:
+    """An agent that is its own seat (F12) shows it; the box is not there otherwise."""
+    alone = fleet.start(name="alone", key="", group="alone", state_dir=str(fleet.folder / "alone"))
+    page.open(url(alone), calm=True)
+    page.until("document.querySelectorAll('#seat-rows tr').length === 1 && !document.querySelector('#seats').hidden")
+    assert page.errors == []
+    alone.stop()
+
+
 def test_a_dead_agent_makes_the_page_stale(page: Page, fleet: Fleet) -> None:
     """The agent behind the page dies: the page says since when it is stale and tries again; a new life makes it live again."""
     seeds = [fleet.agents[0].address]

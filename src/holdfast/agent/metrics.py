@@ -127,7 +127,7 @@ RING_GAUGES = {
     "links_relayed": "Peers that are reached only through others now.",
     "links_broken": "Peers that have been reached only through others for long.",
     "lease_rtt_max": "Longest round trip of the last sessions, seconds.",
-    "safe_for": "Seconds for which nobody treats this agent as gone; 0: no limit, or no member.",
+    "safe_for": "Seconds for which nobody treats this agent as gone; missing while it is alone, or no member.",
     "safe_for_least": "The least of these that was ever seen.",
     "arbitration_seconds_last": "Seconds that the last arbitration took.",
     "unmet": "Neighbours without a pair.",
@@ -154,8 +154,9 @@ RING_COUNTERS = {
 def of_ring(agent: Agent) -> Iterable[Metric]:
     ring = agent.ring
     numbers = ring_metrics(ring)
+    endless = {"safe_for": not isfinite(ring.safe_until), "safe_for_least": not isfinite(ring.safe_for_least)}
     for name, text in RING_GAUGES.items():
-        if name in numbers:
+        if name in numbers and not endless.get(name, False):
             yield gauge(f"ring_{RING_SECONDS.get(name, name)}", text, numbers[name])
     counts = {**dict.fromkeys(RING_COUNTERS, 0.0), **{name: float(count) for name, count in ring.counts.items()}}
     counts.update({name: numbers[name] for name in ("lists_compared", "lists_differed") if name in numbers})

@@ -13,7 +13,7 @@ const tagsOf = (member) => Object.entries(member.tags ?? {}).map(([key, value]) 
 
 // What each event is called: [class, who or null, what happened, what it means].
 const WORDS = {
-  Joined: (f) => ["hold", f.member, "joined", f.member.address],
+  Joined: (f) => ["hold", f.member, "joined", [f.member.address, tagsOf(f.member)].filter(Boolean).join(", ")],
   Suspected: (f) => ["doubt", f.member, "is suspected", "It has not answered in time. Nothing is decided."],
   Cleared: (f) => ["hold", f.member, "is cleared", "The suspicion was wrong."],
   Decided: (f) => ["dead", f.member, "is decided dead", "A majority of its arbitrators agree: route away."],

@@ -349,7 +349,10 @@ export class Ring {
       say(word, lines[i] ?? "");
       set(word, { x: this.centre.x, y: this.centre.y + heights[i], class: i === 0 ? (lines.isName ? "word" : "big") : "" });
     });
-    for (const node of this.present()) set(node.root, { "aria-label": `${node.name}, ${node.root.dataset.status}` });
+    for (const node of this.present()) {
+      const label = `${node.name}, ${node.root.dataset.status}`;
+      if (node.said !== label) set(node.root, { "aria-label": (node.said = label) });
+    }
   }
 
   middle() {

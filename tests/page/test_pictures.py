@@ -1,0 +1,74 @@
+"""The pictures of the documentation: written only when asked for (--rewrite), and then looked at by a person."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.http.wire import ask
+from tests.page.chromium import Page
+from tests.support.agents import AgentProcess, Fleet, until
+
+PICTURES = Path(__file__).resolve().parents[2] / "docs" / "_static"
+LEASE = 2.0
+MEMBERS = {
+    "kelp": ("eu-1", "web"), "reef": ("eu-1", "api"), "skerry": ("eu-2", "web"), "tide": ("eu-2", "api"),
+    "mist": ("eu-3", "web"), "pier": ("eu-3", "worker"), "atoll": ("eu-1", "worker"),
+}  # fmt: skip
+CALM = (("light", False, 1360, 1180, 1.5), ("phone", False, 390, 844, 2.0), ("dark", True, 1360, 1180, 1.5))
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _shown(page: Page, url: str, *, members: int, **how: object) -> None:
+    page.open(url, **how)  # type: ignore[arg-type]
+    page.until(f"document.querySelectorAll('#ring .lease.active').length === {members - 1}")
+
+
+def _kill_first_seen_by(kelp: AgentProcess, url: str, victim: AgentProcess) -> None:
+    """Just before kelp's session with it ends: then nobody's lease is likely to run out before kelp's."""
+
+    def near() -> bool:
+        pair = next(pair for pair in ask(url, "/v1/ring").json["pairs"] if pair["peer"] == victim.name)
+        return bool(pair["acked"] and 0.02 < LEASE - pair["age"] < 0.1)
+
+    until(near, f"the end of a session of {kelp.name} with {victim.name} is near")
+    victim.kill()
+
+
+@pytest.mark.timeout(600)
+def test_pictures(page: Page, tmp_path: Path, rewrite: bool) -> None:
+    """Seven real agents in calm, light, dark and on a phone; one of them suspected, then decided."""
+    if not rewrite:
+        pytest.skip("pictures are taken with --rewrite")
+    with Fleet(tmp_path, lease=LEASE, preset="lan", group="orders") as fleet:
+        seed = f"127.0.0.1:{free_port()}"
+        for name, (zone, role) in MEMBERS.items():
+            own = {"bind": seed, "http": "127.0.0.1:0", "state_dir": str(tmp_path / "state")} if name == "kelp" else {}
+            fleet.start(name=name, tags={"zone": zone, "role": role}, seeds=[seed], **own)
+        kelp = fleet.agents[0]
+        url = str(kelp.ready["http"])
+        for path, dark, width, height, scale in CALM:
+            _shown(page, url, members=len(MEMBERS), dark=dark, width=width, height=height, scale=scale)
+            time.sleep(6.0 if width < 500 else 24.0)  # Until the lines of the last seconds have something to show.
+            page.picture(PICTURES / f"page-{path}.png")
+        for number, victim in enumerate(fleet.agents[3:], 1):
+            _shown(page, url, members=len(MEMBERS) - number + 1, dark=True, width=1360, height=850, scale=1.5)
+            _kill_first_seen_by(kelp, url, victim)
+            page.until("document.querySelector('#ring .node:is(.suspected, .decided)')")
+            if page.js("document.querySelector('#ring .node.suspected') !== null"):
+                time.sleep(0.3)  # The waves are under way.
+                page.picture(PICTURES / "page-suspicion.png")
+                break
+            page.until("document.querySelector('#ring .node.gone')")
+        page.until("document.querySelector('#ring .node.decided')")
+        page.until("document.querySelector('#ring .middle').textContent.includes('declared out in 2')")
+        page.picture(PICTURES / "page-decision.png")
+        assert page.errors == []
