@@ -129,6 +129,9 @@ class FakeAgent:
     def _answer(self, client: Client, call: Any) -> None:
         if self._silent:
             return
+        with self._changed:
+            self.heard.append((clock.now(), call))
+            self._changed.notify_all()
         if isinstance(call, calls.Hello):
             now = clock.now() + self._ahead
             client.done(call.serial, calls.Welcome(calls.VERSION, ME, os.getpid(), "test", now, 1))
@@ -136,9 +139,6 @@ class FakeAgent:
             self.on[type(call)](client, call)
         else:
             client.done(call.serial, self.answers.get(type(call)))
-        with self._changed:
-            self.heard.append((clock.now(), call))
-            self._changed.notify_all()
 
 
 def until(holds: Callable[[], object], what: str) -> None:

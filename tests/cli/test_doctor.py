@@ -54,12 +54,14 @@ def unused_port() -> int:
         return int(free.getsockname()[1])
 
 
-def test_a_healthy_group_has_no_errors(holdfast: Run, healthy: AgentProcess) -> None:
-    """Exit code 0: what is left are warnings and notes."""
-    ended = holdfast("doctor", "--agent", healthy.socket)
+def test_a_healthy_agent_has_no_errors(holdfast: Run, fleet: Fleet) -> None:
+    """Exit code 0: what is left are warnings and notes. A slow preset, so that a busy machine is no fault."""
+    calm = fleet.start(group="calm", preset="wan")
+    ended = holdfast("doctor", "--agent", calm.socket)
     assert ended.code == 0, ended.out
     assert "error:" not in ended.out
     assert "warning: no_seats: seats" in ended.out
+    calm.kill()
 
 
 @pytest.mark.parametrize(
@@ -114,9 +116,15 @@ def test_other_timing(holdfast: Run, fleet: Fleet, healthy: AgentProcess) -> Non
 def test_pauses(holdfast: Run, fleet: Fleet) -> None:
     """An agent that stood still for 300 ms says so, and others hear it from it."""
     paused = fleet.agents[1]
-    paused.signal(signal.SIGSTOP)
-    sleep(0.3)
-    paused.signal(signal.SIGCONT)
+
+    def noticed() -> bool:
+        """A pause in which no timer was due cannot be seen (F10): another one."""
+        paused.signal(signal.SIGSTOP)
+        sleep(0.3)
+        paused.signal(signal.SIGCONT)
+        return paused.said("Paused") is not None
+
+    until(noticed, "it noticed a pause")
     assert "stood still" in diagnosed(holdfast, paused, "pauses", about="a1")["text"]
     assert diagnosed(holdfast, fleet.agents[0], "pauses", about="a1")["severity"] == "warning"
 

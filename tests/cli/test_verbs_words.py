@@ -173,26 +173,15 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
 def test_agent_check(tmp_path: Path) -> None:
     """`agent --check`: every setting, its value and where it comes from; flags beat the environment, that the file."""
     (tmp_path / "h.toml").write_text('lease = 2.0\nname = "file"\ntags = { zone = "eu" }\n')
-    words = [
-        "agent",
-        "--check",
-        "--json",
-        "--config",
-        "h.toml",
-        "--name",
-        "flag",
-        "--seeds",
-        "10.0.0.1:1",
-        "--seeds",
-        "10.0.0.2:1,10.0.0.3:1",
-    ]
+    words = ["agent", "--check", "--json", "--config", "h.toml", "--name", "flag", "--seeds", "10.0.0.1:1", "--seeds"]
+    words += ["10.0.0.2:1,10.0.0.3:1", "--tags", "a=1", "--tags", "b=2,c=3"]
     environ = {"HOLDFAST_NAME": "environment", "HOLDFAST_K": "2", "PATH": ""}
     ended = subprocess.run(
         [sys.executable, "-m", "holdfast", *words], capture_output=True, text=True, check=True, cwd=tmp_path, env=environ
     )
     found = json.loads(ended.stdout)
     settings, sources = found["settings"], found["sources"]
-    assert (settings["name"], settings["k"], settings["lease"], settings["tags"]) == ("flag", 2, 2.0, {"zone": "eu"})
+    assert (settings["name"], settings["k"], settings["lease"], settings["tags"]) == ("flag", 2, 2.0, {"a": "1", "b": "2", "c": "3"})
     assert settings["seeds"] == ["10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"]
     assert (sources["name"], sources["k"], sources["lease"]) == ("flags", "HOLDFAST_K", "h.toml")
     assert "arbitration" not in sources

@@ -105,7 +105,10 @@ def of_seats(agent: Agent) -> Iterator[Finding]:
     for slot in seats.slots:
         if slot.number != seats.own and seats.life(slot.number) is None:
             yield warning(
-                "seat_unheard", str(slot), "This seat was never heard from here.", "Start that agent, or correct the list of seats."
+                "seat_unheard",
+                f"seat {slot.number} ({slot.address})",
+                "This seat was never heard from here.",
+                "Start that agent, or correct the list of seats.",
             )
 
 

@@ -164,7 +164,6 @@ class Guardian:
             signal.set_wakeup_fd(-1)
             _in_child(lambda: self._become(me, ignored))
         self._pipes.keep(self._pipes.leash[0], self._pipes.reports[1])
-        self._report(PID, self._command)
         self._guard(woken)
         return OK
 
@@ -217,6 +216,7 @@ class Guardian:
             if number not in ignored:
                 signal.signal(number, signal.SIG_DFL)
         self._pipes.keep(self._pipes.go[0], self._pipes.reports[1])
+        self._report(PID, os.getpid())  # From here on it has a group of its own, and signals mean to it what they mean to others.
         if os.read(self._pipes.go[0], 1) != GO:
             return OWN_ERROR
         try:

@@ -144,12 +144,12 @@ class Supervisor:
         now = clock.now()
         if not self._told and (self._hold.ended or now >= self._term_at):
             self._told = True
-            self._lost = self._lost or command.status is None
+            self._lost = self._lost or _was_cut_short(command)
             command.signal(signal.SIGTERM)
             if self._hold.deadline == UNLIMITED:
                 self._kill_at = now + self._grace
         if now >= self._kill_at:
-            self._lost = self._lost or command.status is None
+            self._lost = self._lost or _was_cut_short(command)
             command.kill()
 
     def _wait(self, until: float, command: Command | None = None) -> None:
@@ -181,6 +181,12 @@ class Supervisor:
             while not self._command.over:
                 self._command.read()
         self._hold.stopped()
+
+
+def _was_cut_short(command: Command) -> bool:
+    """It did not end by itself: it runs, or the guardian was quicker than we."""
+    status = command.status
+    return status is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL)
 
 
 class Signals:
