@@ -244,6 +244,20 @@ def test_restart(agent: FakeAgent, start: Start, record: Record) -> None:
     assert len(record.times("start")) == 2
 
 
+def test_restart_waits_for_an_agent(agent: FakeAgent, start: Start, record: Record) -> None:
+    """--restart: an agent that died is waited for; its successor is asked on a new connection, and grants anew."""
+    process = start("for", 3.5, "exit", 9, flags=("--hold", "fake:x", "--restart"))
+    agent.wait_for(calls.Body, 2)
+    agent.die()
+    until(lambda: record.times("term"), "it was stopped")
+    sleep(1.5)  # more than one attempt finds nobody
+    Path(agent.path).unlink()
+    with FakeAgent(Path(agent.path)) as successor:
+        successor.on[calls.Acquire] = lambda client, call: client.grant(call, seconds=50.0)
+        assert ended(process)[0] == 9
+    assert len(record.times("start")) == 2
+
+
 def test_timeout_is_the_own_error(agent: FakeAgent, start: Start, record: Record) -> None:
     """Not held in time: 125, and nothing ran."""
     agent.on[calls.Acquire] = lambda client, call: client.done(call.serial)

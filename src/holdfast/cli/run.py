@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import Annotated
 
 from holdfast.cli.agent_call import AgentCall, socket_path
 from holdfast.cli.exits import HOLD_LOST, NOT_EXECUTABLE, NOT_FOUND, OWN_ERROR, one_line
 from holdfast.cli.options import AGENT, GROUP, checked_timeout
 from holdfast.cli.words import Flag, Word
-from holdfast.errors import ConfigError, HoldfastError
+from holdfast.errors import AgentLost, ConfigError, HoldfastError, Unavailable
 
 AGAIN_INTERVAL = 1.0  # seconds before a hold that was lost is asked for again
 GRACE_MAX = 3600.0
@@ -36,12 +37,13 @@ def run(
     Returns the command's exit code, or 124: it was stopped because the hold ended; 125: Holdfast failed; 126, 127: it cannot be run."""
     try:
         _check(words, grace, timeout)
-        options = _options(option)
-        while True:
-            code, wanted = _once(words, hold, options, grace, timeout, socket_path(agent, group))
-            if code != HOLD_LOST or not restart or not wanted:
-                return code
+        once = partial(_once, words, hold, _options(option), grace, timeout, socket_path(agent, group))
+        code, wanted = once()
+        while code == HOLD_LOST and restart and wanted:
             _pause()
+            with suppress(AgentLost, Unavailable):  # It drains or is gone; it comes back, or somebody ends this.
+                code, wanted = once()
+        return code
     except (HoldfastError, OSError) as error:
         print(f"holdfast: {one_line(error)}", file=sys.stderr)
         return OWN_ERROR
