@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.agent import sse
-from holdfast.agent.sse import EventStream, Feed
+from holdfast.agent.sse import EventStream, Feed, Lists, Pulse
 from tests.http.wire import Stream, ask
 from tests.page.stub_agent import StubGroup
 from tests.support.agents import until
@@ -219,6 +219,24 @@ def test_readers_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
 
     first, second, third = asyncio.run(run())
     assert [each.status for each in (first, second, third)] == [200, 503, 200]
+
+
+def test_long_lists_are_sent_less_often() -> None:
+    """A large group that changes all the time: its list is encoded once for all readers, and sent as often as its length allows."""
+    now, version, encoded = 0.0, 0, []
+
+    def answer() -> list[int]:
+        encoded.append(version)
+        return [version]
+
+    lists = Lists(lambda: version, lambda: range(5000), answer)
+    readers = [Pulse(lists, dict, lambda: now) for _ in range(3)]
+    sent = []
+    for _ in range(40):
+        now, version = now + 0.25, version + 1
+        sent += [(now, each) for reader in readers for each in reader.frames() if each.startswith(b"event: members")]
+    assert [at for at, _ in sent] == [0.25] * 3 + [5.25] * 3
+    assert encoded == [1, 21]
 
 
 def test_events_of_a_real_agent(group: StubGroup) -> None:

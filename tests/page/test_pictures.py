@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,7 @@ def test_pictures(page: Page, tmp_path: Path, rewrite: bool) -> None:
     with Fleet(tmp_path, lease=LEASE, preset="lan", group="orders") as fleet:
         seed = f"127.0.0.1:{free_port()}"
         for name, (zone, role) in MEMBERS.items():
-            own = {"bind": seed, "http": "127.0.0.1:0", "state_dir": str(tmp_path / "state")} if name == "kelp" else {}
+            own: dict[str, Any] = {"bind": seed, "http": "127.0.0.1:0", "state_dir": str(tmp_path / "state")} if name == "kelp" else {}
             fleet.start(name=name, tags={"zone": zone, "role": role}, seeds=[seed], **own)
         kelp = fleet.agents[0]
         url = str(kelp.ready["http"])

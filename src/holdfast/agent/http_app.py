@@ -26,13 +26,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from holdfast import errors
 from holdfast.agent import http_answers as answers
+from holdfast.agent import http_views as views
 from holdfast.agent import metrics as numbers
 from holdfast.agent.http_guard import Guard
 from holdfast.agent.openapi import EVENTS_DEFAULT, EVENTS_MAX, ROUTES, document
-from holdfast.agent.sse import EventStream, Feed, Pulse
+from holdfast.agent.sse import EventStream, Feed, Lists, Pulse
 from holdfast.events import Internal
 from holdfast.local.news import name_of
-from holdfast.protocols.care.farewell import Farewell, Parting
+from holdfast.protocols.care.farewell import Parting
 
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
@@ -62,6 +63,7 @@ class Handlers:
 
     def __init__(self, agent: Agent, feed: Feed, lateness: numbers.Lateness) -> None:
         self._agent, self._feed, self._lateness = agent, feed, lateness
+        self._lists = Lists(lambda: agent.view().version, lambda: agent.view().members, partial(views.members_of, agent))
         self._version = str(agent.info().get("version", ""))
         self._document = msgspec.json.encode(document(self._version))
 
@@ -69,25 +71,25 @@ class Handlers:
         return _json(self._agent.info())
 
     async def members(self, request: Request) -> Response:
-        return _json(answers.members_of(self._agent))
+        return _json(views.members_of(self._agent))
 
     async def member(self, request: Request) -> Response:
-        return _json(answers.member_of(self._agent, request.path_params["name"]))
+        return _json(views.member_of(self._agent, request.path_params["name"]))
 
     async def ring(self, request: Request) -> Response:
-        return _json(answers.ring_of(self._agent))
+        return _json(views.ring_of(self._agent))
 
     async def owner(self, request: Request) -> Response:
         key = request.query_params.get("key", "")
         if not 0 < len(key) <= KEY_CHARS_MAX:
             raise errors.ConfigError(f"key: {len(key)} characters; accepted are 1 to {KEY_CHARS_MAX}")
-        return _json(answers.owner_of(self._agent, key))
+        return _json(views.owner_of(self._agent, key))
 
     async def seats(self, request: Request) -> Response:
-        return _json(answers.seats_of(self._agent))
+        return _json(views.seats_of(self._agent))
 
     async def grants(self, request: Request) -> Response:
-        return _json(answers.grants_of(self._agent))
+        return _json(views.grants_of(self._agent))
 
     async def recent(self, request: Request) -> Response:
         limit = _integer(request, "limit", EVENTS_DEFAULT, EVENTS_MAX)
@@ -103,10 +105,7 @@ class Handlers:
         return Response(text, headers={"content-type": numbers.CONTENT_TYPE})
 
     async def stream(self, request: Request) -> Any:
-        agent = self._agent
-        pulse = None
-        if _flag(request, "pulse"):
-            pulse = Pulse(lambda: agent.view().version, partial(answers.members_of, agent), self._beat)
+        pulse = Pulse(self._lists, self._beat, asyncio.get_running_loop().time) if _flag(request, "pulse") else None
         since = request.headers.get("last-event-id")
         return EventStream(self._feed, since=since, internal=_flag(request, "internal"), pulse=pulse)
 
@@ -124,11 +123,8 @@ class Handlers:
 
     async def force_leave(self, request: Request) -> Response:
         name = request.path_params["name"]
-        farewell: Farewell | None = getattr(self._agent, "farewell", None)
-        if farewell is None:
-            raise errors.Unavailable("force-leave: this agent cannot ask others to leave")
         answered: asyncio.Future[Parting] = asyncio.get_running_loop().create_future()
-        await self._in_turn(partial(farewell.ask, name, FORCE_LEAVE_TIMEOUT, partial(_answer, answered)))
+        await self._in_turn(partial(self._agent.farewell.ask, name, FORCE_LEAVE_TIMEOUT, partial(_answer, answered)))
         refusal = _parting_error(await answered, name)
         if refusal is not None:
             raise refusal
@@ -156,7 +152,7 @@ class Handlers:
             raise errors.Unavailable("the agent is ending and takes no more changes") from None
 
     def _beat(self) -> answers.Beat:
-        return answers.beat_of(self._agent, self._lateness, numbers.resident_bytes(), self._feed.readers)
+        return views.beat_of(self._agent, self._lateness, numbers.resident_bytes(), self._feed.readers)
 
 
 class Service:
@@ -204,7 +200,7 @@ class Service:
             for record in records:
                 event = record.event
                 self.lateness.note(event)
-                fields = answers.fields_of(event, self._agent.ring)
+                fields = views.fields_of(event, self._agent.ring)
                 self.feed.put(record.at, name_of(event), record.version, fields, internal=isinstance(event, Internal))
 
 
