@@ -36,8 +36,8 @@ def test_leaving_over_http(fleet: Fleet) -> None:
         assert a.wait() == 0
 
 
-def test_serving_costs_little_and_delays_nobody(fleet: Fleet) -> None:
-    """An idle agent with HTTP stays within its memory, imports it before it is a member, and tells no secret."""
+def test_serving_costs_little(fleet: Fleet) -> None:
+    """An idle agent with HTTP stays within its memory, and tells no secret."""
     with fleet:
         a = fleet.start(name="a", http="127.0.0.1:0")
         url = str(a.ready["http"])
