@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from threading import Thread
 
 import pytest
+from msgspec.msgpack import encode as msgpack_encode
 
+from holdfast.local.frame import framed
 from tests.cli.command import Run
 from tests.cli.fake_agent import until
 from tests.support.agents import AgentProcess, Fleet
@@ -206,6 +210,24 @@ def test_no_agent(holdfast: Run, tmp_path: Path) -> None:
     for words in (["members"], ["watch"], ["info"], ["tags"], ["seats"], ["leave"], ["send", "a", "b"], ["keys", "list"]):
         holdfast(*words, "--agent", tmp_path / "none.sock").refused(3, "no agent answers at", "`holdfast agent`", "HOLDFAST_AGENT")
     holdfast("members", "--agent", "x" * 200).refused(2, "--agent", "too long")
+
+
+@pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\n", b"\0\0\0\4abcd", b"\0\0\0\1\x90", framed(msgpack_encode([1, 1, "?"]))])
+def test_what_is_no_agent(holdfast: Run, tmp_path: Path, said: bytes) -> None:
+    """A socket that speaks another language is exit code 3 and one line."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "s"))
+        server.listen()
+
+        def answer() -> None:
+            with server.accept()[0] as client:
+                client.recv(4096)
+                client.sendall(said)
+
+        thread = Thread(target=answer)
+        thread.start()
+        holdfast("members", "--agent", tmp_path / "s").refused(3, "agent")
+        thread.join()
 
 
 def test_where_the_agent_is(holdfast: Run, agent: AgentProcess, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,7 +115,7 @@ class AgentCall:
             if data is None:
                 return None
             self._feed(data)
-        said: FromAgent = _decode(self._ready.pop(0))
+        said = self._understood(self._ready.pop(0))
         if isinstance(said, Closed) and said.serial == 0:
             value_of(said, None)
         return said
@@ -144,11 +144,21 @@ class AgentCall:
         except FrameTooLong:
             raise AgentLost(f"what answers at {self.path} is no agent") from None
 
+    def _understood(self, body: bytes) -> FromAgent:
+        try:
+            said: FromAgent = _decode(body)
+        except msgspec.DecodeError:
+            raise AgentLost(f"what answers at {self.path} is no agent, or one of another version") from None
+        return said
+
 
 def value_of(answer: FromAgent, kind: Any) -> Any:
     """The value; an error of the agent is raised here as the class it named."""
     if isinstance(answer, Done):
-        return None if kind is None else msgspec.msgpack.decode(answer.value, type=kind)
+        try:
+            return None if kind is None else msgspec.msgpack.decode(answer.value, type=kind)
+        except msgspec.DecodeError as odd:
+            raise AgentLost(f"the agent is of another version: {odd}") from None
     assert isinstance(answer, Refused | Closed)
     error = getattr(errors, answer.error, None)
     raise (error if isinstance(error, type) and issubclass(error, HoldfastError) else HoldfastError)(answer.text)
