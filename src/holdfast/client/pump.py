@@ -149,6 +149,9 @@ class Pump:
         except OSError as error:
             self._shut()  # Half a frame may be out. The reading thread sees the end, and tells everybody.
             raise agent_lost(self.path, f"cannot be written to ({error.strerror or error})") from error
+        except BaseException:
+            self._shut()  # Interrupted half-way.
+            raise
 
     def _shut(self) -> None:
         with suppress(OSError):
