@@ -11,7 +11,7 @@ from holdfast.errors import ConfigError, StorageDamaged
 from holdfast.events import StorageFailed
 from holdfast.host import Address, Host, Machine, NodeId
 from holdfast.kit.deadline import wait_length
-from holdfast.kit.seats import ASK_TIMEOUT, NO_SLOT, SeatHello, SeatHere, SeatOpened, Seats, SeatState
+from holdfast.kit.seats import ASK_TIMEOUT, HELLO_PAUSE_MAX, HELLO_PERIOD, NO_SLOT, SeatHello, SeatHere, SeatOpened, Seats, SeatState
 from holdfast.kit.slots import Slot, find_slots, literal, own_slot
 from tests.support.fake_host import FakeHost, FakeStorage
 from tests.support.mesh import Mesh
@@ -152,6 +152,41 @@ def test_everybody_learns_who_sits_where() -> None:
     group.sent.clear()
     group.run(5)
     assert group.sent == []
+
+
+def greeted(host: FakeHost, seconds: float) -> list[float]:
+    """When slot 2 was greeted meanwhile, in steps of HELLO_PERIOD."""
+    host.take(SeatHello)
+    found = []
+    for _ in range(round(seconds / HELLO_PERIOD)):
+        host.pass_time(HELLO_PERIOD)
+        found += [host.now for to, _ in host.take(SeatHello) if to == SLOTS[2].address]
+    return found
+
+
+def test_a_slot_that_stays_silent_is_greeted_less_and_less() -> None:
+    """Seats: each pause is twice the one before, up to a limit, and never the last."""
+    host = FakeHost("d")
+    seats_of(host).start()
+    began_at = host.now
+    assert [at - began_at for at in greeted(host, 60)] == pytest.approx([0.5, 1.5, 3.5, 7.5, 15.5, 23.5, 31.5, 39.5, 47.5, 55.5])
+    assert greeted(host, 1000)[-1] >= host.now - HELLO_PAUSE_MAX
+
+
+def test_who_comes_makes_the_greetings_frequent_again() -> None:
+    """Seats: when a slot is heard others may be there too; one that is heard again and again puts no greeting off."""
+    host = FakeHost("d")
+    seats = seats_of(host)
+    seats.start()
+    greeted(host, 60)
+    heard_at = host.now
+    seats.on_message(NodeId("b", 1), SeatHere(0, 1, met=False))
+    assert [at - heard_at for at in greeted(host, 4)] == pytest.approx([0.5, 1.5, 3.5])
+    greeted(host, 60)
+    for boot in range(2, 12):
+        seats.on_message(NodeId("b", boot), SeatHere(0, 1, met=False))
+        host.pass_time(HELLO_PERIOD / 2)
+    assert len(host.take(SeatHello)) >= 2
 
 
 def test_a_restart_with_its_journal_asks_nobody() -> None:

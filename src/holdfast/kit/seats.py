@@ -33,7 +33,8 @@ from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions
 from holdfast.kit.quorum import count
 from holdfast.kit.slots import COUNTS, Slot
 
-HELLO_PERIOD = 0.5  # seconds between greetings to a slot that has not answered
+HELLO_PERIOD = 0.5  # seconds until a slot that has not answered is greeted again
+HELLO_PAUSE_MAX = 8.0  # each pause is twice the one before, up to this: a slot that nobody fills for days costs little
 ASK_TIMEOUT = 10.0  # then the question is asked anew, for ever: a seat without a journal has nothing better to do
 BIRTH_BYTES_MAX = 128
 NO_SLOT = -1
@@ -104,6 +105,7 @@ class Seats:
         self._lives: dict[int, NodeId] = {}
         self._questions = Questions()
         self._hello_timer: Timer | None = None
+        self._hello_pause = HELLO_PERIOD  # the next one
         self._wait_timer: Timer | None = None
         self._silent = False
         self._journal, self._met = self._read(moved=moved)
@@ -202,6 +204,7 @@ class Seats:
         known = self._lives.get(number)
         if known is None or known.name != source.name or known.boot < source.boot:
             self._lives[number] = source
+            self._greet_soon()
         return True
 
     def _read(self, *, moved: bool) -> tuple[Journal | None, dict[str, str]]:
@@ -269,9 +272,21 @@ class Seats:
         self._write(replace(self._journal, served=True), lambda: None)
 
     def _on_hello(self) -> None:
+        self._hello_timer = None
         hello = SeatHello(HELLO_SERIAL, NO_SLOT if self.own is None else self.own, "")
         unheard = [slot for slot in self.slots if slot.number != self.own and slot.number not in self._lives]
         for slot in unheard:
             self._host.send(slot.address, hello)
         if unheard:
-            self._hello_timer = self._host.after(HELLO_PERIOD, self._on_hello)
+            self._arm_hello()
+
+    def _greet_soon(self) -> None:
+        """Somebody came: where one is, others may be. A pause that is short already stays, or a crowd would put it off for ever."""
+        if self._hello_timer is not None and self._hello_pause > 2 * HELLO_PERIOD:
+            self._hello_timer.cancel()
+            self._hello_pause = HELLO_PERIOD
+            self._arm_hello()
+
+    def _arm_hello(self) -> None:
+        self._hello_timer = self._host.after(self._hello_pause, self._on_hello)
+        self._hello_pause = min(2 * self._hello_pause, HELLO_PAUSE_MAX)
