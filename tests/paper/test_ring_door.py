@@ -19,7 +19,7 @@ LOCK_TTL = 3 * T_L
 
 
 def ask(stand: Stand, candidate: Peer = C, *, former: tuple[RingId, ...] = (), over: bool = False) -> m.Discovered:
-    stand.say(candidate, m.Discover(1, candidate.id, former, over))
+    stand.say(candidate, m.Discover(1, candidate.id, former, over, candidate.address))
     (answer,) = stand.to(candidate, m.Discovered)
     return answer
 
@@ -309,9 +309,9 @@ def test_a_candidate_that_gives_up_frees_its_place(word: str) -> None:
 # D12, F6: a candidate about its own past.
 
 
-def restarted(stand: Stand, over: bool, boot: int = 2) -> None:
+def restarted(stand: Stand, over: bool, boot: int = 2, address: Address | None = None) -> None:
     """Process a, listed at 700 as its first life, knocks in another life."""
-    candidate = Peer(RingId(1010, 9), NodeId("a", boot), Address("a", 1))
+    candidate = Peer(RingId(1010, 9), NodeId("a", boot), address or Address("a", 1))
     ask(stand, candidate, over=over)
 
 
@@ -323,6 +323,13 @@ def test_a_new_life_buries_the_former(over: bool) -> None:
     assert [(event.id, event.certain, event.reason) for event in stand.host.events(Removed)] == (
         [(peers[0].id, True, "restarted")] if over else []
     )
+
+
+def test_a_copy_of_a_machine_buries_nobody() -> None:
+    """F6: a lock holds on one machine. A clone with the same name and directory, elsewhere, knows nothing about the original."""
+    stand, _ = crowd()
+    restarted(stand, over=True, address=Address("a's copy", 1))
+    assert stand.host.events(Removed) == []
 
 
 def test_a_former_life_buries_nobody() -> None:

@@ -134,7 +134,8 @@ class Door:
         return [
             ring_id
             for ring_id, entry in self._ring.list.of_name(source.name)
-            if (message.over and entry.node.boot < source.boot) or (entry.node == source and ring_id in message.former)
+            if (message.over and entry.node.boot < source.boot and entry.address == message.address)
+            or (entry.node == source and ring_id in message.former)
         ]
 
     def _bury_former(self, source: NodeId, message: Discover) -> None:

@@ -73,7 +73,7 @@ class Joiner:
         ring = self._ring
         self._call = Call(
             ring.host, ring.knocks, to,
-            lambda serial: Discover(serial, ring.id, *ring.departing.claims()),
+            lambda serial: Discover(serial, ring.id, *ring.departing.claims(), ring.raw.address),
             every=DISCOVER_EVERY * ring.config.lease, tries=DISCOVER_TRIES, done=self._on_discovered,
         )  # fmt: skip
         self._call.start()

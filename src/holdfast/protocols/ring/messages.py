@@ -137,6 +137,9 @@ class Gen(OfRing, frozen=True, tag=28):
     reply: bool
 
 
+NOWHERE = Address("", 0)
+
+
 class Answer(IntEnum):
     """How a member answers a candidate."""
 
@@ -153,7 +156,8 @@ class Discover(Message, frozen=True, tag=29):
     serial: Number
     candidate: RingId
     former: Group  # my last memberships in this life; they are over, and nobody acts under them any more
-    over: bool  # so is every earlier life of this name (F6)
+    over: bool  # so is every earlier life of this name at this address (F6)
+    address: Address = NOWHERE  # where I am reached; a life of my name that was elsewhere may be another process
 
 
 class Discovered(Message, frozen=True, tag=30):

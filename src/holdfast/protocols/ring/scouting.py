@@ -66,7 +66,7 @@ class Scouting:
         self.cancel()
         self._phase = Phase(
             ring.host, ring.knocks, {each: each for each in asked},
-            lambda serial: Discover(serial, ring.id, *ring.departing.claims()),
+            lambda serial: Discover(serial, ring.id, *ring.departing.claims(), ring.raw.address),
             every=ASK_EVERY * ring.config.lease, timeout=ASK_TIMEOUT * ring.config.lease,
             enough=count(1, asked), done=lambda end: self._on_end(end, found),
         )  # fmt: skip
