@@ -14,12 +14,13 @@ from holdfast.wire.keys import generate, parse_key
 from tests.e2e.looking_on import Onlooker, drops, typed
 from tests.support.agents import AgentProcess, Fleet, until
 
+LEASE = 1.5  # seconds: nobody shall be put out because the machine under test is busy
 GOINGS = {"Suspected", "Decided", "Failed", "Left", "Expelled"}
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    with Fleet(tmp_path_factory.mktemp("fleet"), group="keys") as fleet:
+    with Fleet(tmp_path_factory.mktemp("fleet"), group="keys", lease=LEASE) as fleet:
         yield fleet
 
 
