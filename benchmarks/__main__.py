@@ -14,6 +14,7 @@ NAMES = {
     "datagrams": "our sockets against asyncio's datagram transport, and what sealing costs",
     "memory": "what a run of 1000 nodes needs",
     "ring-real": "a ring of 64 real members: crashes, kill -9, SIGSTOP; takes half an hour",
+    "agent": "what an agent costs: memory, CPU and packets while idle, calls, start, the command line",
     "ring": "what ring membership costs, on sockets and in the lab; Figure 9 at full size",
 }
 

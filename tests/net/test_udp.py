@@ -52,7 +52,7 @@ def test_it_reads_until_the_socket_is_empty(pair: Pair) -> None:
     pair.tell(b"1", b"2", b"3")
     assert pair.datagrams.drain(64) is True
     assert pair.got == [(b"1", pair.peer_address), (b"2", pair.peer_address), (b"3", pair.peer_address)]
-    assert pair.datagrams.received == 3
+    assert (pair.datagrams.received, pair.datagrams.received_bytes) == (3, 3)
 
 
 def test_it_stops_at_its_share(pair: Pair) -> None:
@@ -76,7 +76,7 @@ def test_it_sends(pair: Pair) -> None:
     """The way down ends in one sendto."""
     pair.datagrams.send(b"hello", pair.peer_address)
     assert pair.peer.recvfrom(100) == (b"hello", tuple(pair.address))
-    assert pair.datagrams.sent == 1
+    assert (pair.datagrams.sent, pair.datagrams.sent_bytes) == (1, 5)
 
 
 @pytest.mark.parametrize(

@@ -257,6 +257,9 @@ class Agent:
         found.update({f"grants_{name}": float(count) for name, count in sorted(self.grants.counts.items())})
         found["grants"] = float(len(self.grants))
         found["events_published"], found["events_lost"] = float(self.events.published), float(self.events.lost)
+        datagrams = self.host.datagrams
+        found["datagrams_sent"], found["datagrams_received"] = float(datagrams.sent), float(datagrams.received)
+        found["datagram_bytes_sent"], found["datagram_bytes_received"] = float(datagrams.sent_bytes), float(datagrams.received_bytes)
         found["log_lines_lost"] = float(self.log.lost)
         found["up_seconds"] = self.host.now - self.started_at
         return found
@@ -284,6 +287,9 @@ class Agent:
     def on_behind(self, boot: int) -> None:
         """F5: somebody remembers a later life of ours, and it is silent: the wall clock went back."""
         self.log.warning("wall clock went back", boot=self.me.boot, known=boot)
+        self.leave(lambda: self._begin_again(boot))  # It may be a member by now, with clients that were promised something (F14).
+
+    def _begin_again(self, boot: int) -> None:
         self.home.begin_again(boot)
         self.end(Ending.AGAIN)
 

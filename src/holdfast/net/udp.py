@@ -28,7 +28,9 @@ class Datagrams:
     def __init__(self, sock: socket.socket, drops: Drops) -> None:
         self.deliver: Callable[[bytes, Address], None] = _to_nobody
         self.received = 0
+        self.received_bytes = 0
         self.sent = 0
+        self.sent_bytes = 0
         self._socket = sock
         self._family = sock.family
         self._drops = drops
@@ -56,6 +58,7 @@ class Datagrams:
             if len(data) > DATAGRAM_BYTES_MAX:
                 self._drops[Drop.OVERSIZED] += 1
                 continue
+            self.received_bytes += len(data)
             deliver(data, sources.get(raw) or self._learn_source(raw))
         self.received += limit
         return False
@@ -67,6 +70,7 @@ class Datagrams:
             self._drops[_why(error)] += 1
         else:
             self.sent += 1
+            self.sent_bytes += len(data)
 
     def close(self) -> None:
         self._socket.close()

@@ -1,0 +1,241 @@
+"""`agent`: what an agent costs while nothing happens, and what it costs to ask it.
+
+    rss_mib           resident memory of the largest of the idle agents of a group, without HTTP
+    rss_http_mib      of an idle one with HTTP
+    core_share        CPU seconds per second of the busiest of the idle ones without HTTP
+    api_p50_ratio     ``group.owns(key)`` of the blocking client / a question to a bare echo; medians
+    api_rate_ratio    questions per second of 50 tasks on one connection of the event loop / of a bare echo driven in the same way
+    start_ratio       from the start of the process to its answer to Hello / to the end of its imports in a bare interpreter
+    cli_members_ms    wall-clock milliseconds of ``holdfast members``
+    packets_of_equation_2   UDP packets that an idle member sends / the 4k per T_l that Equation 2 of the paper asks for
+
+One group serves all of it: at T_l = 1 s, with a key, state directories and three seats. First it is left alone and watched, then one
+of its agents is asked. What is compared takes turns, and best round stands against best round.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import count
+from os import wait4
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+from urllib.request import urlopen
+
+from benchmarks.agent_fleet import AgentProcess, Traffic, group_of, lone_agent
+from benchmarks.datagrams import child
+from benchmarks.harness import ROOT, Contestant, Report, at_least, at_most, median_ratio, ratio, show_progress, take_turns
+from holdfast.local import calls
+
+GOALS = {
+    "rss_mib": at_most(32),
+    "rss_http_mib": at_most(42),
+    "core_share": at_most(0.005),
+    "api_p50_ratio": at_most(1.5),
+    "api_rate_ratio": at_least(0.6),
+    "start_ratio": at_most(2),
+    "cli_members_ms": at_most(200),
+}
+RATIOS = {  # of seconds: a rate is the other way round
+    "api_p50_ratio": ("owns", "echo"),
+    "api_p50_ratio_granted": ("granted", "echo"),
+    "api_p50_ratio_look": ("look", "echo_view"),
+    "api_rate_ratio": ("echo_piped", "owns_piped"),
+    "api_rate_ratio_unbatched": ("echo_piped_unbatched", "owns_piped"),
+    "start_ratio": ("start_agent", "start_imports"),
+    "cli_members_ratio": ("cli_members", "cli_nothing"),
+}
+ROUNDS = 12
+K = 3
+NEIGHBOURS = 2 * K
+IP_UDP_BYTES = 28  # of headers around each packet
+PAGES = ("/", "/metrics", "/v1/members")
+IMPORTS = "from holdfast.agent.lean import without_openssl\nwith without_openssl(): import holdfast.agent.main\nprint(flush=True)"
+
+
+class Size(NamedTuple):
+    """How much of it."""
+
+    members: int = 16
+    lease: float = 1.0  # T_l
+    settle_seconds: float = 15.0  # between the forming of the group and the first look
+    idle_seconds: float = 60.0
+    calls: int = 500  # one by one, per round
+    piped: int = 5000  # by 50 tasks, per round
+
+
+SIZE = Size()
+
+
+def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
+    with TemporaryDirectory() as folder, ExitStack() as stack:
+        show_progress(f"a group of {size.members}")
+        agents = stack.enter_context(group_of(size.members, Path(folder), size.lease))
+        idle = watched(agents, size)
+        contest = Contest(stack, agents[0], Path(folder), size)
+        seconds = take_turns(contest.contestants(), rounds)
+    ratios = {**_of_idle(idle), **{name: ratio(seconds, *pair) for name, pair in RATIOS.items()}}
+    ratios["cli_members_ms"] = min(seconds["cli_members"]) * 1000
+    return Report("agent", GOALS, ratios, {**size._asdict(), "rounds": rounds, "idle": idle, **_raw(seconds, contest)}, idle["problems"])
+
+
+# Left alone.
+
+
+def watched(agents: Sequence[AgentProcess], size: Size) -> dict[str, Any]:
+    """Memory, CPU and traffic of a group in which nothing happens. The questions about it are outside of what is counted."""
+    show_progress("the group settles")
+    time.sleep(size.settle_seconds)
+    views = [agent.ask(calls.Look).version for agent in agents]
+    traffic, began_at = [agent.traffic() for agent in agents], time.monotonic()
+    cpu = [agent.cpu_seconds for agent in agents]
+    show_progress(f"the group is left alone for {size.idle_seconds:g} s")
+    time.sleep(size.idle_seconds)
+    shares = [(agent.cpu_seconds - before) / (time.monotonic() - began_at) for agent, before in zip(agents, cpu, strict=True)]
+    memory = [(agent.rss_mib, agent.private_mib) for agent in agents]
+    seconds = time.monotonic() - began_at
+    sent = [_since(agent.traffic(), before) for agent, before in zip(agents, traffic, strict=True)]
+    moved = [agent.ask(calls.Look).version for agent in agents] != views
+    *plain, http = memory
+    return {
+        "rss_mib": [round(rss, 2) for rss, _ in plain],
+        "private_mib": [round(private, 2) for _, private in plain],
+        "rss_http_mib": round(http[0], 2),
+        "private_http_mib": round(http[1], 2),
+        "rss_http_served_mib": round(_served(agents[-1]), 2),
+        "core_share": [round(share, 5) for share in shares[:-1]],
+        "core_share_mean": round(mean(shares[:-1]), 5),
+        "core_share_http": round(shares[-1], 5),
+        **sent_per_member(sent, seconds, size),
+        "problems": ["the group changed while it was to be idle; is the machine too busy?"] if moved else [],
+    }
+
+
+def sent_per_member(sent: Sequence[Traffic], seconds: float, size: Size) -> dict[str, float]:
+    """Against Equation 2: each of 2k neighbours is asked once per T_l and answered once."""
+    packets = mean(each.packets for each in sent) / seconds
+    payload = mean(each.payload_bytes for each in sent) / seconds
+    return {
+        "packets_per_second": round(packets, 3),
+        "payload_bytes_per_second": round(payload, 1),
+        "ip_bytes_per_second": round(payload + IP_UDP_BYTES * packets, 1),
+        "equation_2_packets_per_second": 2 * min(NEIGHBOURS, size.members - 1) / size.lease,
+    }
+
+
+def _since(now: Traffic, before: Traffic) -> Traffic:
+    return Traffic(now.packets - before.packets, now.payload_bytes - before.payload_bytes)
+
+
+def _served(agent: AgentProcess) -> float:
+    """Memory after each page was asked for once."""
+    for page in PAGES:
+        with urlopen(agent.http + page) as answer:
+            answer.read()
+    return agent.rss_mib
+
+
+def _of_idle(idle: Mapping[str, Any]) -> dict[str, float]:
+    return {
+        "rss_mib": max(idle["rss_mib"]),
+        "rss_http_mib": idle["rss_http_mib"],
+        "core_share": max(idle["core_share"]),
+        "packets_of_equation_2": idle["packets_per_second"] / idle["equation_2_packets_per_second"],
+    }
+
+
+# Asked.
+
+
+class Contest:
+    """One agent, one bare echo, one process that asks both; and processes that are started."""
+
+    def __init__(self, stack: ExitStack, agent: AgentProcess, folder: Path, size: Size) -> None:
+        self.cpu: dict[str, list[dict[str, float]]] = {}  # seconds per call or start, of each side
+        self._agent, self._folder, self._size = agent, folder, size
+        echo, path = stack.enter_context(echo_server(folder))
+        self._asker = stack.enter_context(child("agent_calls", agent.socket, str(agent.pid), path, str(echo.pid)))
+        self._serial = count()
+
+    def contestants(self) -> dict[str, Contestant]:
+        one_by_one = {kind: partial(self._asked, kind, self._size.calls) for kind in ("owns", "granted", "echo", "look", "echo_view")}
+        piped = {kind: partial(self._asked, kind, self._size.piped) for kind in ("owns_piped", "echo_piped", "echo_piped_unbatched")}
+        members = [sys.executable, "-m", "holdfast", "members", "--agent", self._agent.socket]
+        return {
+            **one_by_one,
+            **piped,
+            "start_agent": self._started,
+            "start_imports": partial(self._ran, "start_imports", [sys.executable, "-c", IMPORTS], until_output=True),
+            "cli_members": partial(self._ran, "cli_members", members),
+            "cli_nothing": partial(self._ran, "cli_nothing", [sys.executable, "-c", "pass"]),
+        }
+
+    def _asked(self, kind: str, number: int) -> float:
+        self._asker.order(kind=kind, calls=number)
+        found = self._asker.answer()
+        self._note(kind, client=found["client"], server=found["server"])
+        return float(found["seconds"])
+
+    def _started(self) -> float:
+        began_at = time.perf_counter()
+        with lone_agent(self._folder / f"lone{next(self._serial)}") as agent:
+            agent.until_it_answers()
+            took = time.perf_counter() - began_at
+            self._note("start_agent", process=agent.cpu_seconds)
+        return took
+
+    def _ran(self, name: str, command: list[str], *, until_output: bool = False) -> float:
+        """Seconds until it ended, or until it said something."""
+        began_at = time.perf_counter()
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        with process.stdout:
+            said = process.stdout.readline() if until_output else process.stdout.read()
+            took = time.perf_counter() - began_at
+        _, status, used = wait4(process.pid, 0)
+        process.returncode = status
+        if not until_output:
+            took = time.perf_counter() - began_at
+        assert status == 0, f"{command} ended with {status}: {said!r}"
+        self._note(name, process=used.ru_utime + used.ru_stime)
+        return took
+
+    def _note(self, name: str, **spent: float) -> None:
+        self.cpu.setdefault(name, []).append(spent)
+
+
+@contextmanager
+def echo_server(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    path = str(folder / "echo")
+    process = subprocess.Popen([sys.executable, "-m", "benchmarks.agent_echo", path], cwd=ROOT, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        yield process, path
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _raw(seconds: Mapping[str, list[float]], contest: Contest) -> dict[str, object]:
+    asked = [name for name in seconds if not name.startswith(("start", "cli"))]
+    return {
+        "microseconds": {name: round(min(seconds[name]) * 1e6, 2) for name in asked},
+        "calls_per_second": {name: round(1 / min(seconds[name])) for name in asked if "piped" in name},
+        "milliseconds": {name: round(min(each) * 1e3, 1) for name, each in seconds.items() if name not in asked},
+        "cpu_microseconds": {name: least_cpu(contest.cpu[name]) for name in seconds},
+        "median_ratio_of_a_round": {name: round(median_ratio(seconds, *pair), 3) for name, pair in RATIOS.items()},
+        "wall_seconds": {name: [round(each, 7) for each in times] for name, times in seconds.items()},
+    }
+
+
+def least_cpu(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Of each side in its best round, microseconds; for those who distrust the wall clock of a busy machine."""
+    return {side: round(min(each[side] for each in rounds) * 1e6, 2) for side in rounds[0]}

@@ -1,0 +1,115 @@
+"""A client process for `agent`: asks an agent and a bare echo, in whatever turns it is told to.
+
+    python -m benchmarks.agent_calls AGENT_SOCKET AGENT_PID ECHO_SOCKET ECHO_PID
+
+An order per line on standard input: ``{"kind": "owns", "calls": 500}``. ``owns`` is ``group.owns(key)`` of the blocking client for a key
+that another member owns, so that every one of them is a question to the agent; ``granted`` the same for a new key of its own; ``look`` the
+member list on a blocking line; ``owns_piped`` as many questions on one connection of the event loop, by many tasks at once. Each has its
+echo, which carries the same bytes or more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import count
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from benchmarks.agent_echo import EchoConnection, EchoLine
+from benchmarks.agent_fleet import cpu_seconds
+from holdfast import sync
+from holdfast.client.connection import Connection
+from holdfast.client.line import Line
+from holdfast.local import calls
+
+TASKS = 50
+
+
+class Asker:
+    """All contestants, connected."""
+
+    def __init__(self, agent: str, echo: str) -> None:
+        self._group = sync.join(agent=agent)
+        self._line = Line(agent)
+        self._echo_line = EchoLine(echo)
+        self._runner = asyncio.Runner()
+        self._connection = self._runner.run(Connection.open(agent))
+        self._batched = self._runner.run(EchoConnection.open(echo, batched=True))
+        self._unbatched = self._runner.run(EchoConnection.open(echo, batched=False))
+        self._view = msgspec.msgpack.decode(msgspec.msgpack.encode(self._line.call(calls.Look)))
+        self._own, self._foreign = self._keys(own=True), self._keys(own=False)
+        self._key = next(self._foreign)
+
+    def one_by_one(self, kind: str, number: int) -> float:
+        """Seconds of the one in the middle."""
+        ask = self._blocking(kind)
+        took = []
+        for _ in range(number):
+            began_at = time.perf_counter()
+            ask()
+            took.append(time.perf_counter() - began_at)
+        return median(took)
+
+    def piped(self, kind: str, number: int) -> float:
+        """Seconds per call: ``TASKS`` tasks, each of which asks when it has its answer."""
+        return self._runner.run(self._piped(self._pipelined(kind), number // TASKS))
+
+    async def _piped(self, ask: Callable[[], Awaitable[Any]], each: int) -> float:
+        async def task() -> None:
+            for _ in range(each):
+                await ask()
+
+        began_at = time.perf_counter()
+        await asyncio.gather(*(task() for _ in range(TASKS)))
+        return (time.perf_counter() - began_at) / (each * TASKS)
+
+    def _blocking(self, kind: str) -> Callable[[], Any]:
+        owns, echo, own = self._group.owns, self._echo_line.ask, self._own
+        asking: dict[str, Callable[[], Any]] = {
+            "owns": lambda: owns(self._key),
+            "granted": lambda: owns(next(own)),
+            "look": lambda: self._line.call(calls.Look),
+            "echo": lambda: echo((4, 1, self._key)),
+            "echo_view": lambda: echo((2, 1, self._view)),
+        }
+        return asking[kind]
+
+    def _pipelined(self, kind: str) -> Callable[[], Awaitable[Any]]:
+        asking: dict[str, Callable[[], Awaitable[Any]]] = {
+            "owns_piped": lambda: self._connection.call(calls.Owns, self._key),
+            "echo_piped": lambda: self._batched.ask((4, self._key)),
+            "echo_piped_unbatched": lambda: self._unbatched.ask((4, self._key)),
+        }
+        return asking[kind]
+
+    def _keys(self, *, own: bool) -> Iterator[bytes]:
+        """Keys that this member owns, or another one; in a group of one everything is its own."""
+        me = self._group.me.id
+        for number in count():
+            key = f"key-{number:08}".encode()
+            owner = self._group.owner(key)
+            if owner is not None and ((owner.id == me) is own or len(self._group.members) == 1):
+                yield key
+
+
+def main(agent: str, agent_pid: str, echo: str, echo_pid: str) -> None:
+    asker = Asker(agent, echo)
+    for line in sys.stdin:
+        order = json.loads(line)
+        print("ready", flush=True)
+        kind, number = order["kind"], order["calls"]
+        server = int(echo_pid if kind.startswith("echo") else agent_pid)
+        client_cpu, server_cpu = time.process_time(), cpu_seconds(server)
+        seconds = asker.piped(kind, number) if "piped" in kind else asker.one_by_one(kind, number)
+        spent = {"client": time.process_time() - client_cpu, "server": cpu_seconds(server) - server_cpu}
+        print(json.dumps({"seconds": seconds, **{side: each / number for side, each in spent.items()}}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
