@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 from uuid import uuid4
 
 import pytest
@@ -40,6 +42,17 @@ class Demo:
         command = [sys.executable, "-m", "holdfast", "demo", *words]
         self.process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
         self.text = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.process.poll() is None:
+            self.process.kill()  # Its agents notice.
+            self.process.wait()
+        for pipe in (self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
 
     def read_until(self, fd: int, words: str) -> bool:
         """False if it ended without these words."""
@@ -83,13 +96,12 @@ def test_it_stays_until_interrupted_and_everything_was_kept(tmp_path: Path) -> N
     """The whole story, as lines: every promise is kept with its measured time, --stay ends by Ctrl-C with exit code 0, nothing is left."""
     for number in range(3):  # A machine that stood still cannot be held to anything, and the demo says so with code 3.
         (tmp_path / str(number)).mkdir()
-        demo = Demo(tmp_path / str(number), "--stay")
-        assert demo.process.stdout is not None
-        fd = demo.process.stdout.fileno()
-        if demo.read_until(fd, "Ctrl-C ends it"):
-            demo.process.send_signal(signal.SIGINT)
-        code = demo.read_to_end(fd)
-        demo.process.stdout.close()
+        with Demo(tmp_path / str(number), "--stay") as demo:
+            assert demo.process.stdout is not None
+            fd = demo.process.stdout.fileno()
+            if demo.read_until(fd, "Ctrl-C ends it"):
+                demo.process.send_signal(signal.SIGINT)
+            code = demo.read_to_end(fd)
         assert demo.left_behind() == []
         if code != 3:
             break
@@ -104,8 +116,7 @@ def test_it_stays_until_interrupted_and_everything_was_kept(tmp_path: Path) -> N
 
 def test_ctrl_c_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     """On a terminal, with the live picture: interrupted just after the kill, it ends with 130; no process and no file stays."""
-    with on_terminal() as (ours, theirs):
-        demo = Demo(tmp_path, out=theirs)
+    with on_terminal() as (ours, theirs), Demo(tmp_path, out=theirs) as demo:
         os.close(theirs)
         assert demo.read_until(ours, "kill -9"), demo.text
         assert demo.read_until(ours, "since the crash"), demo.text
@@ -135,8 +146,8 @@ def test_a_machine_that_cannot_is_exit_code_3(tmp_path: Path) -> None:
     """Where agents cannot start, it says why in one line, ends with 3 and leaves nothing."""
     folder = tmp_path / ("long" * 30)  # no room for a socket's path
     folder.mkdir()
-    demo = Demo(folder, err=subprocess.PIPE)
-    out, err = demo.process.communicate(timeout=DEADLINE)
+    with Demo(folder, err=subprocess.PIPE) as demo:
+        out, err = demo.process.communicate(timeout=DEADLINE)
     assert demo.process.returncode == 3, (out, err)
     assert err.decode().startswith("holdfast: agent kelp-")
     assert "could not start: socket" in err.decode()

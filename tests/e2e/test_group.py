@@ -209,14 +209,14 @@ def test_a_program_killed_with_9_leaves(fleet: Fleet, agents: list[AgentProcess]
         file = tmp_path / "holdfast.toml"
         file.write_text(f'preset = "local"\nlease = {LEASE}\n')
         words = [sys.executable, "-c", WORKER, agents[0].address, fleet.settings["key"], str(file)]
-        program = subprocess.Popen(words, env=clean_environ(tmp_path, {}), stdout=subprocess.PIPE)
-        assert program.stdout is not None
-        assert program.stdout.readline() == b"in\n"
-        onlooker.until("worker", "Joined")
-        child = int(next(iter(_children(program.pid))))
-        program.kill()
-        program.wait()
-        program.stdout.close()
+        with subprocess.Popen(words, env=clean_environ(tmp_path, {}), stdout=subprocess.PIPE) as program:
+            try:
+                assert program.stdout is not None
+                assert program.stdout.readline() == b"in\n"
+                onlooker.until("worker", "Joined")
+                child = int(next(iter(_children(program.pid))))
+            finally:
+                program.kill()
         heard = onlooker.until("worker", "Left")
         assert not {"Suspected", "Failed"} & set(heard)
         until(lambda: not Path(f"/proc/{child}").exists(), "its agent ends")
