@@ -24,6 +24,7 @@ from tests.support.agents import AgentProcess
 SHORT, LONG = 1.0, 30.0
 TRIES = 5  # of what a machine that stands still can make meaningless
 RENEWALS_SEEN = 5  # more than fit into one length
+QUICK = 2.0  # seconds; milliseconds, on a machine that has time (docs/grants.md)
 PROMPT = 10.0  # seconds; far below LONG, and far above what a busy machine needs for some milliseconds of work
 
 
@@ -88,7 +89,7 @@ def test_client_killed(locks: Locks, pair: tuple[AgentProcess, AgentProcess]) ->
         one, two = second.record.terms()
         assert two.began_at < killed_at + PROMPT < one.deadline
         took.append(two.began_at - killed_at)
-    assert min(took) < 0.25, took
+    assert min(took) < QUICK, took
 
 
 def waiting(agent: AgentProcess) -> bool:
@@ -190,14 +191,14 @@ def test_agent_stopped(locks: Locks, pair: tuple[AgentProcess, AgentProcess]) ->
     assert first.wait() == 0
     third = locks.body(agent, "agent-stopped", length=SHORT)
     finish(third)
-    assert agent.stop() == 0
+    assert agent.stop() == 0, agent.stderr
 
 
 def test_drained_with_a_client_that_does_not_stop(locks: Locks, pair: tuple[AgentProcess, AgentProcess]) -> None:
     """F14: SIGTERM waits for the published deadline, extends nothing, and ends with 0; the next one comes after the deadline."""
     agent = locks.agent()
     first, second = hold_and_wait(locks, (agent, pair[1]), "stubborn", SHORT, "stubborn")
-    assert agent.stop() == 0
+    assert agent.stop() == 0, agent.stderr
     ended_at = now()
     finish(second)
     assert first.wait() == 0
@@ -212,7 +213,7 @@ def test_drained_with_a_client_that_stops(locks: Locks, pair: tuple[AgentProcess
     agent = locks.agent()
     first, second = hold_and_wait(locks, (agent, pair[1]), "polite", LONG, "polite")
     asked_at = now()
-    assert agent.stop() == 0
+    assert agent.stop() == 0, agent.stderr
     assert now() < asked_at + PROMPT
     assert first.wait() == 0
     finish(second)
