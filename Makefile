@@ -24,8 +24,8 @@ INSTALLED := $(LOCKED)-package-$(shell cksum < pyproject.toml | tr -s ' ' -)
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: setup ## a lab scenario worth seeing
-	@$(VENV)/bin/holdfast lab demo
+demo: setup ## seven agents on this machine: they find each other, one is killed, every promise beside what was measured
+	@$(VENV)/bin/holdfast demo
 
 test: setup debian ## every check: style, types, imports, documentation, tests in random order
 	@PYTEST_ARGS="$(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py

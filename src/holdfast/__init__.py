@@ -10,6 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from holdfast.client.aio import Group, join
+    from holdfast.client.buffers import Received
+    from holdfast.client.members import Members
+    from holdfast.client.streams import Holding
     from holdfast.errors import (
         AcquireTimeout,
         AddressUnusable,
@@ -34,6 +38,11 @@ if TYPE_CHECKING:
     from holdfast.node import Node
 
 __all__ = [
+    "join",
+    "Group",
+    "Holding",
+    "Members",
+    "Received",
     "AcquireTimeout",
     "Address",
     "AddressUnusable",
@@ -66,15 +75,16 @@ __all__ = [
     "Unavailable",
 ]
 
-_HOMES = ("holdfast.errors", "holdfast.host", "holdfast.node")  # in the order of their cost
+_OF_CLIENT = {"join": "aio", "Group": "aio", "Holding": "streams", "Members": "members", "Received": "buffers"}
+_HOMES = ("holdfast.errors", "holdfast.host", "holdfast.node")  # of all others, in the order of their cost
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        for home in _HOMES:
-            module = import_module(home)
-            if name in vars(module):
-                return vars(module)[name]
+    homes = (f"holdfast.client.{_OF_CLIENT[name]}",) if name in _OF_CLIENT else _HOMES if name in __all__ else ()
+    for home in homes:
+        module = import_module(home)
+        if name in vars(module):
+            return vars(module)[name]
     raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
 
 

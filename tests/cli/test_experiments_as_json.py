@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from holdfast.lab import registry
 from holdfast.lab.experiment import Cell, Experiment, Finding, Measured
 from tests.cli.command import Run
 
+PICTURE_BYTES_MIN = 5000  # an empty page with a frame has fewer
 FIELDS = {"experiment", "seed", "parameters", "measured", "expected", "verdict"}
 
 
@@ -41,6 +43,8 @@ def test_quick_size(holdfast: Run, experiment: Experiment[Any], monkeypatch: pyt
     assert report["parameters"].keys() == set(experiment.parameters.__struct_fields__)
     assert report["measured"]
     assert report["expected"]
+    assert report["measured"].get("violations", 0) == 0
+    assert [path.stat().st_size > PICTURE_BYTES_MIN for path in Path("out").glob("*.png")] == [True]
     judge = type(experiment).judge
 
     def otherwise(self: Experiment[Any], parameters: Any, results: Any) -> Finding:

@@ -20,8 +20,7 @@ def test_the_same_bytes_in_every_process(scenario: str) -> None:
     here = trace_hash(scenario, *SEEDS)
     command = [sys.executable, "-m", "tests.lab.trace_hash", scenario, *map(str, SEEDS)]
     others = [
-        subprocess.Popen(command, cwd=ROOT, env=environment(PYTHONHASHSEED=seed), stdout=subprocess.PIPE, text=True)
-        for seed in ("0", "1", "42")
+        subprocess.Popen(command, cwd=ROOT, env=environment(PYTHONHASHSEED=seed), stdout=subprocess.PIPE, text=True) for seed in ("0", "42")
     ]
     assert {other.communicate(timeout=60)[0].strip() for other in others} == {here}
 

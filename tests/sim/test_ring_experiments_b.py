@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
 
 from holdfast.lab.checker import Violation
-from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters, conduct, parameters_of
+from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters, parameters_of
 from holdfast.lab.experiments import (
     ring_bounds,
     ring_join_failures,
@@ -44,19 +43,6 @@ def judged(experiment: Experiment[Any], parameters: Parameters, rows: Sequence[M
     assert isinstance(finding, Finding)
     assert bool(finding.notes) != finding.passed
     return finding
-
-
-@pytest.mark.parametrize("experiment", ALL, ids=lambda experiment: experiment.id)
-def test_quick_size_runs_and_draws(experiment: Experiment[Any]) -> None:
-    """Each experiment takes seconds with its quick settings, no invariant (ring 7) is violated, and it can be drawn."""
-    parameters = parameters_of(experiment, experiment.quick)
-    report = conduct(experiment, parameters, 5, map, "test")
-    assert report.measured["violations"] == 0, report.notes
-    assert set(report.expected) <= set(report.measured)
-    assert report.verdict == "pass", report.notes
-    figure = Figure()
-    experiment.draw(figure, Finding(report.measured, report.expected, report.verdict == "pass", report.notes))
-    assert all(axes.has_data() for axes in figure.axes)
 
 
 @pytest.mark.parametrize("experiment", ALL, ids=lambda experiment: experiment.id)

@@ -157,7 +157,7 @@ class Process:
         secrets = {"sealed": agent.keyring is not None}
         self._log.info("started", version=VERSION, group=agent.config.group, **told, **secrets)
         if agent.seats_missing:
-            self._log.warning("no seats", text=agent.seats_missing)
+            self._log.info("no seats", text=agent.seats_missing)  # Membership needs none; whoever does is told so.
 
     async def _close(self, agent: Agent) -> None:
         if self._http is not None:
