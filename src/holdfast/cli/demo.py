@@ -45,6 +45,7 @@ def demo(
             broken = _told(story, view, stay=stay)
         finally:
             with _uninterrupted():
+                fleet.tell()
                 view.close()
                 fleet.close()
     return _verdict(story, broken, as_json=as_json)
@@ -68,6 +69,7 @@ def _told(story: Story, view: View, *, stay: bool) -> str:
         view.story = story
     try:
         story.form()
+        story.fleet.tell()
         if story.fleet.page:
             view.step(f"The group is up. Its page: {story.fleet.page}")
         story.kill()

@@ -27,6 +27,7 @@ LOOPBACK = "127.0.0.1"
 SEEDS = 3  # a majority of them founds the ring
 START_TIMEOUT = 30.0  # seconds until an agent's socket answers; a bare interpreter takes a tenth of one
 END_TIMEOUT = 10.0  # seconds to drain and leave, before it is killed
+HOLD_BACK = 0.1  # seconds before people read it, so that what was heard in another order is told in the right one
 POLL_INTERVAL = 0.02  # seconds; how long a look at the sockets lasts if nothing is said
 READY_BYTES_MAX = 65536
 LOG_LINES_SHOWN = 3  # of an agent that did not start
@@ -43,6 +44,7 @@ class Said(NamedTuple):
     certain: bool
     seconds: float
     peer: str  # of a fact inside the ring: the id there of whom it is about
+    wall: float  # when that agent says it was: what several agents say is put in order by it, not by who was heard first
 
 
 class _Fields(msgspec.Struct):
@@ -122,6 +124,7 @@ class Fleet:
         self.ring_ids: dict[str, str] = {}  # of everybody who became a member, the latest
         self.page = ""  # where the first agent shows the group; "" without the extra, and before it is up
         self.on_event: Callable[[Said], None] = _nobody
+        self._untold: list[Said] = []
         self.late = 0.0  # seconds between two looks at the sockets, at worst: what this process adds to what it measures
         self._looked_at = clock.now()
         self._folder = folder
@@ -185,6 +188,14 @@ class Fleet:
         items = [(item.at, streams[stream], item) for stream in readable for item in self._read(streams[stream], stream)]
         for _, name, item in sorted(items, key=lambda each: each[0]):  # as it happened, not as the sockets are listed
             self._take(name, item)
+        self.tell(time.time() - HOLD_BACK)
+
+    def tell(self, until: float = float("inf")) -> None:
+        """Pass on what happened up to then (wall-clock), as it happened: of two agents the busier one is heard later."""
+        due = sorted((said for said in self._untold if said.wall <= until), key=lambda said: said.wall)
+        self._untold = [said for said in self._untold if said.wall > until]
+        for said in due:
+            self.on_event(said)
 
     def close(self) -> None:
         """Everybody leaves; who does not is killed. It is safe to call at any time, and twice."""
@@ -220,11 +231,12 @@ class Fleet:
         except msgspec.ValidationError:
             return  # A fact inside a protocol whose fields have the same names and other meanings.
         life = None if fields.member is None else fields.member.id
-        said = Said(name, self._looked_at, item.name, life.name if life else "", life, fields.certain, fields.seconds, fields.peer)
+        about = life.name if life else ""
+        said = Said(name, self._looked_at, item.name, about, life, fields.certain, fields.seconds, fields.peer, item.at)
         if item.name == BECAME_MEMBER:
             self.ring_ids[name] = fields.id
         self.heard.append(said)
-        self.on_event(said)
+        self._untold.append(said)
 
 
 def free_ports(count: int) -> list[int]:

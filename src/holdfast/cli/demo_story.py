@@ -54,6 +54,7 @@ class Death(NamedTuple):
     killed_at: float
     monitors: tuple[str, ...]
     seen: Mapping[str, Mapping[str, float]]  # event -> monitor -> seconds
+    happened: Mapping[str, Mapping[str, float]]  # the same by the agents' own wall-clocks, which are one on one machine
     uncertain: tuple[str, ...]  # monitors that declared it gone and could not say for certain
 
 
@@ -71,14 +72,16 @@ def witnessed(victim: NodeId, ring_id: str, killed_at: float, monitors: Iterable
     """The first time each monitor said each thing about that life. What a monitor suspects after it has heard of the decision is news to
     nobody but the ring itself, so suspicions are taken from there."""
     seen: dict[str, dict[str, float]] = {event: {} for event in STEPS}
+    happened: dict[str, dict[str, float]] = {event: {} for event in STEPS}
     uncertain = []
     for said in heard:
         event = "Suspected" if (said.event, said.peer) == (SUSPICION, ring_id) else said.event if said.life == victim else ""
         if event in seen and said.at >= killed_at:
             seen[event].setdefault(said.by, said.at - killed_at)
+            happened[event].setdefault(said.by, said.wall)
             if event == "Failed" and not said.certain:
                 uncertain.append(said.by)
-    return Death(victim, killed_at, tuple(sorted(monitors)), seen, tuple(uncertain))
+    return Death(victim, killed_at, tuple(sorted(monitors)), seen, happened, tuple(uncertain))
 
 
 def judged(death: Death, promised: Bounds, late: float) -> list[Promise]:
@@ -101,7 +104,7 @@ def judged(death: Death, promised: Bounds, late: float) -> list[Promise]:
 
 def _in_order(death: Death) -> Promise:
     """At each of them the decision comes before the declaration, and somewhere a suspicion came before both."""
-    suspected, decided, failed = (death.seen[event] for event in STEPS)
+    suspected, decided, failed = (death.happened[event] for event in STEPS)
     first = min(suspected.values(), default=0.0)
     wrong = [name for name in death.monitors if name in failed and not first <= decided.get(name, -1.0) <= failed[name]]
     measured = f"not at {', '.join(wrong)}" if wrong else "at every one of them"
@@ -127,7 +130,7 @@ class Story:
         self.death: Death | None = None
         self.key = ""
         self.late = 0.0
-        self._step, self._tick = step, tick
+        self._say, self._tick = step, tick
         self._looked_at = 0.0
 
     def form(self) -> None:
@@ -211,6 +214,10 @@ class Story:
         """Until somebody interrupts."""
         while True:
             self._pass()
+
+    def _step(self, text: str) -> None:
+        self.fleet.tell()  # What has happened belongs to the step before.
+        self._say(text)
 
     def _until(self, holds: Callable[[], bool], seconds: float, what: str) -> None:
         until = clock.now() + seconds
