@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from tests.docs.blocks import Block, blocks, occurs
 
-IN_ORDER = "<!-- runs in order -->"
+IN_ORDER = re.compile(r"^<!-- runs in order -->$", re.MULTILINE)  # on a line of its own: a page may also speak of it
 FILE = re.compile(r"<!-- file: (?P<name>[\w.-]+) -->\s*$")
 NOT_TYPED = ("pip ", "make ")
 MARK = "SESSION_OF_A_PAGE"
