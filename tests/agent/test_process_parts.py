@@ -256,6 +256,9 @@ def test_rotations_survive_a_restart(tmp_path: Path) -> None:
     assert keys_of(KeyStore(config, state).ring) == [second, first]
     key_file.write_text(third)
     assert keys_of(KeyStore(config, state).ring) == [third]
+    key_file.write_text(first)
+    assert keys_of(KeyStore(config, state).ring) == [first]  # The newer word, although an older rotation began with it.
+    assert second not in file.read_text()
     file.write_text("{}")
     with pytest.raises(StorageDamaged, match="keyring"):
         KeyStore(config, state)
@@ -268,6 +271,22 @@ def test_a_group_stays_plain_or_sealed(tmp_path: Path) -> None:
     assert isinstance(plain.sealer("g"), Plain)
     with pytest.raises(KeyUnusable, match="key_file: a group cannot change"):
         plain.reload(Config(key=generate()))
+
+
+def test_a_reload_that_cannot_be_kept_is_tried_again(tmp_path: Path) -> None:
+    """Keys that could not be stored are not in use, and the next reload does not take them for known."""
+    first, second = generate(), generate()
+    state = State.open(tmp_path / "state")
+    store = KeyStore(Config(key=first), state)
+    for _ in range(2):
+        ring = store.reload(Config(key=second))
+        assert keys_of(ring) == [second]
+        assert keys_of(store.ring) == [first]
+    assert ring is not None
+    store.keep(ring, given=True)
+    assert store.reload(Config(key=second)) is None
+    assert keys_of(KeyStore(Config(key=second), state).ring) == [second]
+    state.close()
 
 
 def test_changes_that_the_group_asks_for() -> None:

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.reload import differences
-from holdfast.config import load_with_sources
+from holdfast.agent.reload import differences, reload
+from holdfast.agent.start import Settings
+from holdfast.config import TAGS_MAX, load_with_sources
+from holdfast.errors import ConfigError
+from holdfast.kit.roster import ROWS_MAX
 from holdfast.wire.keys import generate, parse_key
+from tests.agent.live import Live
 from tests.support.agents import AgentProcess, Fleet, until
 
 
@@ -91,3 +95,48 @@ def _rotates_by_file(agents: list[AgentProcess], key_file: Path, old: str, new: 
     for agent in agents:
         (refused,) = hang_up(agent)
         assert str(refused["text"]).startswith("key_file: key file")
+
+
+def test_no_key_is_in_the_log(tmp_path: Path) -> None:
+    """A key that moved from a file into the settings, or back, is refused by name; neither value is written anywhere."""
+    key = generate()
+    file, config, state = tmp_path / "key", tmp_path / "holdfast.toml", tmp_path / "state"
+    file.write_text(key)
+    config.write_text(f'key_file = "{file}"\nstate_dir = "{state}"\n')
+    with Fleet(tmp_path, key=None) as fleet:
+        agent = fleet.start(name="a", config=str(config))
+        config.write_text(f'key = "{key}"\nstate_dir = "{state}"\n')
+        refused, _ = hang_up(agent)
+        assert (refused["setting"], refused["running"], refused["asked"]) == ("key", "", "(hidden)")
+        assert agent.stop() == 0
+        assert key not in agent.stderr
+
+
+def test_tags_that_do_not_fit_end_nothing(tmp_path: Path) -> None:
+    """Clients have set as many tags as there may be: those of the file are refused, and the agent lives on with what it has."""
+    with Live(tmp_path) as live:
+        live.turn(lambda: live.agent.set_tags({f"t{n}": "x" for n in range(TAGS_MAX)}))
+        given = {"group": "live", "bind": "127.0.0.1:0", "socket": live.path, "preset": "local", "tags": {"more": "x"}}
+        live.call(lambda: reload(live.agent, Settings(None, {}, given)))
+        assert live.turn(lambda: sorted(live.agent.tags)) == sorted(f"t{n}" for n in range(TAGS_MAX))
+        del given["tags"]
+        live.call(lambda: reload(live.agent, Settings(None, {}, given)))
+        assert live.turn(lambda: len(live.agent.tags)) == TAGS_MAX
+
+
+def test_tags_beside_topics_change_together_or_not_at_all(tmp_path: Path) -> None:
+    """A member has 64 rows for tags, topics and the rest. Tags that do not fit leave those that were there."""
+    with Live(tmp_path) as live:
+        live.turn(lambda: live.agent.set_tags({"old": "1", "other": "2"}))
+        for n in range(ROWS_MAX - 4):
+            live.turn(lambda n=n: live.agent.broadcast.on_rumour(f"u:{n}", lambda rumour, payload: None))  # type: ignore[misc]
+        before = live.turn(lambda: dict(live.agent.view().me.rows))
+
+        def change() -> str:
+            with pytest.raises(ConfigError) as refused:
+                live.agent.set_tags({"old": "3", "other": None, **{f"t{n}": "x" for n in range(8)}})
+            return str(refused.value)
+
+        assert "at most 64" in live.turn(change)
+        assert live.turn(lambda: dict(live.agent.view().me.rows)) == before
+        assert live.turn(lambda: live.agent.tags) == {"old": "1", "other": "2"}

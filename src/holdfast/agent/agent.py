@@ -209,11 +209,11 @@ class Agent:
         check_tags(now)
         self._publish_tags(now)
 
-    def rekey(self, ring: Keyring) -> None:
-        """Read and write with these keys, also after a restart."""
+    def rekey(self, ring: Keyring, *, given: bool = False) -> None:
+        """Read and write with these keys, also after a restart. ``given``: they come from the settings, not from the group."""
         if not isinstance(self._sealer, Sealed):
             raise ConfigError("key_file: this group has no key; give all of its agents one and restart them")
-        self.home.keys.keep(ring)
+        self.home.keys.keep(ring, given=given)
         self._sealer.rekey(ring)
         self.log.info("keys", ids=[key.id.hex() for key in ring.keys])
 
@@ -356,11 +356,20 @@ class Agent:
             self.ring.join()
 
     def _publish_tags(self, tags: dict[str, str]) -> None:
-        for gone in self._tags.keys() - tags.keys():
+        """All of them, or none: topics need rows as well, and there may be too few left."""
+        former = self._tags
+        try:
+            self._put_tags(former, tags)
+        except ConfigError:
+            self._put_tags(tags, former)
+            raise
+        self._tags = tags
+
+    def _put_tags(self, former: Mapping[str, str], tags: Mapping[str, str]) -> None:
+        for gone in former.keys() - tags.keys():
             self.ring.publish(TAG_ROW + gone, None)
         for name, value in tags.items():
             self.ring.publish(TAG_ROW + name, value.encode())
-        self._tags = tags
 
     def _look_around(self, number: int) -> GroupView:
         members = self.ring.members()

@@ -33,28 +33,33 @@ class KeyStore:
     def __init__(self, config: Config, state: State | None) -> None:
         self._state = state
         self._given = given(config)
+        self.ring = self._given
         stored = None if state is None or self._given is None else _read(state)
-        fresh = stored is None or stored.given != _ids(self._given)
-        self.ring = self._given if stored is None or fresh else Keyring(*(parse_key(key, source="keyring file") for key in stored.keys))
+        if stored is None or self._given is None:
+            return
+        if stored.given == _ids(self._given):
+            self.ring = Keyring(*(parse_key(key, source="keyring file") for key in stored.keys))
+        else:
+            self.keep(self._given)  # Or the rotation that it replaces would count again with the key file that it began with.
 
     def sealer(self, group: str) -> Sealer:
         return Plain(group) if self.ring is None else Sealed(group, self.ring)
 
-    def keep(self, ring: Keyring) -> None:
-        """A rotation: on disk before it is used, or the next life could not read the group."""
+    def keep(self, ring: Keyring, *, given: bool = False) -> None:
+        """A rotation, or what the settings say now (``given``): on disk before it is used, or the next life could not read the group."""
+        source = ring if given else self._given
         if self._state is not None:
-            stored = Stored(_ids(self._given), tuple(key.text() for key in ring.keys))
+            stored = Stored(_ids(source), tuple(key.text() for key in ring.keys))
             self._state.write(KEYRING_FILE, msgspec.json.encode(stored))
-        self.ring = ring
+        self.ring, self._given = ring, source
 
     def reload(self, config: Config) -> Keyring | None:
-        """The keys of the key file, if they are others now. Raises ``KeyUnusable`` and changes nothing."""
+        """The keys of the key file, if they are others now; in use as soon as they are kept. Raises ``KeyUnusable``."""
         now = given(config)
         if (now is None) != (self._given is None):
             raise KeyUnusable("key_file: a group cannot change between plain and sealed while it runs; restart all of its agents")
         if now is None or _ids(now) == _ids(self._given):
             return None
-        self._given = now
         return now
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.agent.agent import Agent
 from holdfast.agent.start import Settings
 from holdfast.config import Config, Timing
-from holdfast.errors import HoldfastError
+from holdfast.errors import ConfigError, HoldfastError
 
 CHANGEABLE = ("key_file", "tags", "log_level")
 
@@ -25,22 +25,30 @@ def reload(agent: Agent, settings: Settings) -> None:
         now, sources = settings.load()
         ring = agent.home.keys.reload(now)
         if ring is not None:
-            agent.rekey(ring)
+            agent.rekey(ring, given=True)
     except HoldfastError as error:
         log.error("reload refused", text=str(error))
         return
     changed = differences(before, now, sources)
+    running, asked = before.shown(), now.shown()  # Without secrets.
     for name in changed:
         if name not in CHANGEABLE:
-            running, asked = getattr(before, name), getattr(now, name)
-            log.error("reload refuses", setting=name, running=running, asked=asked, text="restart the agent to change it")
+            log.error("reload refuses", setting=name, running=running[name], asked=asked[name], text="restart the agent to change it")
     log.level = now.log_level
     if now.tags != before.tags:
         # Only what changed in the file: tags that a client set stay.
-        agent.host.post(lambda: agent.set_tags({**dict.fromkeys(before.tags), **now.tags}))
+        agent.host.post(lambda: _set_tags(agent, {**dict.fromkeys(before.tags), **now.tags}))
     agent.config = replace(before, key_file=now.key_file, tags=now.tags, log_level=now.log_level)
     applied = [name for name in changed if name in CHANGEABLE] + (["keys"] if ring is not None else [])
     log.info("reloaded", changed=applied)
+
+
+def _set_tags(agent: Agent, tags: Mapping[str, str | None]) -> None:
+    """In a turn. Beside those that clients have set there may be no room for them, and that is no reason to end."""
+    try:
+        agent.set_tags(tags)
+    except ConfigError as error:
+        agent.log.error("reload refuses", setting="tags", text=str(error))
 
 
 def differences(before: Config, now: Config, sources: Mapping[str, str]) -> list[str]:
