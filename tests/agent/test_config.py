@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import fields
 
+from holdfast.cli.agent_call import socket_path
+from holdfast.client.options import Options, make_plan
 from holdfast.config import (
     PRESETS,
     Config,
@@ -236,6 +239,24 @@ def test_runtime_directory_belongs_to_one_user(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(StorageError, match="must be a directory"):
         private_directory(tmp_path / "link")
+
+
+def test_nobody_else_is_taken_for_the_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where everybody may make files, somebody else may have made our folder, with a socket in it that would be told our keys: neither a
+    client nor a command looks there. A folder that was named on purpose is believed, as a socket is."""
+    monkeypatch.delenv("HOLDFAST_RUNTIME_DIR", raising=False)
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.delenv("HOLDFAST_AGENT", raising=False)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert default_socket("orders").parent == runtime_dir()  # Nobody has made it yet.
+    runtime_dir().mkdir()
+    runtime_dir().chmod(0o777)
+    options = Options(group="orders")
+    for ask in (lambda: default_socket("orders"), lambda: socket_path(group="orders"), lambda: make_plan(options, os.environ)):
+        with pytest.raises(StorageError, match="belongs to user"):
+            ask()
+    monkeypatch.setenv("HOLDFAST_RUNTIME_DIR", str(runtime_dir()))
+    assert socket_path(group="orders") == str(runtime_dir() / "orders.sock")
 
 
 def test_token_file(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
@@ -29,15 +30,21 @@ def private_directory(path: Path) -> Path:
     """Create it for this user alone; refuse one that somebody else owns or may write to."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = path.lstat()
+        _check_private(path)
     except OSError as error:
+        if isinstance(error, StorageError):
+            raise
         raise StorageError(f"cannot use {path}: {error.strerror}; set HOLDFAST_RUNTIME_DIR to a directory of your own") from None
+    return path
+
+
+def _check_private(path: Path) -> None:
+    status = path.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
         raise StorageError(
             f"cannot use {path}: it must be a directory that belongs to user {os.getuid()} and that nobody else may write to; "
             "set HOLDFAST_RUNTIME_DIR to another one"
         )
-    return path
 
 
 def group_file(group: str, suffix: str, environ: Mapping[str, str] | None = None) -> Path:
@@ -48,5 +55,11 @@ def group_file(group: str, suffix: str, environ: Mapping[str, str] | None = None
 
 
 def default_socket(group: str, environ: Mapping[str, str] | None = None) -> Path:
-    """Where the machine-wide agent of a group listens for clients."""
-    return group_file(group, ".sock", environ)
+    """Where the machine-wide agent of a group listens for clients. Whoever connects there may tell it a key, so among the files that
+    everybody may make the folder must be this user's; one that somebody named is as good as a socket that somebody named."""
+    path = group_file(group, ".sock", environ)
+    environ = os.environ if environ is None else environ
+    if not (environ.get("HOLDFAST_RUNTIME_DIR") or environ.get("XDG_RUNTIME_DIR")):
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # Then nobody can connect there either.
+            _check_private(path.parent)
+    return path
