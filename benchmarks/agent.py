@@ -45,13 +45,17 @@ GOALS = {
 }
 RATIOS = {  # of seconds: a rate is the other way round
     "api_p50_ratio": ("owns", "echo"),
+    "api_p50_ratio_settled": ("owns", "echo_settled"),
     "api_p50_ratio_granted": ("granted", "echo"),
     "api_p50_ratio_look": ("look", "echo_view"),
     "api_rate_ratio": ("echo_piped", "owns_piped"),
+    "api_rate_ratio_look": ("echo_view_piped", "look_piped"),
     "api_rate_ratio_unbatched": ("echo_piped_unbatched", "owns_piped"),
     "start_ratio": ("start_agent", "start_imports"),
     "cli_members_ratio": ("cli_members", "cli_nothing"),
 }
+ONE_BY_ONE = ("owns", "echo", "echo_settled", "granted", "look", "echo_view")
+PIPED = ("owns_piped", "echo_piped", "echo_piped_unbatched", "look_piped", "echo_view_piped")
 ROUNDS = 12
 K = 3
 NEIGHBOURS = 2 * K
@@ -160,17 +164,15 @@ class Contest:
     def __init__(self, stack: ExitStack, agent: AgentProcess, folder: Path, size: Size) -> None:
         self.cpu: dict[str, list[dict[str, float]]] = {}  # seconds per call or start, of each side
         self._agent, self._folder, self._size = agent, folder, size
-        echo, path = stack.enter_context(echo_server(folder))
-        self._asker = stack.enter_context(child("agent_calls", agent.socket, str(agent.pid), path, str(echo.pid)))
+        echo, settled = stack.enter_context(echo_server(folder)), stack.enter_context(echo_server(folder, "settled"))
+        self._asker = stack.enter_context(child("agent_calls", agent.socket, str(agent.pid), *echo, *settled))
         self._serial = count()
 
     def contestants(self) -> dict[str, Contestant]:
-        one_by_one = {kind: partial(self._asked, kind, self._size.calls) for kind in ("owns", "granted", "echo", "look", "echo_view")}
-        piped = {kind: partial(self._asked, kind, self._size.piped) for kind in ("owns_piped", "echo_piped", "echo_piped_unbatched")}
         members = [sys.executable, "-m", "holdfast", "members", "--agent", self._agent.socket]
         return {
-            **one_by_one,
-            **piped,
+            **{kind: partial(self._asked, kind, self._size.calls) for kind in ONE_BY_ONE},
+            **{kind: partial(self._asked, kind, self._size.piped) for kind in PIPED},
             "start_agent": self._started,
             "start_imports": partial(self._ran, "start_imports", [sys.executable, "-c", IMPORTS], until_output=True),
             "cli_members": partial(self._ran, "cli_members", members),
@@ -212,13 +214,14 @@ class Contest:
 
 
 @contextmanager
-def echo_server(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    path = str(folder / "echo")
-    process = subprocess.Popen([sys.executable, "-m", "benchmarks.agent_echo", path], cwd=ROOT, stdout=subprocess.PIPE)
+def echo_server(folder: Path, *words: str) -> Iterator[tuple[str, str]]:
+    """Its path and its pid."""
+    path = str(folder / "-".join(("echo", *words)))
+    process = subprocess.Popen([sys.executable, "-m", "benchmarks.agent_echo", path, *words], cwd=ROOT, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
-        yield process, path
+        yield path, str(process.pid)
     finally:
         process.kill()
         process.communicate()

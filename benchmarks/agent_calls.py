@@ -1,6 +1,6 @@
 """A client process for `agent`: asks an agent and a bare echo, in whatever turns it is told to.
 
-    python -m benchmarks.agent_calls AGENT_SOCKET AGENT_PID ECHO_SOCKET ECHO_PID
+    python -m benchmarks.agent_calls AGENT_SOCKET AGENT_PID ECHO_SOCKET ECHO_PID SETTLED_SOCKET SETTLED_PID
 
 An order per line on standard input: ``{"kind": "owns", "calls": 500}``. ``owns`` is ``group.owns(key)`` of the blocking client for a key
 that another member owns, so that every one of them is a question to the agent; ``granted`` the same for a new key of its own; ``look`` the
@@ -15,7 +15,7 @@ import json
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from itertools import count
+from itertools import count, islice
 from statistics import median
 from typing import Any
 
@@ -34,10 +34,10 @@ TASKS = 50
 class Asker:
     """All contestants, connected."""
 
-    def __init__(self, agent: str, echo: str) -> None:
+    def __init__(self, agent: str, echo: str, settled: str) -> None:
         self._group = sync.join(agent=agent)
         self._line = Line(agent)
-        self._echo_line = EchoLine(echo)
+        self._echo_line, self._settled_line = EchoLine(echo), EchoLine(settled)
         self._runner = asyncio.Runner()
         self._connection = self._runner.run(Connection.open(agent))
         self._batched = self._runner.run(EchoConnection.open(echo, batched=True))
@@ -48,7 +48,7 @@ class Asker:
 
     def one_by_one(self, kind: str, number: int) -> float:
         """Seconds of the one in the middle."""
-        ask = self._blocking(kind)
+        ask = self._blocking(kind, number)
         took = []
         for _ in range(number):
             began_at = time.perf_counter()
@@ -69,13 +69,15 @@ class Asker:
         await asyncio.gather(*(task() for _ in range(TASKS)))
         return (time.perf_counter() - began_at) / (each * TASKS)
 
-    def _blocking(self, kind: str) -> Callable[[], Any]:
-        owns, echo, own = self._group.owns, self._echo_line.ask, self._own
+    def _blocking(self, kind: str, number: int) -> Callable[[], Any]:
+        owns, echo, settled = self._group.owns, self._echo_line.ask, self._settled_line.ask
+        own = iter(list(islice(self._own, number if kind == "granted" else 0)))  # Drawn before the clock starts.
         asking: dict[str, Callable[[], Any]] = {
             "owns": lambda: owns(self._key),
             "granted": lambda: owns(next(own)),
             "look": lambda: self._line.call(calls.Look),
             "echo": lambda: echo((4, 1, self._key)),
+            "echo_settled": lambda: settled((4, 1, self._key)),
             "echo_view": lambda: echo((2, 1, self._view)),
         }
         return asking[kind]
@@ -83,6 +85,8 @@ class Asker:
     def _pipelined(self, kind: str) -> Callable[[], Awaitable[Any]]:
         asking: dict[str, Callable[[], Awaitable[Any]]] = {
             "owns_piped": lambda: self._connection.call(calls.Owns, self._key),
+            "look_piped": lambda: self._connection.call(calls.Look),
+            "echo_view_piped": lambda: self._batched.ask((2, self._view)),
             "echo_piped": lambda: self._batched.ask((4, self._key)),
             "echo_piped_unbatched": lambda: self._unbatched.ask((4, self._key)),
         }
@@ -98,13 +102,14 @@ class Asker:
                 yield key
 
 
-def main(agent: str, agent_pid: str, echo: str, echo_pid: str) -> None:
-    asker = Asker(agent, echo)
+def main(agent: str, agent_pid: str, echo: str, echo_pid: str, settled: str, settled_pid: str) -> None:
+    asker = Asker(agent, echo, settled)
+    servers = {"echo_settled": int(settled_pid)}
     for line in sys.stdin:
         order = json.loads(line)
         print("ready", flush=True)
         kind, number = order["kind"], order["calls"]
-        server = int(echo_pid if kind.startswith("echo") else agent_pid)
+        server = servers.get(kind, int(echo_pid if kind.startswith("echo") else agent_pid))
         client_cpu, server_cpu = time.process_time(), cpu_seconds(server)
         seconds = asker.piped(kind, number) if "piped" in kind else asker.one_by_one(kind, number)
         spent = {"client": time.process_time() - client_cpu, "server": cpu_seconds(server) - server_cpu}

@@ -1,6 +1,9 @@
 """The least that answers on a Unix socket: framed msgpack on asyncio, every frame decoded, encoded and sent back; both sides of it.
 
-    python -m benchmarks.agent_echo PATH
+    python -m benchmarks.agent_echo PATH [settled]
+
+asyncio reads into 256 KiB of fresh memory, which glibc maps page by page until the process has once freed a block as large: then such a
+read costs nothing extra. An agent is there by what it imports, a bare echo is not; ``settled`` brings it there.
 
 The server is what an agent would be without anything to say: an ``asyncio.Protocol`` on the same loop, one write per read. Of the
 client there are two: one blocking, as short as it can be written, and one for many tasks on one connection.
@@ -20,6 +23,7 @@ from holdfast.local.frame import LENGTH_BYTES, Frames
 
 BYTES_MAX = 1 << 20
 READ_BYTES = 1 << 16
+LARGE_BYTES = 4 << 20
 
 _length = Struct(">I")
 _encode = msgspec.msgpack.Encoder().encode
@@ -114,4 +118,6 @@ async def serve(path: str) -> None:
 
 
 if __name__ == "__main__":
+    if "settled" in sys.argv[2:]:
+        bytearray(LARGE_BYTES)  # Made, and gone.
     asyncio.run(serve(sys.argv[1]))

@@ -258,6 +258,24 @@ def test_a_save_that_completes_during_a_pause_waits_for_its_turn() -> None:
     run(main())
 
 
+def test_who_enters_has_a_turn_now_and_comes_after_what_waited() -> None:
+    """F10: the turn is a whole one: on_away, the datagrams that waited, what was posted before, then these, then due timers."""
+
+    def play(it: Scene) -> None:
+        written = [lambda what=what: it.talker.write_down(what) for what in ("one", "two")]
+        it.host.after(1.0, lambda: it.talker.write_down("timer"))
+        it.host.post(lambda: it.talker.write_down("posted"))
+        it.send(0)
+        it.clock.reading += 5.0
+        it.host.enter(written)
+        assert it.order() == ["away", "Ping", "posted", "one", "two", "timer"]
+        it.host.post(lambda: it.host.enter([lambda: it.talker.write_down("nested")]))
+        it.host.enter([lambda: it.talker.write_down("outer")])
+        assert it.order()[-1] == "outer", "no turn inside a turn"
+
+    assert [what for what, _ in scene(play, until="nested")][-2:] == ["outer", "nested"]
+
+
 def test_without_a_state_directory_a_save_lasts_for_a_life() -> None:
     """Storage: a host without a disk completes saves too, in a turn of its own and never inside the call."""
 

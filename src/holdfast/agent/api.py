@@ -18,8 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.agent.connection import Connection, Handler
-from holdfast.agent.granted import Turns
+from holdfast.agent.connection import Connection, Handler, TurnsNow
 from holdfast.agent.handlers import Handlers
 from holdfast.errors import ConfigError, StorageError, StorageLocked, Unavailable
 from holdfast.local.calls import Call
@@ -42,7 +41,7 @@ class LocalServer:
         self.counts: Counter[str] = Counter()  # connected, refused, malformed, too_long, too_slow, silent, version, clock, too_many
         self.connections: dict[int, Connection] = {}  # by session
         self.watched: dict[int, Connection] = {}  # sessions whose process is watched; some longer than they are connected
-        self.turns: Turns = agent.host
+        self.turns: TurnsNow = agent.host
         self.grants = agent.grants
         self.handlers = Handlers(agent, self.connections, self.counts)
         self.at_once: Mapping[type[Call], Handler] = self.handlers.at_once

@@ -1,15 +1,15 @@
 """One client: its calls come in, answers and streams go out.  docs/local-api.md.
 
-Bytes become calls with one typed decode. What only reads the agent's state is answered at once; what enters a protocol waits for the
-host's next turn (F10). Answers are collected and leave in one write per batch. A client that does not read is paused: none
-of its calls is read, its events wait in their buffer, and nothing it was granted is extended.
+Bytes become calls with one typed decode. What only reads the agent's state is answered at once; what enters a protocol has a turn of the
+host (F10), one for all calls that came together. Answers are collected and leave in one write per batch. A client that does not read is
+paused: none of its calls is read, its events wait in their buffer, and nothing it was granted is extended.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -50,10 +50,17 @@ class Stream(Protocol):
 Handler = Callable[["Connection", Any], None]  # raises what the client is to be told
 
 
+class TurnsNow(Turns, Protocol):
+    """A host that need not be waited for."""
+
+    def enter(self, callbacks: Iterable[Callable[[], None]]) -> None:
+        """As if each had been posted, in a turn that is now."""
+
+
 class Service(Protocol):
     """What a connection needs of its server."""
 
-    turns: Turns
+    turns: TurnsNow
     grants: Grants
     counts: Counter[str]
     connections: dict[int, Connection]
@@ -81,6 +88,7 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._ending = False
         self._last_serial = 0
+        self._entering: list[Callable[[], None]] = []  # calls of one read that need a turn
         self._waiting: set[int] = set()  # serials of calls that are under way
         self._streams: dict[int, Stream | None] = {}  # None: a grant, whose items are pushed by the law
         self._ready: dict[int, Stream] = {}
@@ -235,17 +243,15 @@ class Connection(asyncio.Protocol):
     def _work(self) -> None:
         """Everything that has come, as long as the client takes the answers."""
         was_due, self._flush_due = self._flush_due, True
-        waiting = len(self._waiting)
         bodies = self._bodies
         while bodies and not self._paused and not self._ending:
             self._on_frame(bodies.popleft())
             if self._out_bytes >= HIGH_BYTES:
                 self._write()
+        if self._entering:
+            entering, self._entering = self._entering, []
+            self._service.turns.enter(entering)
         self._flush_due = was_due
-        if len(self._waiting) > waiting and not was_due:
-            # Behind the calls in the host's queue: their answers leave together, in the turn that made them.
-            self._flush_due = True
-            self._service.turns.post(self._flush)
         self._pull()
         self._write()
 
@@ -277,7 +283,7 @@ class Connection(asyncio.Protocol):
             self.refuse(call.serial, error)
             return
         self._waiting.add(call.serial)
-        self._service.turns.post(partial(self._in_turn, call))
+        self._entering.append(partial(self._in_turn, call))
 
     def _in_turn(self, call: Call) -> None:
         if self._ending:

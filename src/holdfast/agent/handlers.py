@@ -131,9 +131,11 @@ class Handlers:
         if len(call.key) > KEY_BYTES_MAX:
             raise ConfigError(f"key: {len(call.key)} bytes; accepted are at most {KEY_BYTES_MAX}")
         owned = None if self._agent.grants.draining else self._agent.owns(call.key)
-        if owned is not None:
-            client.body()  # From now on its death matters.
-            self._agent.grants.keys.tell(client, owned.until)
+        if owned is None:
+            client.done(call.serial)
+            return
+        client.body()  # From now on its death matters.
+        self._agent.grants.keys.tell(client, owned.until)
         client.done(call.serial, encoded(owned))
 
     def _set_tags(self, client: Connection, call: calls.SetTags) -> None:

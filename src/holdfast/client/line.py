@@ -20,7 +20,7 @@ from holdfast.client.wire import (
     ITEMS,
     UNREADABLE,
     agent_lost,
-    answer_decoder,
+    answer_of,
     check_clock,
     check_version,
     decode_frame,
@@ -128,21 +128,22 @@ class Line:
             raise
 
     def _answer(self, serial: int, kind: type[calls.Call], end_at: float, timeout: float) -> Any:
-        decode = answer_decoder(kind)
+        decode, done = answer_of(kind)
         while True:
             body = self._body(end_at, timeout)
             try:
                 frame = decode(body)
             except UNREADABLE:
                 frame = self._other(body)  # The late answer to another call, which has another type.
-            if isinstance(frame, calls.Pushed):
+            if type(frame) is done:
+                if frame.serial == serial:
+                    return frame.value
+            elif isinstance(frame, calls.Pushed):
                 self._pushed.append(frame)
             elif isinstance(frame, calls.Closed):
                 self._on_closed(frame)
-            elif frame.serial == serial:
-                if isinstance(frame, calls.Refused):
-                    raise error_of(frame.error, frame.text)
-                return frame.value
+            elif isinstance(frame, calls.Refused) and frame.serial == serial:
+                raise error_of(frame.error, frame.text)
 
     def _other(self, body: bytes) -> Any:
         try:
@@ -154,16 +155,19 @@ class Line:
         return frame
 
     def _body(self, end_at: float, limit: float) -> bytes:
-        while not self._bodies:
-            if limit != self._read_limit:
-                self._read_limit = limit
-                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _limit(limit))
-            self._receive(limit)
-            if not self._bodies and now() >= end_at:
+        if self._bodies:
+            return self._bodies.popleft()
+        if limit != self._read_limit:
+            self._read_limit = limit
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _limit(limit))
+        while not (bodies := self._receive(limit)):
+            if now() >= end_at:
                 raise self._silent(limit)
-        return self._bodies.popleft()
+        if len(bodies) > 1:
+            self._bodies.extend(bodies[1:])
+        return bodies[0]
 
-    def _receive(self, limit: float) -> None:
+    def _receive(self, limit: float) -> list[bytes]:
         try:
             data = self._socket.recv(READ_BYTES)
         except BlockingIOError:
@@ -173,7 +177,7 @@ class Line:
         if not data:
             raise self._break("it ended")
         try:
-            self._bodies.extend(self._frames.feed(data))
+            return self._frames.feed(data)
         except FrameTooLong as error:
             raise self._break("speaks another language") from error
 

@@ -5,7 +5,7 @@ Used by the event loop's connection and by the blocking ones alike; no I/O here.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -25,13 +25,19 @@ decode_frame = msgspec.msgpack.Decoder(calls.FromAgent).decode
 Decode = Any  # a bound ``decode`` of a decoder; msgspec's types do not say more than that
 
 
-def _typed_answer(kind: type[calls.Call]) -> Decode:
-    """A decoder of whole frames whose ``Done`` has the value of this call: an answer is decoded in one step."""
+class Answer(NamedTuple):
+    """How the answer to one call is read: in one step, by a decoder of whole frames whose ``Done`` has the value of this call."""
+
+    decode: Decode
+    done: type[Any]
+
+
+def _typed_answer(kind: type[calls.Call]) -> Answer:
     done = msgspec.defstruct(f"{kind.__name__}Done", [("serial", int), ("value", kind.answers)], array_like=True, tag=1)
-    return msgspec.msgpack.Decoder(done | calls.Refused | calls.Pushed | calls.Closed).decode
+    return Answer(msgspec.msgpack.Decoder(done | calls.Refused | calls.Pushed | calls.Closed).decode, done)
 
 
-_frames: dict[type[calls.Call], Decode] = {}
+_answers: dict[type[calls.Call], Answer] = {}
 
 ITEMS: dict[type[calls.Call], Decode] = {
     calls.Watch: msgspec.msgpack.Decoder(calls.EventItem).decode,
@@ -40,11 +46,11 @@ ITEMS: dict[type[calls.Call], Decode] = {
 }
 
 
-def answer_decoder(kind: type[calls.Call]) -> Decode:
-    decode = _frames.get(kind)
-    if decode is None:
-        decode = _frames[kind] = _typed_answer(kind)
-    return decode
+def answer_of(kind: type[calls.Call]) -> Answer:
+    answer = _answers.get(kind)
+    if answer is None:
+        answer = _answers[kind] = _typed_answer(kind)
+    return answer
 
 
 _ERRORS = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, HoldfastError)}

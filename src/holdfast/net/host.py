@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 from secrets import randbits
 
@@ -157,6 +157,16 @@ class NetHost:
         if not self._closed:
             self._posted.append(callback)
             self._turn_soon()
+
+    def enter(self, callbacks: Iterable[Callable[[], None]]) -> None:
+        """As if each had been posted, in a turn that is now: for whoever is called by the loop and has nothing else to wait for."""
+        if self._closed:
+            return
+        self._posted.extend(callbacks)
+        if self._in_turn:
+            self._turn_soon()
+        elif self._codec is not None:
+            self._turn()
 
     def start(self) -> None:
         """Start the machines and begin to listen."""

@@ -104,8 +104,10 @@ class Fencing:
     def owns(self, pos: int) -> Ownership | None:
         """Told to a client, and therefore binding: until then nobody else will be told so (F14)."""
         ring = self._ring
+        if not ring.claims(pos) or self._promised_away(pos):
+            return None
         token = self.token()
-        if token is None or not ring.claims(pos) or self._promised_away(pos):
+        if token is None:
             return None
         until = min(ring.safe_until, ring.raw.now + ring.config.publish_length)
         self._publish(pos, until)

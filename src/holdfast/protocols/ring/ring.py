@@ -273,7 +273,8 @@ class RingNode:
 
     def claims(self, pos: int) -> bool:
         """Owner of this position, as far as the ring is concerned: valid, settled and closest."""
-        return self.valid and self.settled and owner_of(self.list.ids, pos) == self.id
+        # Closest comes first: of most keys somebody else is the owner, and the rest costs a look at every pair.
+        return owner_of(self.list.ids, pos) == self.id and self.valid and self.settled
 
     def bind(self, pair: Pair) -> None:
         """This pair is obliged now, or suspected: its deadline counts."""
