@@ -181,10 +181,17 @@ def test_a_port_that_was_taken_meanwhile(stand_in: Any, monkeypatch: pytest.Monk
         again(child, each)
 
     monkeypatch.setattr(Child, "__init__", remember)
-    seeded = msgspec.structs.replace(chosen, settings={**(chosen.settings or {}), "bind": "127.0.0.1:7946"}, guessed=True)
+    seeds = tuple(f"127.0.0.1:{port}" for port in (free_port(), free_port()))
+    seeded = msgspec.structs.replace(chosen, settings={**(chosen.settings or {}), "bind": seeds[1]}, guessed=True, seeds=seeds)
     with pytest.raises(AddressUnusable):
         reach(seeded, now() + 30.0, lambda: False)
-    assert tried == ["127.0.0.1:7946", "127.0.0.1:0"]
+    assert tried == [seeds[1], seeds[0], "127.0.0.1:0"]  # the seed that is free, then anything
+
+
+def free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 # What it says, and what if it says nothing.

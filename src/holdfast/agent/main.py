@@ -35,11 +35,11 @@ IDLE_POLL = 0.5  # seconds between two looks at whether a shared agent without a
 
 def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     """Run the agent; what goes wrong is one line on stderr and an exit code."""
-    ready, loaded = Ready(None), False
+    ready, loaded, parent = Ready(None), False, None
     _open_standard_descriptors()
     try:
         options = parse(words)
-        ready = Ready(options.ready_fd)
+        ready, parent = Ready(options.ready_fd), options.parent
         settings = read_settings(options, environ)
         config, sources = settings.load()
         if options.check:
@@ -47,10 +47,11 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
             return LEFT
         loaded = True
         # Not closed: that would wait for threads, and one of them may be asking a DNS server that does not answer.
-        return asyncio.Runner().run(Process(config, settings, ready, options.parent).run())
+        return asyncio.Runner().run(Process(config, settings, ready, parent).run())
     except (HoldfastError, OSError) as error:
         ready.tell(error=type(error).__name__, text=one_line(error))
-        os.write(STDERR, f"holdfast: {one_line(error)}\n".encode(errors="replace"))  # Before there is a log, or after it.
+        if parent is None:  # A program that started it has just been told, and raises it. There is no log yet, or no more.
+            os.write(STDERR, f"holdfast: {one_line(error)}\n".encode(errors="replace"))
         return exit_code(error, loaded=loaded)
 
 

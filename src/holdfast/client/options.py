@@ -54,6 +54,7 @@ class Plan(Struct, frozen=True):
     settings: dict[str, Any] | None = None  # for starting one; None: that is not for us to do
     config: str = ""  # a file of settings below these
     guessed: bool = False  # we chose where it binds
+    seeds: tuple[str, ...] = ()
 
     @property
     def shared(self) -> bool:
@@ -61,10 +62,11 @@ class Plan(Struct, frozen=True):
         return self.attach and self.settings is not None
 
     def elsewhere(self) -> Plan:
-        """The port we had chosen is taken."""
+        """The port we had chosen was taken by somebody who was quicker: perhaps the next seed is free, else any port."""
         assert self.settings is not None
-        host = self.settings["bind"].rpartition(":")[0]
-        return replace(self, settings={**self.settings, "bind": f"{host}:0"}, guessed=False)
+        taken, bind = self.settings["bind"], choose_bind(self.seeds)
+        guessed = bind not in (taken, ANYWHERE)
+        return replace(self, settings={**self.settings, "bind": bind if guessed else f"{taken.rpartition(':')[0]}:0"}, guessed=guessed)
 
     def again(self) -> Plan:
         """For another start: a private socket is used once."""
@@ -91,9 +93,9 @@ def make_plan(options: Options, environ: Mapping[str, str]) -> Plan:
     if config.alone:
         where = config.socket or str(default_socket(config.group, environ))
         settings["socket"] = where
-        return Plan(where, config.group, options.name, True, settings, file, guessed)
+        return Plan(where, config.group, options.name, True, settings, file, guessed, config.seeds)
     settings["socket"] = where = _private_socket(environ)
-    return Plan(where, config.group, options.name, False, settings, file, guessed)
+    return Plan(where, config.group, options.name, False, settings, file, guessed, config.seeds)
 
 
 def given(options: Options) -> dict[str, Any]:
