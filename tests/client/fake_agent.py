@@ -105,6 +105,9 @@ class FakeAgent:
         for session in self.sessions:
             session.thread.join()
 
+    def session_of(self, call: calls.Call) -> Session:
+        return self._where[id(call)]
+
     def push(self, opened: calls.Call, item: object) -> None:
         """An item on the stream that this call opened."""
         self._where[id(opened)].write(calls.Pushed(opened.serial, Raw(encode(item))))

@@ -241,6 +241,7 @@ class Group(Readable):
             opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             connection.begin(calls.Watch, (), Opening(self._mirror, opened), sink=self._mirror)
             await opened
+            connection.check()  # It may have been lost while its answer was on the way to us: an attempt that failed.
         except BaseException:
             connection.close()
             raise
@@ -298,10 +299,11 @@ class Group(Readable):
                 return
             except HoldfastError:
                 await asyncio.sleep(pause)
-        for stream in list(self._messages):
-            if not stream.over:
-                stream.missed()
-                stream.open(self._check())
+        with suppress(AgentLost):  # Lost again: another task is at it.
+            for stream in list(self._messages):
+                if not stream.over:
+                    stream.missed()
+                    stream.open(self._check())
 
     async def _start_again(self) -> None:
         if self._child is not None:

@@ -202,13 +202,14 @@ class Group(Readable):
 
     def _attach(self) -> None:
         """Connect, and know the group."""
-        pump = Pump(self._plan.path, self._on_lost)
+        pump = Pump(self._plan.path)
         try:
             check_welcome(self._plan, pump.welcome)
             self._pump = pump  # The first event may come with the answer, and ask for a look.
             opened = Answer()
             pump.begin(calls.Watch, (), Opening(self._mirror, opened), sink=self._mirror)
             opened.wait(pump.path, CALL_TIMEOUT)
+            pump.notice(self._on_lost)  # A loss before this is an attempt that failed; one after it is for the pump's thread alone.
         except BaseException:
             pump.close()
             raise
@@ -276,9 +277,10 @@ class Group(Readable):
         self._attach()
         with self._streams:
             streams = [stream for stream in self._messages if not stream.over]
-        for stream in streams:
-            stream.missed()
-            stream.open(self._check())
+        with suppress(AgentLost):  # Lost again: the thread of that connection begins anew, and two must not.
+            for stream in streams:
+                stream.missed()
+                stream.open(self._check())
 
     @property
     def _owned_child(self) -> Child | None:

@@ -47,6 +47,7 @@ class Conversation:
         self._serial = 0
         self._waiting: dict[int, tuple[type[calls.Call], Waiter, float]] = {}
         self._streams: dict[int, ReferenceType[Sink]] = {}
+        self._unheard: list[int] = []  # streams that nobody holds any more, and that had an item
 
     def begin(self, kind: type[calls.Call], fields: tuple[Any, ...], waiter: Waiter, end_at: float, sink: Sink | None = None) -> bytes:
         """The bytes of a call, to be written in the order of their making. Its answer goes to the waiter, what is pushed to the sink."""
@@ -85,9 +86,15 @@ class Conversation:
     def receive(self, data: bytes) -> bytes:
         """What came. Returns what is to be written now. Raises AgentLost if this is no agent of ours."""
         try:
-            return b"".join([out for body in self._frames.feed(data) if (out := self._on_frame(decode_frame(body)))])
+            for body in self._frames.feed(data):
+                self._on_frame(decode_frame(body))
         except (FrameTooLong, *UNREADABLE) as error:
             raise agent_lost(self.path, "speaks another language") from error
+        if not self._unheard:
+            return b""
+        # Last: whoever heard something may have asked in return, and serials are written in the order of their making.
+        unheard, self._unheard = self._unheard, []
+        return b"".join(map(self.close_stream, unheard))
 
     def expire(self, now: float) -> list[Waiter]:
         """Those whose answer is overdue. They are forgotten: an answer that comes later is dropped."""
@@ -107,16 +114,15 @@ class Conversation:
             if (sink := each()) is not None:
                 sink.end(self.error)
 
-    def _on_frame(self, frame: calls.FromAgent) -> bytes:
+    def _on_frame(self, frame: calls.FromAgent) -> None:
         if isinstance(frame, calls.Done):
             self._on_done(frame)
         elif isinstance(frame, calls.Pushed):
-            return self._on_pushed(frame)
+            self._on_pushed(frame)
         elif isinstance(frame, calls.Refused):
             self._on_refused(frame)
         else:
             self._on_closed(frame)
-        return b""
 
     def _on_done(self, frame: calls.Done) -> None:
         found = self._waiting.pop(frame.serial, None)
@@ -129,15 +135,15 @@ class Conversation:
         if found is not None and not found[1].done():
             found[1].set_exception(error_of(frame.error, frame.text))
 
-    def _on_pushed(self, frame: calls.Pushed) -> bytes:
+    def _on_pushed(self, frame: calls.Pushed) -> None:
         found = self._streams.get(frame.serial)
         if found is None:
-            return b""  # It was closed while this was on its way.
+            return  # It was closed while this was on its way.
         sink = found()
         if sink is None:
-            return self.close_stream(frame.serial)
-        sink.push(frame.item)
-        return b""
+            self._unheard.append(frame.serial)
+        else:
+            sink.push(frame.item)
 
     def _on_closed(self, frame: calls.Closed) -> None:
         if frame.serial == 0:

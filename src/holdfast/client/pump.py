@@ -2,15 +2,19 @@
 
 For what an agent pushes (events, messages, news of grants) and for calls that wait for somebody else: those are answered in any order, so
 that a thread that waits five seconds for a peer holds up nobody. What is answered at once goes over a ``Line``, which is faster.
+
+The reading thread waits for nobody who writes: an agent reads nothing from a client that does not read.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import socket
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Lock, RLock, Thread, current_thread
+from threading import Lock, RLock, Thread, current_thread, get_ident
 from typing import Any
 
 from holdfast.client.conversation import NOBODY, Conversation, Sink, Waiter
@@ -54,14 +58,16 @@ class Answer:
 
 
 class Pump:
-    """A conversation over a blocking socket. ``on_lost`` is called once, by the reading thread, when the agent is gone."""
+    """A conversation over a blocking socket."""
 
-    def __init__(self, path: str, on_lost: Callable[[AgentLost], None]) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
         self._pid = os.getpid()
         self._on_lost: Callable[[AgentLost], None] | None = None
         self._conversation = Conversation(path)
-        self._lock = RLock()  # of the conversation, and of the order in which calls are made and written
+        self._lock = RLock()  # of the conversation, and of what is to be written; held for moments
+        self._out: deque[bytes] = deque()  # made and not written yet, in the order of their making
+        self._writing = Lock()  # of the socket's way out; its holder may wait for the agent
         self._socket = connect(path, CALL_TIMEOUT)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, FOR_EVER)
         self._thread = Thread(target=self._run, name=f"holdfast {path}", daemon=True)
@@ -78,7 +84,12 @@ class Pump:
         except BaseException:
             self.close()
             raise
-        self._on_lost = on_lost
+
+    def notice(self, on_lost: Callable[[AgentLost], None]) -> None:
+        """From now on ``on_lost`` is called, once, by the reading thread, when the agent is gone. If it is gone already, AgentLost."""
+        with self._lock:
+            self.check()
+            self._on_lost = on_lost
 
     @property
     def lost(self) -> bool:
@@ -116,16 +127,20 @@ class Pump:
     ) -> int:
         """Ask. The answer goes to the waiter, what is pushed to the sink, both in the reading thread; returns the serial."""
         with self._lock:
-            self._write(self._conversation.begin(kind, fields, waiter, now() + timeout, sink))
-            return self._conversation.serial
+            self._out.append(self._conversation.begin(kind, fields, waiter, now() + timeout, sink))
+            serial = self._conversation.serial
+        self._flush()
+        return serial
 
     def tell(self, kind: type[calls.Call], *fields: Any) -> None:
         """Ask, and wait for nothing."""
         self.begin(kind, fields, NOBODY)
 
     def close_stream(self, serial: int) -> None:
-        with suppress(AgentLost), self._lock:
-            self._write(self._conversation.close_stream(serial))
+        with self._lock:
+            self._out.append(self._conversation.close_stream(serial))
+        with suppress(AgentLost):
+            self._flush()
 
     def close(self) -> None:
         """End the connection, and wait until nothing of it runs any more. A forked child closes only its own copy."""
@@ -141,17 +156,47 @@ class Pump:
         if self._thread is not current_thread():
             self._thread.join()
 
-    def _write(self, frame: bytes) -> None:
-        if not frame:
+    def _flush(self) -> None:
+        """Write what is there. The reading thread does so when it has dealt with all it read."""
+        if get_ident() == self._thread.ident:
             return
-        try:
-            self._socket.sendall(frame)
-        except OSError as error:
-            self._shut()  # Half a frame may be out. The reading thread sees the end, and tells everybody.
-            raise agent_lost(self.path, f"cannot be written to ({error.strerror or error})") from error
-        except BaseException:
-            self._shut()  # Interrupted half-way.
-            raise
+        with self._writing:
+            try:
+                self._socket.sendall(self._taken())
+            except OSError as error:
+                self._shut()  # Half a frame may be out. The reading thread sees the end, and tells everybody.
+                raise agent_lost(self.path, f"cannot be written to ({error.strerror or error})") from error
+            except BaseException:
+                self._shut()  # Interrupted half-way.
+                raise
+
+    def _taken(self) -> bytes:
+        with self._lock:
+            out = b"".join(self._out)
+            self._out.clear()
+        return out
+
+    def _write_what_fits(self) -> None:
+        """By the reading thread: until nothing is left, or there is something to read."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN | select.POLLOUT)
+        while self._out:
+            ((_, ready),) = poll.poll()
+            if ready & select.POLLOUT and self._writing.acquire(blocking=False):  # else somebody writes, and is about to end
+                try:
+                    self._write_some()
+                finally:
+                    self._writing.release()
+            if ready & ~select.POLLOUT:
+                return
+
+    def _write_some(self) -> None:
+        out, sent = self._taken(), 0
+        with suppress(BlockingIOError):
+            sent = self._socket.send(out, socket.MSG_DONTWAIT)
+        with self._lock:
+            if sent < len(out):
+                self._out.appendleft(out[sent:])
 
     def _shut(self) -> None:
         with suppress(OSError):
@@ -162,14 +207,19 @@ class Pump:
         try:
             while data := self._socket.recv(READ_BYTES):
                 with self._lock:
-                    self._write(self._conversation.receive(data))
+                    if out := self._conversation.receive(data):
+                        self._out.append(out)
+                if self._out:
+                    self._write_what_fits()
         except AgentLost as lost:
             error = lost
         except OSError as broken:
             error = agent_lost(self.path, f"cannot be read from ({broken.strerror or broken})")
         with self._lock:
             self._conversation.lose(error)
+            on_lost, self._on_lost = self._on_lost, None
+        self._shut()  # Whoever still writes is told, before the descriptor is somebody else's.
+        with self._writing:
             self._socket.close()
-        on_lost, self._on_lost = self._on_lost, None
         if on_lost is not None:
             on_lost(self._conversation.error)

@@ -1,0 +1,107 @@
+"""Several who share one group: none keeps the others from hearing, calls leave in order, and one loss is noticed once.  docs/client.md."""
+
+from __future__ import annotations
+
+import gc
+import time
+from threading import Thread
+
+import pytest
+from msgspec import Raw
+
+from holdfast.client import blocking
+from holdfast.client.pump import Pump
+from holdfast.errors import AgentLost, HoldfastError
+from holdfast.host import NodeId
+from holdfast.local import calls
+from holdfast.local.frame import framed
+from tests.client.fake_agent import DEADLINE, SILENCE, FakeAgent, encode, view
+from tests.client.spelling import Spelling
+
+LARGE = bytes(32 * 1024)
+FLOOD = 256  # messages of that size: far more than all buffers on the way hold
+SENDERS = 24  # what they write does not fit into the socket either
+BUSY = 0.3  # seconds in which the agent reads nothing, and the socket fills up
+
+
+def test_what_cannot_be_written_yet_keeps_nobody_from_reading(agent: FakeAgent) -> None:
+    """An agent reads nothing from a client that does not read. While threads wait to write, what it says is read all the same."""
+    with blocking.join(agent=agent.path) as group:
+        stream = group.messages()
+        opened = agent.wait_for(calls.Messages)
+        letter = calls.MessageItem(NodeId("b", 1), "", LARGE)
+        failed: list[HoldfastError] = []
+
+        def flood(call: calls.Send) -> None:
+            agent.answers[calls.Send] = None
+            time.sleep(BUSY)
+            for _ in range(FLOOD):
+                agent.push(opened, letter)  # In the thread that reads calls: it waits until the client takes it.
+
+        def send() -> None:
+            try:
+                group.send("b", LARGE, timeout=DEADLINE)
+            except HoldfastError as error:
+                failed.append(error)
+
+        agent.answers[calls.Send] = flood
+        threads = [Thread(target=send) for _ in range(SENDERS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(DEADLINE)
+        assert failed == []
+        assert stream.next(DEADLINE).data == LARGE
+
+
+def test_calls_leave_in_the_order_of_their_serials(agent: FakeAgent, client: Spelling) -> None:
+    """One read brings an item of a stream that nobody holds any more, which is closed, and an event that asks for the list: an agent ends
+    a connection whose serials do not grow."""
+    group = client.join(agent=agent.path)
+    client.run(group.messages)
+    opened, watch = agent.wait_for(calls.Messages), agent.wait_for(calls.Watch)
+    gc.collect()
+    letter, event = calls.MessageItem(NodeId("b", 1), "", b""), calls.EventItem(2, 0.0, "Paused", Raw(encode({"seconds": 1.0})))
+    agent.view = view(2)
+    items = ((opened, letter), (watch, event))
+    agent.say_bytes(opened, b"".join(framed(encode(calls.Pushed(call.serial, Raw(encode(item))))) for call, item in items))
+    agent.wait_for(calls.Close)
+    agent.wait_for(calls.Look, 2)
+    serials = [call.serial for call in agent.asked]
+    assert serials == sorted(serials)
+    client.run(group.leave)
+
+
+def test_an_agent_that_is_lost_twice_is_looked_for_once(agent: FakeAgent, client: Spelling) -> None:
+    """It is found again, and gone before all streams are open again: one search goes on, not two."""
+    group = client.join(agent=agent.path, reconnect=True)
+    stream = client.run(group.messages)
+    agent.wait_for(calls.Messages)
+
+    def hang_up(call: calls.Messages) -> object:
+        agent.answers[calls.Messages] = None
+        agent.session_of(call).close()
+        return SILENCE
+
+    agent.answers[calls.Messages] = hang_up
+    agent.session_of(agent.wait_for(calls.Watch)).close()
+    opened = agent.wait_for(calls.Messages, 3)
+    time.sleep(BUSY)
+    assert len(agent.all(calls.Watch)) == 3
+    assert len(agent.all(calls.Messages)) == 3
+    agent.push(opened, calls.MessageItem(NodeId("b", 1), "", b"x"))
+    assert client.next(stream).data == b"x"
+    client.run(group.leave)
+
+
+def test_a_loss_is_noticed_or_refused(agent: FakeAgent) -> None:
+    """Who asks to be told of a loss that has happened already is told at once, and not twice."""
+    told: list[HoldfastError] = []
+    pump = Pump(agent.path)
+    pump.notice(told.append)
+    agent.session_of(agent.wait_for(calls.Hello)).close()
+    pump.join()
+    assert [type(error) for error in told] == [AgentLost]
+    with pytest.raises(AgentLost):
+        pump.notice(told.append)
+    assert len(told) == 1
