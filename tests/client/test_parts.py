@@ -326,15 +326,25 @@ def test_valid_reads_the_clock(clock: list[float]) -> None:
     """F9: a deadline is compared, never flagged; extensions move it."""
     held = granted()
     assert (held.valid, held.token, held.left) == (True, 5, 1.0)
-    clock[0] = 101.0
-    assert held.left == 0.0
+    clock[0] = 100.5
     held.push(item("extended", deadline=102.0))
-    assert held.left == 1.0
+    assert held.left == 1.5
+    clock[0] = 102.0
+    assert held.left == 0.0
     clock[0] = 102.5
     assert held._look()
     assert held.why == PASSED
     held.push(item("extended", deadline=110.0))
     assert not held.valid
+
+
+def test_an_extension_that_is_read_too_late_revives_nothing(clock: list[float]) -> None:
+    """F9: whoever looked at the deadline in between has seen that it is over, and stopped."""
+    held = granted()
+    clock[0] = 101.0
+    assert not held.valid
+    held.push(item("extended", deadline=110.0))
+    assert (held.valid, held.why, held.deadline) == (False, PASSED, 101.0)
 
 
 @pytest.mark.parametrize("what", ["stop", "lost", "released", "anything a later agent says"])

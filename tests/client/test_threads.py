@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import gc
 import time
-from threading import Thread
+from threading import Event, Thread
+from typing import Any, cast
 
 import pytest
 from msgspec import Raw
 
-from holdfast.client import blocking
+from holdfast.client import aio, blocking, start
+from holdfast.client.options import Plan
 from holdfast.client.pump import Pump
 from holdfast.errors import AgentLost, HoldfastError
 from holdfast.host import NodeId
@@ -105,3 +109,49 @@ def test_a_loss_is_noticed_or_refused(agent: FakeAgent) -> None:
     with pytest.raises(AgentLost):
         pump.notice(told.append)
     assert len(told) == 1
+
+
+def test_a_machine_without_room_is_asked_again(agent: FakeAgent, client: Spelling, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process can be started just now: that passes, and the search goes on."""
+    group = client.join(agent=agent.path, reconnect=True)
+    refused: list[OSError] = []
+    reach = start.reach
+
+    def full_once(*args: Any) -> start.Reached:
+        if not refused:
+            refused.append(BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"))
+            raise refused[0]
+        return reach(*args)
+
+    monkeypatch.setattr(aio, "reach", full_once)
+    monkeypatch.setattr(blocking, "reach", full_once)
+    agent.session_of(agent.wait_for(calls.Watch)).close()
+    agent.wait_for(calls.Watch, 2)
+    assert len(refused) == 1
+    client.run(group.leave)
+
+
+def test_cancelled_twice_while_an_agent_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second cancellation does not wait, and yet no process stays behind."""
+    may_end, ended = Event(), Event()
+
+    class Started:
+        shared = False
+        end = staticmethod(ended.set)
+
+    def slow(plan: Any, *args: Any) -> start.Reached:
+        assert may_end.wait(DEADLINE)
+        return start.Reached(plan, cast(start.Child, Started()))
+
+    async def main() -> None:
+        task = asyncio.ensure_future(aio._reach(Plan("path", "g", ""), DEADLINE))
+        for _ in range(2):
+            await asyncio.sleep(0.01)
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        may_end.set()
+
+    monkeypatch.setattr(aio, "reach", slow)
+    asyncio.run(main())
+    assert ended.is_set()

@@ -112,17 +112,25 @@ class Joining:
 
 
 async def _reach(plan: Plan, end_at: float) -> Reached:
-    """``start.reach`` in a thread. If this task is cancelled it ends what it started before the cancellation goes on."""
+    """``start.reach`` in a thread. If this task is cancelled it ends what it started before the cancellation goes on; if it is cancelled
+    once more, the thread does so without it."""
     stop = False
-    running = asyncio.ensure_future(asyncio.to_thread(reach, plan, end_at, lambda: stop))
+
+    def reached() -> Reached:
+        found = reach(plan, end_at, lambda: stop)
+        if stop and found.child is not None:  # It was ready in the same moment.
+            found.child.end()
+        return found
+
+    running = asyncio.ensure_future(asyncio.to_thread(reached))
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
         stop = True
         with suppress(NotWanted, HoldfastError):
-            reached = await running
-            if reached.child is not None:  # It was ready in the same moment.
-                await asyncio.to_thread(reached.child.end)
+            found = await running
+            if found.child is not None:
+                await asyncio.to_thread(found.child.end)
         raise
 
 
@@ -297,7 +305,7 @@ class Group(Readable):
             except FINAL as error:
                 self._close_streams(error)
                 return
-            except HoldfastError:
+            except (HoldfastError, OSError):  # The latter: no process or descriptor is to be had just now.
                 await asyncio.sleep(pause)
         with suppress(AgentLost):  # Lost again: another task is at it.
             for stream in list(self._messages):

@@ -264,7 +264,7 @@ class Group(Readable):
             except FINAL as final:
                 self._close_streams(final)
                 return
-            except HoldfastError:
+            except (HoldfastError, OSError):  # The latter: no process or descriptor is to be had just now.
                 if self._leaving.wait(pause):
                     return
 

@@ -52,8 +52,9 @@ class Held:
 
     def push(self, item: Any) -> None:
         news: GrantItem = ITEMS[Acquire](item)
-        if self._over:
-            return  # Never revived.
+        if self._look():  # F9: also when its deadline passed while this was on its way. Never revived.
+            self._changed()
+            return
         if news.what == "granted":
             self.token, self.number, self.deadline, self._granted = news.token, news.number, news.deadline, True
         elif news.what == "extended":
