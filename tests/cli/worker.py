@@ -17,11 +17,11 @@ out = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 end_at = time.monotonic() + (float(words[words.index("for") + 1]) if "for" in words else LIFE_MAX)
 
 
-def write(what):
+def write(what: str) -> None:
     os.write(out, f"{what} {os.getpid()} {time.clock_gettime(time.CLOCK_BOOTTIME)!r}\n".encode())
 
 
-def on_term(number, frame):
+def on_term(number: int, frame: object) -> None:
     write("term")
     if "deaf" not in words:
         os._exit(0)
