@@ -2,10 +2,10 @@
 
     rss_mib           resident memory of the largest of the idle agents of a group, without HTTP
     rss_http_mib      of an idle one with HTTP
-    core_share        CPU seconds per second of the busiest of the idle ones without HTTP
+    core_share        CPU seconds per second of an idle one without HTTP, the mean of the group; beside it the busiest
     api_p50_ratio     ``group.owns(key)`` of the blocking client / a question to a bare echo; medians
     api_rate_ratio    questions per second of 50 tasks on one connection of the event loop / of a bare echo driven in the same way
-    start_ratio       from the start of the process to its answer to Hello / to the end of its imports in a bare interpreter
+    start_ratio       from the start of the process to its answer to Hello / to the end of the same imports in a bare interpreter
     cli_members_ms    wall-clock milliseconds of ``holdfast members``
     packets_of_equation_2   UDP packets that an idle member sends / the 4k per T_l that Equation 2 of the paper asks for
 
@@ -29,7 +29,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from urllib.request import urlopen
 
-from benchmarks.agent_fleet import AgentProcess, Traffic, group_of, lone_agent
+from benchmarks.agent_fleet import POLL_INTERVAL, AgentProcess, Traffic, cpu_seconds, group_of, lone_agent, until
 from benchmarks.datagrams import child
 from benchmarks.harness import ROOT, Contestant, Report, at_least, at_most, median_ratio, ratio, show_progress, take_turns
 from holdfast.local import calls
@@ -61,7 +61,14 @@ K = 3
 NEIGHBOURS = 2 * K
 IP_UDP_BYTES = 28  # of headers around each packet
 PAGES = ("/", "/metrics", "/v1/members")
-IMPORTS = "from holdfast.agent.lean import without_openssl\nwith without_openssl(): import holdfast.agent.main\nprint(flush=True)"
+IMPORTS = """
+from holdfast.agent.lean import without_openssl
+with without_openssl():
+    import holdfast.agent.main
+import sys
+open(sys.argv[1], "w").close()
+sys.stdin.read()
+"""
 
 
 class Size(NamedTuple):
@@ -150,7 +157,8 @@ def _of_idle(idle: Mapping[str, Any]) -> dict[str, float]:
     return {
         "rss_mib": max(idle["rss_mib"]),
         "rss_http_mib": idle["rss_http_mib"],
-        "core_share": max(idle["core_share"]),
+        "core_share": idle["core_share_mean"],
+        "core_share_worst": max(idle["core_share"]),
         "packets_of_equation_2": idle["packets_per_second"] / idle["equation_2_packets_per_second"],
     }
 
@@ -174,7 +182,7 @@ class Contest:
             **{kind: partial(self._asked, kind, self._size.calls) for kind in ONE_BY_ONE},
             **{kind: partial(self._asked, kind, self._size.piped) for kind in PIPED},
             "start_agent": self._started,
-            "start_imports": partial(self._ran, "start_imports", [sys.executable, "-c", IMPORTS], until_output=True),
+            "start_imports": self._imported,
             "cli_members": partial(self._ran, "cli_members", members),
             "cli_nothing": partial(self._ran, "cli_nothing", [sys.executable, "-c", "pass"]),
         }
@@ -193,24 +201,36 @@ class Contest:
             self._note("start_agent", process=agent.cpu_seconds)
         return took
 
-    def _ran(self, name: str, command: list[str], *, until_output: bool = False) -> float:
-        """Seconds until it ended, or until it said something."""
+    def _imported(self) -> float:
+        """Looked for in the same way as an agent's socket."""
+        mark = self._folder / f"imported{next(self._serial)}"
+        began_at = time.perf_counter()
+        with subprocess.Popen([sys.executable, "-c", IMPORTS, str(mark)], stdin=subprocess.PIPE) as process:
+            until(mark.exists, "everything is imported", POLL_INTERVAL, _nothing)
+            took = time.perf_counter() - began_at
+            self._note("start_imports", process=cpu_seconds(process.pid))
+        return took
+
+    def _ran(self, name: str, command: list[str]) -> float:
+        """Seconds until it ended."""
         began_at = time.perf_counter()
         process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         assert process.stdout is not None
         with process.stdout:
-            said = process.stdout.readline() if until_output else process.stdout.read()
-            took = time.perf_counter() - began_at
+            said = process.stdout.read()
         _, status, used = wait4(process.pid, 0)
+        took = time.perf_counter() - began_at
         process.returncode = status
-        if not until_output:
-            took = time.perf_counter() - began_at
         assert status == 0, f"{command} ended with {status}: {said!r}"
         self._note(name, process=used.ru_utime + used.ru_stime)
         return took
 
     def _note(self, name: str, **spent: float) -> None:
         self.cpu.setdefault(name, []).append(spent)
+
+
+def _nothing() -> None:
+    """There is nothing to check while it is waited for."""
 
 
 @contextmanager

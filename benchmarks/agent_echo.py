@@ -64,6 +64,9 @@ class EchoLine:
             data += self._socket.recv(READ_BYTES)
         return _decode(data[LENGTH_BYTES:])
 
+    def close(self) -> None:
+        self._socket.close()
+
 
 class EchoConnection(asyncio.Protocol):
     """A client for many tasks. ``batched``: what is asked in one turn of the loop leaves in one write, as with ours."""
@@ -86,6 +89,10 @@ class EchoConnection(asyncio.Protocol):
         future = self._waiting[self._serial] = self._loop.create_future()
         self._write(_framed((self._serial, value)))
         return await future
+
+    def close(self) -> None:
+        assert self._transport is not None
+        self._transport.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)

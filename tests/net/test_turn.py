@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -274,6 +274,30 @@ def test_who_enters_has_a_turn_now_and_comes_after_what_waited() -> None:
         assert it.order()[-1] == "outer", "no turn inside a turn"
 
     assert [what for what, _ in scene(play, until="nested")][-2:] == ["outer", "nested"]
+
+
+def test_nobody_wakes_up_for_a_timer_that_was_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An idle member is one that sleeps: a question's timer is cancelled by its answer, and the alarm goes with it; one that fits stays."""
+
+    async def main() -> None:
+        _, host, _, _ = await opened()
+        loop, delays = asyncio.get_running_loop(), list[float]()
+        later = loop.call_later
+
+        def noted(delay: float, *rest: Any) -> asyncio.TimerHandle:
+            delays.append(delay)
+            return later(delay, *rest)
+
+        monkeypatch.setattr(loop, "call_later", noted)
+        question = host.after(0.2, lambda: None)
+        host.after(0.7, lambda: None)
+        host.enter([question.cancel])
+        assert delays == pytest.approx([0.2, 0.7])
+        host.enter([])
+        assert len(delays) == 2
+        await host.close()
+
+    run(main())
 
 
 def test_without_a_state_directory_a_save_lasts_for_a_life() -> None:

@@ -93,7 +93,7 @@ class NetHost:
         self._now = now()  # the latest reading: time does not go back
         self._served_at = self._now  # when the sockets were last looked at
         self._wake: asyncio.TimerHandle | None = None
-        self._wake_at = 0.0
+        self._wake_for = 0.0  # when the timer is due that it was set for
         self._soon: asyncio.Handle | None = None
         self._in_turn = False
         self._closed = False
@@ -295,8 +295,8 @@ class NetHost:
         due_at = self._timers.next_due()
         if self._inbox or self._posted:
             self._turn_soon()
-        elif due_at is not None and (self._wake is None or due_at < self._wake_at):
-            # An alarm that comes too early stays: waking once for nothing is cheaper than setting it anew with every timer.
+        elif due_at is not None and (self._wake is None or due_at != self._wake_for):
+            # Also if it is later than before: an answer cancels the timer of its question, and waking up for nothing costs far more.
             self._set_alarm(due_at)
 
     def _set_alarm(self, due_at: float) -> None:
@@ -306,8 +306,8 @@ class NetHost:
             return
         if self._wake is not None:
             self._wake.cancel()
-        self._wake_at = min(max(due_at, now + WAKE_DELAY_MIN), now + SLEEP_MAX)
-        self._wake = self._loop.call_later(self._wake_at - now, self._on_wake)
+        self._wake_for = due_at
+        self._wake = self._loop.call_later(min(max(due_at - now, WAKE_DELAY_MIN), SLEEP_MAX), self._on_wake)
 
     def _turn_soon(self) -> None:
         if self._soon is None and self._codec is not None:

@@ -1,0 +1,58 @@
+"""What `agent` measures with: its arithmetic, and that an echo is an echo.
+
+No test here asserts a speed. The whole benchmark, with real agents, runs in ``test_harness``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from benchmarks.agent import ONE_BY_ONE, PIPED, RATIOS, Size, echo_server, least_cpu, sent_per_member
+from benchmarks.agent_echo import EchoConnection, EchoLine
+from benchmarks.agent_fleet import Traffic, cpu_seconds
+
+
+@pytest.mark.parametrize("members, packets", [(16, 12.0), (4, 6.0)])
+def test_packets_are_compared_with_equation_2(members: int, packets: float) -> None:
+    """Paper 000, Eq. 2: one request and one answer per neighbour and T_l, 4k of them; fewer where all others are fewer than 2k."""
+    found = sent_per_member([Traffic(130, 26_000), Traffic(110, 22_000)], 10.0, Size(members=members, lease=1.0))
+    assert found["equation_2_packets_per_second"] == packets
+    assert (found["packets_per_second"], found["payload_bytes_per_second"]) == (12.0, 2400.0)
+    assert found["ip_bytes_per_second"] == 2400 + 12 * 28
+
+
+def test_each_side_keeps_its_best_round() -> None:
+    """CPU stands beside the wall clock, per side."""
+    assert least_cpu([{"client": 3e-6, "server": 1e-6}, {"client": 2e-6, "server": 4e-6}]) == {"client": 2.0, "server": 1.0}
+
+
+def test_every_contestant_is_compared() -> None:
+    """A number that stands in no ratio is not worth its time."""
+    compared = {name for pair in RATIOS.values() for name in pair}
+    assert {*ONE_BY_ONE, *PIPED} <= compared
+
+
+def test_the_clock_of_another_process_is_its_cpu_time() -> None:
+    """The same number as the process itself reads, here of this one."""
+    before = time.process_time()
+    assert before <= cpu_seconds(os.getpid()) <= time.process_time()
+
+
+def test_an_echo_answers_what_it_was_asked(tmp_path: Path) -> None:
+    """Both clients, batched or not, and the server: each frame is decoded and encoded, and goes to whoever asked."""
+
+    async def piped(path: str, *, batched: bool) -> list[int]:
+        connection = await EchoConnection.open(path, batched=batched)
+        with closing(connection):
+            return [*await asyncio.gather(*(connection.ask(number) for number in range(50)))]
+
+    with echo_server(tmp_path, "settled") as (path, _), closing(EchoLine(path)) as line:
+        assert line.ask([1, b"key", {"a": None}]) == [1, b"key", {"a": None}]
+        for batched in (False, True):
+            assert asyncio.run(piped(path, batched=batched)) == list(range(50))
