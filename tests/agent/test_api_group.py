@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from holdfast.local import calls
 from holdfast.local.calls import EventItem, MessageItem
 from holdfast.local.news import event_of
+from tests.agent.live import Live
 from tests.agent.raw_client import RawClient, Sent
 from tests.support.agents import AgentProcess, Fleet, until
 
@@ -101,3 +104,15 @@ def test_doctor(pair: tuple[AgentProcess, AgentProcess]) -> None:
     with RawClient(pair[0].socket) as client:
         findings = client.ask(calls.Doctor, 1.0)
         assert all(finding.code and finding.text for finding in findings)
+
+
+def test_a_join_is_answered_once_and_forgotten(tmp_path: Path) -> None:
+    """Refused at once is not refused again when its time is over, and who waited in vain is not kept."""
+    with Live(tmp_path) as live, RawClient(live.path) as client:
+        serials = [client.say(calls.Join, (seed,), 0.05) for seed in ("no address", "127.0.0.1:9")]
+        answers = [client.next() for _ in serials]
+        time.sleep(0.2)
+        answers.append((client.say(calls.Look), client.next())[1])
+        assert [type(answer) for answer in answers] == [calls.Refused, calls.Refused, calls.Done]
+        assert [answer.serial for answer in answers] == [*serials, serials[-1] + 1]
+        assert not live.call(lambda: live.agent._joining)

@@ -401,3 +401,15 @@ def test_keys_are_withdrawn_when_nobody_acts() -> None:
     assert second.forgets > 0
     stand.law.keys.stopped(second)
     assert withdrawn == [1002.0]
+
+
+def test_clients_that_are_gone_are_forgotten() -> None:
+    """A process that asks for a key on one short connection after the other costs nothing once its answers have ended."""
+    stand = Stand()
+    for _ in range(50):
+        session = stand.session()
+        stand.law.keys.tell(session, stand.host.now + 0.5)
+        stand.leave(session)
+        stand.host.pass_time(1.0)
+        assert session.forgets
+    assert not stand.law.keys._told

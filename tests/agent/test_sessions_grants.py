@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 
@@ -16,6 +17,7 @@ from tests.agent.law import KIND, FakeHeld, FakeKind
 from tests.agent.live import Live
 from tests.agent.raw_client import RawClient, now
 from tests.support.agents import until
+from tests.tidy.tree import ROOT
 
 LONG = 60.0
 
@@ -134,3 +136,31 @@ def _paused_by(live: Live, session: object, event: StorageFailed) -> bool:
         return not getattr(session, "reads")  # noqa: B009 - read anew, where the checker would remember
 
     return live.turn(step)
+
+
+ELSEWHERE = """
+import os, sys
+sys.path.insert(0, sys.argv[2])
+from holdfast.local import calls
+from tests.agent.raw_client import RawClient
+client = RawClient(sys.argv[1])
+serial = client.say(calls.Acquire, sys.argv[3], "x", {})
+client.answer(calls.Acquire, serial)
+client.ask(calls.Body, serial, os.getpid())
+print(os.getpid(), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_pid_of_another_namespace_names_nobody(stand: Stand) -> None:
+    """F14: a client in a container calls its command by a number that is somebody else's out here. Whoever that is, its death says nothing:
+    what was granted ends at its deadline, or when the client says so."""
+    if subprocess.run(["unshare", "--pid", "--fork", "true"], check=False, capture_output=True).returncode:
+        pytest.skip("needs the right to make a pid namespace")
+    words = ["unshare", "--pid", "--fork", "--kill-child", sys.executable, "-c", ELSEWHERE, stand.live.path, str(ROOT), KIND]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"1\n"  # To us that is the first process of this machine.
+        (grant,) = stand.live.call(lambda: stand.live.agent.grants.all)
+        assert (grant.confirmable, [body.pid for body in grant.bodies if body.pid == 1]) == (False, [])
+        process.kill()

@@ -84,7 +84,7 @@ class Agent:
         self._knocks = False  # wants to be a member as soon as seeds are known and the name is clear
         self.named: asyncio.Future[None] = loop.create_future()  # done when the name is ours
         self._leaving: list[Callable[[], None]] = []
-        self._joining: list[Callable[[], None]] = []
+        self._joining: dict[Callable[[], None], None] = {}  # who waits to hear of it
         self._tags: dict[str, str] = {}
         self._view: GroupView | None = None
         self._view_of: tuple[int, str, Mapping[str, bytes]] = (-1, "", {})
@@ -147,9 +147,13 @@ class Agent:
         for text in texts:
             parse(text)
         self.grants.reopen()
-        self._joining.append(done)
+        self._joining[done] = None
         self.ring.leave()  # A ring of its own that nobody else came to.
         self._knock_at(texts)
+
+    def forget_join(self, done: Callable[[], None]) -> None:
+        """It does not wait any more; the knocking goes on."""
+        self._joining.pop(done, None)
 
     def leave(self, done: Callable[[], None], *, end: bool = False) -> None:
         """Drain (F14), go politely, then ``done``. With ``end`` the process ends after it."""
@@ -304,7 +308,7 @@ class Agent:
         self._narrator.on_event(event)
         if isinstance(event, BecameMember):
             self._knocks = False
-            joining, self._joining = self._joining, []
+            joining, self._joining = self._joining, {}
             for done in joining:
                 done()
 

@@ -112,6 +112,15 @@ def peer_body(sock: socket.socket, clock: float) -> Body | None:
     return None
 
 
+def shares_pids(pid: int) -> bool:
+    """Whether that process means the same process by a number as we do: it is not in a pid namespace of its own, as in a container."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
+    except OSError:
+        return False
+    return any(line.split() == ["NSpid:", str(pid)] for line in lines)
+
+
 def started_at(pid: int) -> float:
     """Not before this instant after boot the process was there; infinity if it is not known."""
     try:

@@ -90,14 +90,14 @@ class Grants:
         else:
             self._release(grant, "stopped")
 
-    def add_body(self, session: Session, serial: int, pid: int) -> None:
-        """One more process acts under it. Without a pidfd of it, nobody's death ends it early any more."""
+    def add_body(self, session: Session, serial: int, pid: int | None) -> None:
+        """One more process acts under it. None: its pid says nothing here. Without a pidfd of it, nobody's death ends it early any more."""
         grant = self._find(session, serial)
         if grant is None:
             raise LostError(f"grant: {serial} is not held on this connection; it is over, or was never asked for")
         if len(grant.bodies) > BODIES_MAX:
             raise Unavailable(f"{grant}: {BODIES_MAX} bodies act under it already")
-        body = body_of(pid)
+        body = None if pid is None else body_of(pid)
         if body is None:
             grant.confirmable = False
             return
@@ -289,6 +289,7 @@ class Grants:
             return
         until = self.keys.told_until(session)
         if self.host.now >= until:
+            self.keys.forget(session)
             session.forget()
         else:
             self.host.at(until, partial(self._forget, session))

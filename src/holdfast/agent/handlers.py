@@ -11,6 +11,7 @@ from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from holdfast.agent.bodies import shares_pids
 from holdfast.agent.connection import Connection, Handler, describe
 from holdfast.agent.doctor import Doctor
 from holdfast.agent.encode import encoded
@@ -147,11 +148,14 @@ class Handlers:
 
     def _join(self, client: Connection, call: calls.Join) -> None:
         timeout = _timeout(call.timeout)
-        once = Once(self._agent, client, call.serial)
-        once.limit(
-            timeout, JoinTimeout(f"not a member after {timeout} s; the agent goes on knocking at {', '.join(map(repr, call.seeds))[:200]}")
-        )
+        once = Once(client, call.serial)
         self._agent.join(call.seeds, once.done)
+        text = f"not a member after {timeout} s; the agent goes on knocking at {', '.join(map(repr, call.seeds))[:200]}"
+        self._agent.host.after(timeout, partial(self._on_not_joined, once, JoinTimeout(text)))
+
+    def _on_not_joined(self, once: Once, error: JoinTimeout) -> None:
+        self._agent.forget_join(once.done)
+        once.refuse(error)
 
     def _send(self, client: Connection, call: calls.Send) -> None:
         timeout = _timeout(call.timeout)
@@ -184,7 +188,7 @@ class Handlers:
         client.done(call.serial)
 
     def _body(self, client: Connection, call: calls.Body) -> None:
-        self._agent.grants.add_body(client, call.grant, call.pid)
+        self._agent.grants.add_body(client, call.grant, call.pid if shares_pids(client.pid) else None)
         client.done(call.serial)
 
     def _close(self, client: Connection, call: calls.Close) -> None:
@@ -200,18 +204,15 @@ class Handlers:
         self._agent.keys.ask(call.action, call.key, _timeout(call.timeout), partial(_on_reports, client, call.serial), force=call.force)
 
     def _doctor(self, client: Connection, call: calls.Doctor) -> None:
-        self._physician.collect(_timeout(call.timeout), Once(self._agent, client, call.serial).done)
+        self._physician.collect(_timeout(call.timeout), Once(client, call.serial).done)
 
 
 class Once:
     """An answer that comes by a callback or by a timer, whichever is first."""
 
-    def __init__(self, agent: Agent, client: Connection, serial: int) -> None:
-        self._agent, self._client, self._serial = agent, client, serial
+    def __init__(self, client: Connection, serial: int) -> None:
+        self._client, self._serial = client, serial
         self._open = True
-
-    def limit(self, timeout: float, error: HoldfastError) -> None:
-        self._agent.host.after(timeout, partial(self.refuse, error))
 
     def done(self, value: Any = None) -> None:
         if self._open:

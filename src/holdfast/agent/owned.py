@@ -30,6 +30,10 @@ class Keys:
     def told_until(self, session: Session) -> float:
         return self._told.get(session.number, NEVER)
 
+    def forget(self, session: Session) -> None:
+        """What it was told has ended, and it will be told nothing more."""
+        self._told.pop(session.number, None)
+
     def stopped(self, session: Session) -> None:
         """It said so, or is dead."""
         if self._told.pop(session.number, None) is None:
