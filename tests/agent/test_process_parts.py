@@ -390,6 +390,40 @@ def test_home_keeps_the_name_and_knows_what_the_lock_proves(tmp_path: Path) -> N
     assert len({boot for _, _, boot in lives}) == len(lives)
 
 
+def test_the_next_life_waits_for_what_the_former_one_told(tmp_path: Path) -> None:
+    """F14: for as long as the former life's lease says, not this one's, and whatever it was called; not at all if it left in good order. A
+    life that ends while it waits hands the wait on."""
+    environ = {"HOLDFAST_RUNTIME_DIR": str(tmp_path / "run")}
+    waits = []
+    for name, lease, left in (
+        ("a", 4.0, False),
+        ("a", 1.0, False),
+        ("b", 4.0, False),
+        ("b", 0.4, True),
+        ("b", 0.4, False),
+        ("b", 0.4, True),
+    ):
+        home = Home.open(Config(state_dir=str(tmp_path / "state"), key=generate(), name=name, lease=lease), environ)
+        waits.append(home.wait)
+        if left:
+            home.note_left()
+        home.close()
+    long, short = waits[1], waits[5]
+    assert (long > 2.0, 0.2 < short < 0.25) == (True, True)
+    assert waits == [0.0, long, long, long, 0.0, short]
+
+
+def test_nobody_is_told_what_the_next_life_would_not_know_of(tmp_path: Path) -> None:
+    """F14: an agent that left, and whose disk does not take that it comes back, may not come back."""
+    home = Home.open(Config(state_dir=str(tmp_path / "state"), key=generate(), name="x"), {"HOLDFAST_RUNTIME_DIR": str(tmp_path)})
+    assert home.state is not None
+    home.note_left()
+    home.state.write = no_space  # type: ignore[method-assign]
+    with pytest.raises(StorageError, match="no space"):
+        home.note_joining()
+    home.close()
+
+
 def test_home_without_a_directory_remembers_nothing(tmp_path: Path) -> None:
     """An ephemeral agent: a boot by the clock, no claim about former lives, and a boot above when somebody remembers more (F5)."""
     home = Home.open(Config(key=generate(), name="x"), {"HOLDFAST_RUNTIME_DIR": str(tmp_path)})
@@ -399,18 +433,18 @@ def test_home_without_a_directory_remembers_nothing(tmp_path: Path) -> None:
     home.close()
 
 
+def no_space(name: str, data: bytes) -> None:
+    raise StorageError("no space left")
+
+
 def test_a_disk_that_refuses_the_last_word(tmp_path: Path) -> None:
     """A full disk keeps nobody from leaving, and a rotation that cannot be kept is not used."""
     key = generate()
     home = Home.open(Config(state_dir=str(tmp_path / "state"), key=key, name="x"), {"HOLDFAST_RUNTIME_DIR": str(tmp_path)})
     assert home.state is not None
     before = home.keys.ring
-
-    def full(name: str, data: bytes) -> None:
-        raise StorageError("no space left")
-
-    home.state.write = full  # type: ignore[method-assign]
-    home.note_left(left=True)
+    home.state.write = no_space  # type: ignore[method-assign]
+    home.note_left()
     with pytest.raises(StorageError, match="no space"):
         home.keys.keep(Keyring(parse_key(generate())))
     assert home.keys.ring == before

@@ -25,11 +25,10 @@ from holdfast.agent.narrator import LOOK_PERIOD, Narrator
 from holdfast.agent.seeds import Seeds
 from holdfast.agent.version import VERSION
 from holdfast.config import check_tags
-from holdfast.errors import AddressUnusable, ConfigError, HoldfastError, JoinFailed, NameConflict
+from holdfast.errors import AddressUnusable, ConfigError, HoldfastError, JoinFailed, NameConflict, StorageError
 from holdfast.events import Event
 from holdfast.host import TAG_ROW, Address, Member, NodeId
 from holdfast.kit.broadcast import Broadcast
-from holdfast.kit.deadline import wait_length
 from holdfast.local.calls import GroupView, Owned
 from holdfast.net import clock
 from holdfast.net.host import NetHost
@@ -41,6 +40,7 @@ from holdfast.wire.keys import Keyring
 from holdfast.wire.seal import Sealed, Sealer
 
 LEFT_POLL = 0.02  # seconds between two looks at whether the last Leave was sent
+DISK_RETRY = 5.0  # seconds until a disk that refused a note is asked again
 
 Ending = Enum("Ending", ["LEFT", "AGAIN"])  # AGAIN: this life was a mistake (F5), begin another one
 
@@ -79,8 +79,7 @@ class Agent:
         self._addresses: tuple[Address, ...] | None = None  # of the seeds; None until they are known
         # F6: only when what the crashed life published must have ended can its successor say that it is over, and be let in at once.
         # Knocking earlier costs more: the place on the ring is the former life's, and nobody answers there.
-        published = wait_length(self.ring.config.publish_length, self.config.rho, self.config.margin)
-        self._knocks_at = self.started_at + published if home.crashed else self.started_at
+        self._knocks_at = self.started_at + home.wait
         self._knocks = False  # wants to be a member as soon as seeds are known and the name is clear
         self.named: asyncio.Future[None] = loop.create_future()  # done when the name is ours
         self._leaving: list[Callable[[], None]] = []
@@ -321,7 +320,7 @@ class Agent:
         if not self.ring.left:
             self.host.after(LEFT_POLL, self._on_left_look)
             return
-        self.home.note_left(left=True)
+        self.home.note_left()
         leaving, self._leaving = self._leaving, []
         for done in leaving:
             done()
@@ -355,8 +354,14 @@ class Agent:
             return
         if self.host.now < self._knocks_at:
             self.host.at(self._knocks_at, self._knock)
+            return
+        self.home.wait = 0.0  # It has passed.
+        try:
+            self.home.note_joining()
+        except StorageError as error:
+            self.log.error("cannot join", text=str(error), retry_in=DISK_RETRY)
+            self.host.after(DISK_RETRY, self._knock)
         else:
-            self.home.note_left(left=False)
             self.ring.join()
 
     def _publish_tags(self, tags: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from math import isfinite
 from pathlib import Path
 from secrets import choice
 
@@ -20,11 +21,13 @@ from holdfast.config import Config, default_socket, group_file, private_director
 from holdfast.disk.state import State
 from holdfast.errors import StorageError
 from holdfast.host import NodeId, Storage
+from holdfast.kit.deadline import wait_length
 from holdfast.wire.codec import NAME_BYTES_MAX
 
 NAME_FILE = "name"
-LEFT_FILE = "left"  # holds LEFT when the last life left its group in good order
+LEFT_FILE = "left"  # holds LEFT when the last life left its group in good order, else for how many seconds it may have told clients
 LEFT = b"left\n"
+TOLD_FOR_MAX = 3600.0  # seconds; no lease is as long, and a damaged file shall not stop an agent for ever
 DRAWN_LETTERS = 6
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 MACHINE_ID = Path("/etc/machine-id")
@@ -34,19 +37,22 @@ MACHINE_CHARS_MAX = 64
 class Home:
     """Locks, name, boot and keys of one process."""
 
-    def __init__(self, config: Config, state: State | None, keys: KeyStore, socket_path: str, held: ExitStack) -> None:
+    def __init__(self, config: Config, state: State | None, keys: KeyStore, socket_path: str) -> None:
         self.config, self.state, self.keys, self.socket_path = config, state, keys, socket_path
-        self._held = held
+        self._held = ExitStack()
         stored = None if state is None else state.read(NAME_FILE)
         kept = "" if stored is None else stored.decode("utf-8", "replace").strip()
         self.name = config.name or kept or drawn_name()
         self.boot = int(time.time() * 1000) if state is None else state.boot
         # F6: this directory led a life under this name before, and its lock says that it is over. Of others of the name it says nothing.
         self.sole_life = state is not None and kept == self.name
-        self.crashed = self.sole_life and state is not None and state.read(LEFT_FILE) != LEFT  # the life before did not say goodbye
+        ring = config.ring_config()
+        self._told_for = wait_length(ring.publish_length, config.rho, config.margin)
+        # F14: what the life before may have told its clients, under whatever name and lease, ends within so many seconds from now.
+        self.wait = self._former_told_for()
         if state is not None and kept != self.name:
             state.write(NAME_FILE, f"{self.name}\n".encode())
-        self.note_left(left=False)
+        self.note_joining()
 
     @classmethod
     def open(cls, config: Config, environ: Mapping[str, str]) -> Home:
@@ -60,8 +66,9 @@ class Home:
             state = _state(config, environ)
             if state is not None:
                 held.callback(state.close)
-            keys = KeyStore(config, state)
-            return cls(config, state, keys, socket_path, held.pop_all())
+            home = cls(config, state, KeyStore(config, state), socket_path)
+            home._held = held.pop_all()
+            return home
         raise AssertionError("a stack that swallows errors")
 
     @property
@@ -76,11 +83,27 @@ class Home:
         """F5: a life above one that somebody remembers."""
         self.boot = max(above, self.boot) + 1 if self.state is None else self.state.begin_again(above)
 
-    def note_left(self, *, left: bool) -> None:
-        """For the next life: whether somebody may still list this one. A disk that refuses costs that one some time, nothing else."""
+    def note_left(self) -> None:
+        """For the next life: nobody acts under anything that this one told. A disk that refuses costs that one some time, nothing else."""
         with suppress(StorageError):
-            if self.state is not None and (self.state.read(LEFT_FILE) == LEFT) != left:
-                self.state.write(LEFT_FILE, LEFT if left else b"")
+            self._note(LEFT)
+
+    def note_joining(self) -> None:
+        """For the next life: clients may be told something from now on. Raises StorageError; then they must not be."""
+        self._note(f"{max(self.wait, self._told_for):.6f}\n".encode())
+
+    def _note(self, text: bytes) -> None:
+        if self.state is not None and self.state.read(LEFT_FILE) != text:
+            self.state.write(LEFT_FILE, text)
+
+    def _former_told_for(self) -> float:
+        text = LEFT if self.state is None else self.state.read(LEFT_FILE)
+        if text is None or text == LEFT:
+            return 0.0
+        with suppress(ValueError):
+            if isfinite(seconds := float(text)):
+                return min(TOLD_FOR_MAX, max(seconds, 0.0))
+        return self._told_for  # As releases wrote it that did not say how long.
 
     def close(self) -> None:
         self._held.close()
