@@ -15,6 +15,7 @@ import json
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from itertools import count, islice
 from statistics import median
 from typing import Any
@@ -46,28 +47,14 @@ class Asker:
         self._own, self._foreign = self._keys(own=True), self._keys(own=False)
         self._key = next(self._foreign)
 
-    def one_by_one(self, kind: str, number: int) -> float:
-        """Seconds of the one in the middle."""
-        ask = self._blocking(kind, number)
-        took = []
-        for _ in range(number):
-            began_at = time.perf_counter()
-            ask()
-            took.append(time.perf_counter() - began_at)
-        return median(took)
+    def prepared(self, kind: str, number: int) -> Callable[[], float]:
+        """What takes the time of so many calls, per call; what it needs is there before the clocks start."""
+        if "piped" in kind:
+            return partial(self._run, self._pipelined(kind), number // TASKS)
+        return partial(_one_by_one, self._blocking(kind, number), number)
 
-    def piped(self, kind: str, number: int) -> float:
-        """Seconds per call: ``TASKS`` tasks, each of which asks when it has its answer."""
-        return self._runner.run(self._piped(self._pipelined(kind), number // TASKS))
-
-    async def _piped(self, ask: Callable[[], Awaitable[Any]], each: int) -> float:
-        async def task() -> None:
-            for _ in range(each):
-                await ask()
-
-        began_at = time.perf_counter()
-        await asyncio.gather(*(task() for _ in range(TASKS)))
-        return (time.perf_counter() - began_at) / (each * TASKS)
+    def _run(self, ask: Callable[[], Awaitable[Any]], each: int) -> float:
+        return self._runner.run(_piped(ask, each))
 
     def _blocking(self, kind: str, number: int) -> Callable[[], Any]:
         owns, echo, settled = self._group.owns, self._echo_line.ask, self._settled_line.ask
@@ -102,6 +89,28 @@ class Asker:
                 yield key
 
 
+def _one_by_one(ask: Callable[[], Any], number: int) -> float:
+    """Seconds of the one in the middle."""
+    took = []
+    for _ in range(number):
+        began_at = time.perf_counter()
+        ask()
+        took.append(time.perf_counter() - began_at)
+    return median(took)
+
+
+async def _piped(ask: Callable[[], Awaitable[Any]], each: int) -> float:
+    """Seconds per call: ``TASKS`` tasks, each of which asks again when it has its answer."""
+
+    async def task() -> None:
+        for _ in range(each):
+            await ask()
+
+    began_at = time.perf_counter()
+    await asyncio.gather(*(task() for _ in range(TASKS)))
+    return (time.perf_counter() - began_at) / (each * TASKS)
+
+
 def main(agent: str, agent_pid: str, echo: str, echo_pid: str, settled: str, settled_pid: str) -> None:
     asker = Asker(agent, echo, settled)
     servers = {"echo_settled": int(settled_pid)}
@@ -110,8 +119,9 @@ def main(agent: str, agent_pid: str, echo: str, echo_pid: str, settled: str, set
         print("ready", flush=True)
         kind, number = order["kind"], order["calls"]
         server = servers.get(kind, int(echo_pid if kind.startswith("echo") else agent_pid))
+        ask = asker.prepared(kind, number)
         client_cpu, server_cpu = time.process_time(), cpu_seconds(server)
-        seconds = asker.piped(kind, number) if "piped" in kind else asker.one_by_one(kind, number)
+        seconds = ask()
         spent = {"client": time.process_time() - client_cpu, "server": cpu_seconds(server) - server_cpu}
         print(json.dumps({"seconds": seconds, **{side: each / number for side, each in spent.items()}}), flush=True)
 
