@@ -25,7 +25,7 @@ def commands() -> dict[str, list[str]]:
         "format": ["ruff", "format", "--quiet", "--check", "."],
         "types": ["mypy", "--no-error-summary", *typed],
         "imports": ["lint-imports", "--no-logo"],
-        "docs": ["sphinx-build", "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html"],
+        "docs": ["sphinx-build", "-q", "-W", "--keep-going", "-j", "auto", "-b", "html", "docs", "docs/_build/html"],
         "tests": ["pytest", *shlex.split(os.environ.get("PYTEST_ARGS", ""))],
     }
 
