@@ -15,7 +15,7 @@ from msgspec import Raw
 from holdfast.client import aio, blocking, start
 from holdfast.client.options import Plan
 from holdfast.client.pump import Pump
-from holdfast.errors import AgentLost, HoldfastError
+from holdfast.errors import AgentLost, HoldfastError, Lost
 from holdfast.host import NodeId
 from holdfast.local import calls
 from holdfast.local.frame import framed
@@ -155,3 +155,26 @@ def test_cancelled_twice_while_an_agent_starts(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(aio, "reach", slow)
     asyncio.run(main())
     assert ended.is_set()
+
+
+def test_who_leaves_while_another_thread_waits_speaks_of_no_keys(agent: FakeAgent) -> None:
+    """Leaving gives back what is still asked for; the thread that waits for it hears of that and says nothing more."""
+    agent.answers[calls.Acquire] = agent.answers[calls.Stopped] = None
+    group = blocking.join(agent=agent.path)
+    refused: list[HoldfastError] = []
+
+    def wait() -> None:
+        try:
+            with group._acquire("lead", "x"):
+                pass
+        except HoldfastError as error:
+            refused.append(error)
+
+    thread = Thread(target=wait)
+    thread.start()
+    agent.wait_for(calls.Acquire)
+    time.sleep(BUSY)
+    group.leave()
+    thread.join(DEADLINE)
+    assert [type(error) for error in refused] == [Lost]
+    assert 0 not in [call.grant for call in agent.all(calls.Stopped)]

@@ -232,3 +232,15 @@ def test_a_member_never_heard_before_is_reached_where_the_list_says() -> None:
     node = Listening(size=2)
     node.cast.cast(TOPIC, b"x")
     assert node.host.met == {NodeId("n001", 1): Address("n001", 1)}
+
+
+def test_topics_without_end_cost_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F17: whoever casts to a new topic every time fills no table, and no number comes twice in a topic."""
+    monkeypatch.setattr(module, "TOPICS_MAX", 5)
+    node = Listening()
+    numbers: dict[str, list[int]] = {}
+    for turn in range(200):
+        topic = f"user {turn % 2 or turn % 17}"
+        numbers.setdefault(topic, []).append(node.cast.cast(topic, b"").seq)
+        assert max(len(node.cast._last_seq), len(node.cast._peers)) <= 5
+    assert all(each == sorted(set(each)) for each in numbers.values())

@@ -152,9 +152,10 @@ class Holding(Held):
         """Nobody wants it any more. It may have been granted just now: then nobody has acted under it."""
         self._finish("not wanted any more")
         self._changed()
-        with suppress(AgentLost):
-            self._pump.tell(calls.Stopped, self._serial)
-            self._pump.close_stream(self._serial)
+        if self._serial:  # else it was given back by whoever left the group meanwhile; 0 would speak of keys
+            with suppress(AgentLost):
+                self._pump.tell(calls.Stopped, self._serial)
+                self._pump.close_stream(self._serial)
 
     def _wait(self, true: Callable[[Holding], bool], timeout: float | None) -> bool:
         end_at = inf if timeout is None else now() + timeout

@@ -25,6 +25,7 @@ SPREAD = 4.0  # c: everybody with probability exp(-e^-4) = 0.98
 LOSS = 0.05  # assumed until somebody measures
 HOPS_MAX = 32  # what a peer may ask of us: e^29 members
 WINDOW_MAX = 1024  # sequence numbers remembered above the contiguous ones, per life and topic (tickets 5.9)
+TOPICS_MAX = 4096  # topics whose last number and members are kept; users may cast to a new one every time
 WINDOWS_MAX = 16_384  # lives times topics remembered; a full table drops rumours, it never delivers one twice
 FORGET_AFTER = 600.0  # seconds after the member left: no datagram lives that long (tickets 4, tombstone_ttl)
 SWEEP_PERIOD = 60.0
@@ -98,6 +99,7 @@ class Broadcast:
         self._spread, self._loss = spread, loss
         self._listeners: dict[str, list[Listener]] = {}
         self._last_seq: Counter[str] = Counter()
+        self._forgotten = 0  # no topic that is not in it had a higher one
         self._windows: dict[tuple[NodeId, str], Window] = {}
         self._gone_at: dict[NodeId, float] = {}  # origins with a window that the membership does not list
         self._peers: dict[str, tuple[int, tuple[Member, ...]]] = {}  # per topic, with the version it was read at
@@ -108,11 +110,10 @@ class Broadcast:
     def cast(self, topic: str, payload: bytes) -> RumourId:
         """Begin a rumour. It is not delivered to the listeners of this node: they know."""
         self._check(topic, payload)
-        self._last_seq[topic] += 1
         self.counts["cast"] += 1
         peers = self.peers(topic)
         # One hop is the sending itself.
-        rumour = Rumour(self._host.me, topic, self._last_seq[topic], hops(len(peers) + 1) - 1, payload)
+        rumour = Rumour(self._host.me, topic, self._next_seq(topic), hops(len(peers) + 1) - 1, payload)
         self._pass_on(rumour, peers)
         return RumourId(rumour.origin, topic, rumour.seq)
 
@@ -137,6 +138,8 @@ class Broadcast:
             at = bisect_left(members, me, key=_name_of)
             after = bisect_right(members, me, at, key=_name_of)
             cached = version, (*members[:at], *members[after:])
+            if len(self._peers) >= TOPICS_MAX:
+                self._peers.clear()
             self._peers[topic] = cached
         return cached[1]
 
@@ -168,6 +171,14 @@ class Broadcast:
         for listener in tuple(self._listeners[message.topic]):
             listener(rumour_id, message.payload)
         self._forward(message)
+
+    def _next_seq(self, topic: str) -> int:
+        """Never one that this life gave the topic before."""
+        if topic not in self._last_seq and len(self._last_seq) >= TOPICS_MAX:
+            self._forgotten = max(self._forgotten, *self._last_seq.values())
+            self._last_seq.clear()
+        self._last_seq[topic] = seq = max(self._last_seq[topic], self._forgotten) + 1
+        return seq
 
     def _first_sight(self, rumour: Rumour) -> bool:
         key = (rumour.origin, rumour.topic)

@@ -150,6 +150,13 @@ def test_what_this_agent_refuses_is_sent_to_nobody(group: Group) -> None:
     assert [message for _, _, message in group.mesh.sent if isinstance(message, KeyChange)] == []
 
 
+def test_a_long_reason_is_cut_and_not_lost(group: Group) -> None:
+    """A path may be long. Whoever refuses with it is not shown as silent."""
+    group.keys["b"].refuse = "cannot write " + "/folder" * 100
+    reports = group.step("install", NEW_KEY)
+    assert reports["b"].text == group.keys["b"].refuse[: warden.TEXT_CHARS_MAX]
+
+
 def test_what_a_member_refuses_is_in_its_report(group: Group) -> None:
     """docs/keys.md: a full disk at one member."""
     group.keys["b"].refuse = "disk full"

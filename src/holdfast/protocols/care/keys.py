@@ -19,7 +19,7 @@ from holdfast.kit.outbox import Outbox
 from holdfast.kit.phase import Questions
 from holdfast.protocols.care.messages import KeyAnswer, KeyChange, KeyList, KeyTurn
 from holdfast.protocols.care.survey import Answers, Survey
-from holdfast.protocols.care.warden import TURN_SECONDS, KeyringPort, Warden
+from holdfast.protocols.care.warden import TEXT_CHARS_MAX, TURN_SECONDS, KeyringPort, Warden
 
 ACTIONS = ("list", "install", "use", "remove")
 TIMEOUT_MAX = TURN_SECONDS / 2  # the other half is for clocks, and for what is late on the road (H57)
@@ -27,7 +27,6 @@ LISTS_MAX = 16  # open at a time
 KEY_CHARS_MAX = 128  # as base64 or hexadecimal, with room
 KEY_ID_CHARS = 8
 IDS_MAX = 16  # in one answer: twice what a keyring holds
-TEXT_CHARS_MAX = 200
 SILENT = "no answer"
 UNTOUCHED = "ready; nothing was changed"
 

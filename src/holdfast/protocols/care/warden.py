@@ -19,6 +19,7 @@ from holdfast.protocols.care.messages import KeyAnswer, KeyChange, KeyTurn
 TURN_SECONDS = 60.0  # an asker uses the first half of it at most
 ASKERS_MAX = 256  # lives whose turns are remembered; the oldest goes first. Rotations are made by hand.
 TURN_MAX = 1 << 53
+TEXT_CHARS_MAX = 200  # of an answer; a longer one would not be read at all
 LISTED_BYTES = 6  # of the hash of a list; exact in every language
 
 
@@ -81,7 +82,7 @@ class Warden:
         return replace(self._answer, serial=message.serial)
 
     def say(self, serial: int, text: str = "") -> KeyAnswer:
-        return KeyAnswer(serial, not text, text, self.ring.ids(), self.listed())
+        return KeyAnswer(serial, not text, text[:TEXT_CHARS_MAX], self.ring.ids(), self.listed())
 
     def listed(self) -> int:
         """The same at two members who list the same lives."""
