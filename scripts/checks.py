@@ -26,7 +26,8 @@ def commands() -> dict[str, list[str]]:
         "types": ["mypy", "--no-error-summary", *typed],
         "imports": ["lint-imports", "--no-logo"],
         "docs": ["sphinx-build", "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html"],
-        "tests": ["pytest", *shlex.split(os.environ.get("PYTEST_ARGS", ""))],
+        # Two at a time, a file to each: tests of real processes mostly wait, and what a file shares stays in one process.
+        "tests": ["pytest", "-n", "2", "--dist", "loadfile", *shlex.split(os.environ.get("PYTEST_ARGS", ""))],
     }
 
 
