@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -30,13 +30,28 @@ class Narrow(Mesh):
     bytes_max = 65536
     no_streams = False
 
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(names)
+        self._carried: set[asyncio.StreamWriter] = set()
+
+    def close_tcp(self) -> None:
+        """From now on there are no streams, those that were there included."""
+        self.no_streams = True
+        for writer in self._carried:
+            writer.transport.abort()
+
     def forward(self, data: bytes, source_host: str, receiver: str) -> None:
         if len(data) <= self.bytes_max:
             super().forward(data, source_host, receiver)
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, receiver: str) -> None:
-        if not self.no_streams:
+        if self.no_streams:
+            return
+        self._carried.add(writer)
+        try:
             await super().carry(reader, writer, receiver)
+        finally:
+            self._carried.discard(writer)
 
 
 class Stage:
@@ -113,7 +128,7 @@ def test_a_small_mtu(holdfast: Run, stage: Stage) -> None:
 
 def test_closed_tcp(holdfast: Run, stage: Stage) -> None:
     """Datagrams pass and streams do not: somebody opened the port for UDP alone."""
-    stage.mesh.no_streams = True
+    stage.do(stage.mesh.close_tcp)
     try:
         assert diagnosed(holdfast, stage.agents["c"], "closed_tcp")["severity"] == "error"
     finally:
