@@ -43,6 +43,8 @@ TAGS_BYTES_MAX = 2048  # all together; a member publishes at most 3072 bytes, an
 SOCKET_PATH_BYTES_MAX = 107  # what the kernel has room for
 TOKEN_BYTES_MIN, TOKEN_BYTES_MAX = 16, 512  # a token that can be guessed is none
 SECONDS_MIN, SECONDS_MAX = 0.01, 300.0  # of the timings that the ring does not know
+LONGEST_GRANT_MAX = 3600.0  # seconds that a seat without a journal may make everybody wait
+TERM_HEARTBEATS = 1.5  # fast-detection D26: length of a term, in heartbeats, beside the grace that was asked for
 HIDDEN = "(hidden)"
 
 YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -56,12 +58,13 @@ class Timing(NamedTuple):
     heartbeat: float  # t_itv
     ticket_lease: float  # D
     ticket_round: float  # T
+    longest_grant: float  # no promise of a seat is longer, and a fresh seat waits so long once (F13)
 
 
 PRESETS = {
-    "lan": Timing(1.0, 0.5, 1.0, 2.0, 0.5),
-    "wan": Timing(4.0, 2.0, 4.0, 8.0, 2.0),
-    "local": Timing(0.4, 0.2, 0.3, 1.0, 0.2),
+    "lan": Timing(1.0, 0.5, 1.0, 2.0, 0.5, 15.0),
+    "wan": Timing(4.0, 2.0, 4.0, 8.0, 2.0, 60.0),
+    "local": Timing(0.4, 0.2, 0.3, 1.0, 0.2, 3.0),
 }
 CHOICES = {
     "preset": tuple(PRESETS),
@@ -90,6 +93,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     heartbeat: float = 0.0  # t_itv
     ticket_lease: float = 0.0  # D
     ticket_round: float = 0.0  # T
+    longest_grant: float = 0.0
     k: int = 3
     rho: float = 0.001
     margin: float = 0.01
@@ -127,6 +131,10 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Every setting by name, without secrets."""
         return {**{field.name: getattr(self, field.name) for field in fields(self)}, "key": HIDDEN if self.key else ""}
 
+    def term_length(self, grace: float) -> float:
+        """How long a leader asks its seats to promise (L): what outlives one lost heartbeat, and the grace on top of it."""
+        return TERM_HEARTBEATS * self.heartbeat + grace
+
     def ring_config(self, seeds: Sequence[Address] = ()) -> RingConfig:
         """The numbers of the ring. Raises ``ConfigError`` naming the field."""
         from holdfast.protocols.ring.config import RingConfig
@@ -146,6 +154,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         for field in ("heartbeat", "ticket_lease", "ticket_round"):
             if not SECONDS_MIN <= (value := getattr(self, field)) <= SECONDS_MAX:
                 raise ConfigError(f"{field}: {value!r}; accepted are {SECONDS_MIN:g} to {SECONDS_MAX:g} seconds")
+        _check_longest(self)
         check_tags(self.tags)
         _check_files(self)
 
@@ -257,6 +266,16 @@ def _check_seats(config: Config) -> None:
     if number is not None and not config.state_dir:
         raise ConfigError(
             f"state_dir: is not set, and this agent is seat {slots[number]}: a seat must remember what it promised; give a directory"
+        )
+
+
+def _check_longest(config: Config) -> None:
+    """What is held without a grace must fit, or nothing could be held at all."""
+    least = max(config.term_length(0.0), config.ticket_lease)
+    if not least <= config.longest_grant <= LONGEST_GRANT_MAX:
+        raise ConfigError(
+            f"longest_grant: {config.longest_grant!r}; accepted are {least:g} to {LONGEST_GRANT_MAX:g} seconds: "
+            f"{TERM_HEARTBEATS:g} heartbeats and a ticket's lease must fit"
         )
 
 

@@ -14,6 +14,7 @@ from holdfast.client.options import Options, make_plan
 from holdfast.config import (
     PRESETS,
     Config,
+    Timing,
     default_socket,
     is_loopback,
     load,
@@ -48,12 +49,12 @@ def test_flag_beats_environment_beats_file_beats_preset_beats_default(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "preset, timing", [("lan", (1, 0.5, 1, 2, 0.5)), ("wan", (4, 2, 4, 8, 2)), ("local", (0.4, 0.2, 0.3, 1, 0.2))], ids=str
+    "preset, timing", [("lan", (1, 0.5, 1, 2, 0.5, 15)), ("wan", (4, 2, 4, 8, 2, 60)), ("local", (0.4, 0.2, 0.3, 1, 0.2, 3))], ids=str
 )
 def test_presets(preset: str, timing: tuple[float, ...]) -> None:
-    """Each preset names T_l, T_a, t_itv, D and T; the ring gets its share of them."""
+    """Each preset names T_l, T_a, t_itv, D, T and the longest grant; the ring gets its share of them."""
     config = load(overrides={"preset": preset})
-    assert (config.lease, config.arbitration, config.heartbeat, config.ticket_lease, config.ticket_round) == timing
+    assert tuple(getattr(config, field) for field in Timing._fields) == timing
     assert (config.ring_config().lease, config.ring_config().t_a) == timing[:2]
     assert set(PRESETS) == {"lan", "wan", "local"}
 
@@ -62,6 +63,7 @@ def test_a_lease_stretches_the_preset() -> None:
     """H40: what is not given keeps its proportion to the lease, so that one number makes everything slower."""
     config = load(overrides={"preset": "lan", "lease": 2.0, "ticket_round": 0.7})
     assert (config.arbitration, config.heartbeat, config.ticket_lease, config.ticket_round) == (1.0, 2.0, 4.0, 0.7)
+    assert config.longest_grant == 30.0
 
 
 def test_every_setting_is_read_from_file_and_environment(tmp_path: Path) -> None:
@@ -73,7 +75,7 @@ def test_every_setting_is_read_from_file_and_environment(tmp_path: Path) -> None
     typed: dict[str, Any] = {
         "group": "g", "name": "n", "bind": "127.0.0.1:0", "advertise": "127.0.0.1:9", "seeds": ["127.0.0.1:1", "seed.example:2"],
         "seats": ["a@127.0.0.1:1"], "key_file": str(key_file), "state_dir": "s", "preset": "local", "lease": 0.5, "arbitration": 0.2,
-        "heartbeat": 0.3, "ticket_lease": 1.0, "ticket_round": 0.2, "k": 2, "rho": 0.002, "margin": 0.02,
+        "heartbeat": 0.3, "ticket_lease": 1.0, "ticket_round": 0.2, "longest_grant": 4.0, "k": 2, "rho": 0.002, "margin": 0.02,
         "tags": {"zone": "eu", "rack": "3"}, "socket": "x.sock", "socket_mode": 0o660, "http": "127.0.0.1:0",
         "http_token_file": str(token), "log_level": "debug", "log_format": "text", "membership": "ring", "moved": True, "insecure": False,
     }  # fmt: skip
@@ -131,6 +133,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"heartbeat": 0.001}, "heartbeat: 0.001; accepted are 0.01 to 300"),
     ({"ticket_lease": 301}, "ticket_lease: 301.0"),
     ({"ticket_round": float("inf")}, "ticket_round: inf"),
+    ({"longest_grant": 1.9}, "longest_grant: 1.9; accepted are 2 to 3600 seconds"),
+    ({"heartbeat": 11.0}, "longest_grant: 15.0; accepted are 16.5 to 3600 seconds: 1.5 heartbeats and a ticket's lease must fit"),
+    ({"longest_grant": 3601}, "longest_grant: 3601.0"),
     ({"k": 9}, "k: 9; accepted are 1 to 8"),
     ({"k": 2.5}, "k: 2.5; accepted is a whole number"),
     ({"rho": 0.5}, "rho: 0.5"),

@@ -70,7 +70,9 @@ def build_seats(host: NetHost, home: Home) -> tuple[Seats | None, str]:
     own = own_slot(slots, home.name, host.address)
     if own is not None and home.state is None:
         return None, NO_STATE.format(slot=_written(slots[own]))
-    seats = Seats(host, slots, own, machine=machine(), rho=config.rho, margin=config.margin, moved=config.moved)
+    seats = Seats(
+        host, slots, own, machine=machine(), rho=config.rho, margin=config.margin, length_max=config.longest_grant, moved=config.moved
+    )
     return seats, ""
 
 

@@ -35,6 +35,7 @@ HELP = {
     "heartbeat": ("t_itv of leaders, seconds.", "SECONDS"),
     "ticket_lease": ("D of tickets, seconds.", "SECONDS"),
     "ticket_round": ("T of tickets, seconds.", "SECONDS"),
+    "longest_grant": ("No promise of a seat is longer; a fresh seat waits so long once, seconds.", "SECONDS"),
     "k": ("Neighbours per side on the ring.", "N"),
     "rho": ("How far the rates of two clocks may differ from true time.", "SHARE"),
     "margin": ("Added to every wait for somebody else's deadline, seconds.", "SECONDS"),

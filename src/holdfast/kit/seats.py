@@ -99,7 +99,7 @@ class Seats:
         assert own is None or 0 <= own < len(slots)
         self.slots, self.own = tuple(slots), own
         self.keeper = Keeper(host, host.storage.part("keeper"), rho=rho, margin=margin, length_max=length_max)
-        self.fingerprint = fingerprint(**{f"seat{slot.number}": str(slot) for slot in slots})
+        self.fingerprint = fingerprint(longest_grant=length_max, **{f"seat{slot.number}": str(slot) for slot in slots})
         self._host, self._machine = host, machine
         self._storage = host.storage.part("seats")
         self._lives: dict[int, NodeId] = {}
