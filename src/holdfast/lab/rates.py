@@ -5,14 +5,14 @@ from __future__ import annotations
 from math import sqrt
 
 Z = 1.959964  # of the normal distribution, two-sided 95 %
+Z_UPPER_99 = 2.326348  # one-sided 99 %
 
 
 def poisson_interval(count: int) -> tuple[float, float]:
     """Low and high end for the mean of a Poisson count (Byar's approximation: within 1 % of the exact interval from 2 events on)."""
     assert count >= 0
     low = 0.0 if count == 0 else count * (1 - 1 / (9 * count) - Z / (3 * sqrt(count))) ** 3
-    above = count + 1
-    return low, above * (1 - 1 / (9 * above) + Z / (3 * sqrt(above))) ** 3
+    return low, _poisson_upper(count, Z)
 
 
 def rate_interval(count: int, trials: int) -> tuple[float, float]:
@@ -20,3 +20,14 @@ def rate_interval(count: int, trials: int) -> tuple[float, float]:
     assert trials > 0
     low, high = poisson_interval(count)
     return low / trials, high / trials
+
+
+def upper_limit(count: int, trials: int) -> float:
+    """Events per trial that are exceeded with a confidence of at most 1 %: what "below x" is judged by."""
+    assert trials > 0
+    return _poisson_upper(count, Z_UPPER_99) / trials
+
+
+def _poisson_upper(count: int, z: float) -> float:
+    above = count + 1
+    return above * (1 - 1 / (9 * above) + z / (3 * sqrt(above))) ** 3
