@@ -1,0 +1,203 @@
+"""What coordinators, candidates and guardians say to each other.  Spec: tickets 3; the paper's names in brackets.
+
+``op`` is the serial of a question (kit.phase): never used again in a life, and the envelope keeps answers to former lives away (D18).
+``era`` is that of the seat that answers (F13). EXCLUDE and ACKCLEAVE of the paper are not sent (D6, D8); RUMOR and the exchange
+of views are the kit's.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from holdfast.host import Address, Message
+from holdfast.protocols.tickets.values import Agent, Ballot, Key, LeaseId, Place, Val, Who
+
+REASONS = ("full", "leaving", "not-coordinator", "mismatch")
+
+
+class Renew(Message, frozen=True, tag=64):
+    """Coordinator to each guardian, every round: I am here."""
+
+    key: Key
+    who: Who
+    ballot: Ballot
+    seq: int
+    stamp: float  # own clock when it was sent: what the lease counts from (D5)
+
+
+class Alive(Message, frozen=True, tag=65):
+    """(ALIVE) The answer. ``ok``: nobody else gets a promise here for the next D seconds."""
+
+    key: Key
+    who: Who
+    stamp: float  # echo
+    ok: bool
+    promised: Ballot
+    stale: bool  # an older version is here: send the present one
+    draining: bool  # this agent is about to leave
+
+
+class Prepare(Message, frozen=True, tag=66):
+    """(REQCOORD) An excluder or a candidate (``who`` None), or the holder itself, wants to write under a new ballot."""
+
+    op: int
+    key: Key
+    ballot: Ballot
+    who: Who | None
+
+
+class Promised(Message, frozen=True, tag=67):
+    """(ACKCOORD) Nothing below that ballot is accepted here any more; this is what was."""
+
+    op: int
+    accepted: Ballot
+    val: Val | None
+    era: int
+
+
+class Accept(Message, frozen=True, tag=68):
+    """Write this version. ``grant``: it is a renewal at the same time (D13)."""
+
+    op: int  # 0: nobody waits for an answer
+    key: Key
+    ballot: Ballot
+    val: Val
+    grant: bool
+
+
+class Accepted(Message, frozen=True, tag=69):
+    """Done, or done before; also the answer to ``Forget``."""
+
+    op: int
+    era: int
+
+
+class Refuse(Message, frozen=True, tag=70):
+    """No to ``Prepare`` or ``Accept``, and why."""
+
+    op: int
+    promised: Ballot
+    val: Val | None
+    busy: float  # seconds that a grant to another one still runs; 0.0 if that is not the reason
+    gone: bool  # the cell was merged and forgotten
+    era: int
+
+
+class Query(Message, frozen=True, tag=71):
+    """What is in this cell? To a seat also as the first word ever (F3)."""
+
+    greeting: ClassVar[bool] = True
+    op: int
+    key: Key
+
+
+class Info(Message, frozen=True, tag=72):
+    """The answer to ``Query``."""
+
+    op: int
+    accepted: Ballot
+    val: Val | None
+    busy: float
+    gone: bool
+    era: int
+
+
+class Forget(Message, frozen=True, tag=73):
+    """This cell was merged, or its guardians replaced, and that is chosen."""
+
+    op: int
+    key: Key
+
+
+class Cjoin(Message, frozen=True, tag=74):
+    """(CJOIN) A candidate asks a coordinator's agent for a ticket; repeated, which also keeps its place in the queue."""
+
+    pool: str
+    n: int
+    lease: LeaseId
+    address: Address  # of the candidate's agent
+    wait: bool  # queue me if you have none
+
+
+class AckCjoin(Message, frozen=True, tag=75):
+    """(ACKCJOIN) A cell is yours: split off, or handed over. Sent after that is chosen."""
+
+    lease: LeaseId
+    key: Key
+    places: tuple[Place, ...]
+    ballot: Ballot
+    val: Val
+    pred: Agent
+    waiters: tuple[tuple[LeaseId, Address], ...] = ()  # who else waits for this very cell, first come first
+
+
+class Reject(Message, frozen=True, tag=76):
+    """(REJECT) Not here."""
+
+    pool: str
+    lease: LeaseId
+    reason: str  # one of REASONS
+    n: int  # tickets of the pool as known here; 0: unknown
+    roomy: tuple[Agent, ...]  # who may have free tickets
+
+
+class Queued(Message, frozen=True, tag=77):
+    """You wait at this position, 1 is next."""
+
+    pool: str
+    lease: LeaseId
+    position: int
+
+
+class Cancel(Message, frozen=True, tag=78):
+    """The acquire gave up, or was served elsewhere."""
+
+    pool: str
+    lease: LeaseId
+
+
+class Update(Message, frozen=True, tag=79):
+    """(UPDATE, NEWSUCC) A coordinator to its successor, every round."""
+
+    pool: str
+    rid: str  # the successor's cell
+    cfg: int  # as the sender's cell records it: sets before it are not needed any more
+    chain: tuple[Agent, ...]  # R: the sender, then its predecessors, 2k+1 at most
+
+
+class AckUpdate(Message, frozen=True, tag=80):
+    """(ACKSUCC, ACKEXCLUDE) The successor is ``agent``: the sender itself, or whom it handed the cell to."""
+
+    pool: str
+    rid: str
+    cfg: int
+    places: tuple[Place, ...]
+    agent: Agent
+
+
+class Cleave(Message, frozen=True, tag=81):
+    """(CLEAVE) My cell is RETIRED. A hint: its predecessor finds out anyway (D8)."""
+
+    pool: str
+    rid: str
+
+
+class Abandon(Message, frozen=True, tag=82):
+    """An operator confirms that the holder of your successor's cell is dead (9.5)."""
+
+    op: int
+    pool: str
+    rid: str
+
+
+class Abandoned(Message, frozen=True, tag=83):
+    """What became of it; "" if it was done."""
+
+    op: int
+    refusal: str
+
+
+AGENT_MESSAGES = (Cjoin, AckCjoin, Reject, Queued, Cancel, Update, AckUpdate, Cleave, Abandon, Abandoned)
+GUARDIAN_MESSAGES = (Renew, Prepare, Accept, Query, Forget)
+ANSWERS = (Promised, Accepted, Refuse, Info)
+MESSAGES = (*GUARDIAN_MESSAGES, Alive, *ANSWERS, *AGENT_MESSAGES)
