@@ -1,0 +1,26 @@
+"""What an election tells traces, metrics and checkers; users hear ``LeaderChanged``.  Spec: fast-detection 9 (events)."""
+
+from __future__ import annotations
+
+from holdfast.events import Internal
+from holdfast.protocols.detection.config import Term
+
+
+class TermEntered(Internal, frozen=True):
+    """A member is in another term now."""
+
+    term: Term
+    why: str  # "view", "told", "reported", "silence", "restarted", "gave up", "lapsed", "resigned", "spent"
+
+
+class Leading(Internal, frozen=True):
+    """This life leads the term."""
+
+    term: Term
+
+
+class LostLead(Internal, frozen=True):
+    """It does not any more."""
+
+    term: Term
+    why: str  # "demoted", "lapsed", "resigned", "not a member"
