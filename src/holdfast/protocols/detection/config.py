@@ -10,7 +10,7 @@ from msgspec import Struct
 from holdfast.errors import ConfigError
 from holdfast.host import fingerprint
 from holdfast.kit.deadline import RHO_MAX
-from holdfast.protocols.detection.detectors import ROUNDING
+from holdfast.protocols.detection.detectors import ROUNDING, WINDOW, WINDOW_MIN
 
 Mode = Literal["paper", "quorum"]
 
@@ -23,6 +23,7 @@ MISSES_MAX = 100  # m_max: what an operator may set; beyond, a dead leader is no
 LENGTH_MAX = 60.0  # L: a fresh seat waits so long once
 RENEW_TRIES_MAX = 3
 ELECT_AFTER_MAX = 2  # Figure 3 waits for two heartbeats, Figure 4 for one
+LOSS_MIN, LOSS_MAX = 1e-4, 0.999  # p_i: no link is better or worse than that, whatever was measured
 ROUND_BITS = 32  # of a token over agreed views
 
 
@@ -52,6 +53,7 @@ class FfdConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     backups: int = 2  # monitors of rank 1..backups ask too, one ballot window after the other (D15)
     m_max: int = 10  # most heartbeats that the slow path waits for; a longer gap is an outage, not loss
     p_new: float = 0.1  # loss of a link that is not measured yet
+    drift: float = 2.5e-4  # two clocks run apart by this share of time: it decides on how many arrivals an estimate rests
     p_fixed: float | None = None  # p_L is known and not measured: the paper
     common: float | None = None  # c as the operator knows it; None: measured; 0: the paper
 
@@ -83,6 +85,11 @@ class FfdConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def alpha_max(self) -> float:
         """The margin of an estimated freshness point, until there are samples to know better."""
         return max(2 * self.lat, self.t_itv / 4)
+
+    @property
+    def window(self) -> int:
+        """Arrivals that a freshness point rests on: drift d puts their mean d window/2 t_itv behind, which stays below t_lat / 4."""
+        return max(WINDOW_MIN, min(WINDOW, round(self.lat / (2 * self.drift * self.t_itv))))
 
     @property
     def delta(self) -> float:
@@ -144,9 +151,10 @@ def _check_ffd(config: FfdConfig) -> None:
     _within("p_m", config.p_m, DEMAND_MIN, DEMAND_MAX)
     _within("backups", config.backups, 0, BACKUPS_MAX)
     _within("m_max", config.m_max, 2, MISSES_MAX)
-    _within("p_new", config.p_new, 1e-4, 0.999)
+    _within("p_new", config.p_new, LOSS_MIN, LOSS_MAX)
+    _within("drift", config.drift, 1e-6, 2 * RHO_MAX)
     if config.p_fixed is not None:
-        _within("p_fixed", config.p_fixed, 1e-4, 0.999)
+        _within("p_fixed", config.p_fixed, LOSS_MIN, LOSS_MAX)
     if config.common is not None:
         _within("common", config.common, 0.0, 1.0)
 

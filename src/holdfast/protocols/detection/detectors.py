@@ -1,17 +1,22 @@
 """When is a silence too long?  Detectors of one pair behind one interface, pure arithmetic over arrival times.
 
-Spec: fast-detection 4, 5 (freshness points), D11; paper 002, section 3 (temporal scheme), after Chen et al. 2002.
+Spec: fast-detection 4, 5 (freshness points), 10 (baselines), D11, D27; paper 002, section 3 (temporal scheme), after Chen et al.
+2002 and Hayashibara et al. 2004.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from math import ceil, inf, log
+from math import ceil, inf, log, sqrt
+from statistics import NormalDist
 from typing import Protocol
 
 WINDOW = 100  # arrivals that the estimate of the next one rests on (NFD-E)
 WINDOW_MIN = 16  # with fewer, one late heartbeat moves the estimate too far (section 5)
 ROUNDING = 1e-9  # section 4: log(1e-5) / log(.1) is 5.000000000000001 in floats, and a bare ceil gives 6
+PHI_MAX = 300.0  # 10 ** -300 still is a number
+PHI_SAMPLES_MIN = 8  # with fewer, a quarter of the interval stands for the deviation
+PHI_SPREAD_MIN = 0.01  # in intervals: on a link without jitter the deviation must not vanish
 
 
 class PairDetector(Protocol):
@@ -68,6 +73,46 @@ class Temporal:
             self._sum -= self._offsets[0]
         self._offsets.append(offset)
         self._sum += offset
+
+
+class NfdE(Temporal):
+    """Chen's NFD-E: suspect ``alpha`` after the expected arrival of the next heartbeat. A single lost one is a mistake."""
+
+    def __init__(self, alpha: float, *, interval: float, window: int = WINDOW) -> None:
+        super().__init__(1, interval=interval, slack=alpha, window=window)
+
+
+class PhiAccrual:
+    """Hayashibara's phi: suspect when the chance that the next heartbeat is still on its way falls to 10 ** -threshold, if the times
+    between arrivals are normal. They are not (D27): where heartbeats get lost they are geometric, so the threshold is no accuracy.
+    """
+
+    def __init__(self, threshold: float, *, interval: float, window: int = WINDOW) -> None:
+        assert 0 < threshold <= PHI_MAX
+        assert window >= WINDOW_MIN
+        self.threshold, self.interval = threshold, interval
+        self._newest, self._newest_at = -1, -inf
+        self._gaps: deque[float] = deque(maxlen=window)  # seconds between two arrivals
+        self._deviations = -NormalDist().inv_cdf(10.0**-threshold)
+
+    def arrived(self, seq: int, at: float, *, timed: bool = True) -> bool:
+        if seq <= self._newest:
+            return False
+        if timed and self._newest >= 0:
+            self._gaps.append(at - self._newest_at)
+        self._newest, self._newest_at = seq, at
+        return True
+
+    def deadline(self) -> float:
+        if self._newest < 0:
+            return inf
+        count = len(self._gaps)
+        if count < PHI_SAMPLES_MIN:
+            mean, deviation = self.interval, self.interval / 4
+        else:
+            mean = sum(self._gaps) / count
+            deviation = sqrt(sum((gap - mean) ** 2 for gap in self._gaps) / (count - 1))
+        return self._newest_at + mean + self._deviations * max(deviation, self.interval * PHI_SPREAD_MIN)
 
 
 def heartbeats_to_miss(accuracy: float, loss: float) -> int:

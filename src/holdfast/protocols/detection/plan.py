@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import ceil, inf, log, prod
+from math import ceil, exp, inf, log, prod
 from typing import NamedTuple
 
 from holdfast.protocols.detection.config import FfdConfig
 from holdfast.protocols.detection.detectors import ROUNDING
+
+P_FALSE_MIN = 1e-300  # many monitors with good links and no common cause: it has a logarithm all the same
 
 
 class Plan(NamedTuple):
@@ -22,6 +24,30 @@ class Plan(NamedTuple):
 def p_false(losses: Iterable[float], common: float) -> float:
     """The chance that a live watched is missed like this: one heartbeat never beats the common-cause rate (D10)."""
     return min(1.0, common + prod(losses))
+
+
+class Evidence:
+    """D9: heartbeats missed in a row multiply, each of them once. A sign of life takes it all back."""
+
+    def __init__(self) -> None:
+        self._log = 0.0
+        self._seq = -1  # the last index folded in
+
+    @property
+    def p_false(self) -> float:
+        """The chance that a live watched is missed like this; 1.0 without any evidence."""
+        return exp(self._log)
+
+    def fold(self, seq: int, losses: Iterable[float], common: float) -> None:
+        if seq > self._seq:
+            self._seq = seq
+            self._log += log(max(p_false(losses, common), P_FALSE_MIN))
+
+    def meets(self, demand: float) -> bool:
+        return self._log <= log(demand) + ROUNDING
+
+    def reset(self) -> None:
+        self._log = 0.0
 
 
 def make_plan(config: FfdConfig, demand: float, losses: Iterable[float], common: float) -> Plan:
