@@ -17,7 +17,7 @@ NO_TERM = Term(-1, -1)
 
 
 class Sight:
-    """The next term begins with a new one. Only a heartbeat sets ``heard`` (D5); before it there is no link, no freshness point and no rank."""
+    """The next term begins with a new one. Only a heartbeat sets ``heard`` (D5); before it there is no link, no point and no rank."""
 
     def __init__(
         self, config: FfdConfig, watched: str = "", term: Term = NO_TERM, among: Sequence[str] = (), name: str = "", wanted: int = 0
