@@ -26,6 +26,7 @@ from holdfast.host import Address
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from holdfast.protocols.detection.leadership import LeadershipConfig
     from holdfast.protocols.ring.config import RingConfig
 
 __all__ = [
@@ -42,7 +43,12 @@ TAG_BYTES_MAX = 200
 TAGS_BYTES_MAX = 2048  # all together; a member publishes at most 3072 bytes, and topics and machines need some of them
 SOCKET_PATH_BYTES_MAX = 107  # what the kernel has room for
 TOKEN_BYTES_MIN, TOKEN_BYTES_MAX = 16, 512  # a token that can be guessed is none
-SECONDS_MIN, SECONDS_MAX = 0.01, 300.0  # of the timings that the ring does not know
+HEARTBEAT_MIN, HEARTBEAT_MAX = 0.1, 60.0  # seconds; fast-detection 4
+SECONDS = {
+    "heartbeat": (HEARTBEAT_MIN, HEARTBEAT_MAX),
+    "ticket_lease": (0.01, 300.0),
+    "ticket_round": (0.01, 300.0),
+}  # the ring knows its own
 LONGEST_GRANT_MAX = 3600.0  # seconds that a seat without a journal may make everybody wait
 TERM_HEARTBEATS = 1.5  # fast-detection D26: length of a term, in heartbeats, beside the grace that was asked for
 HIDDEN = "(hidden)"
@@ -113,7 +119,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             stretched = self.lease / timing.lease if self.lease > 0 else 1.0
             for field, seconds in timing._asdict().items():
                 if getattr(self, field) == 0:
-                    force_setattr(self, field, seconds * stretched)
+                    least = HEARTBEAT_MIN if field == "heartbeat" else 0.0  # a ring may be quicker than elections can be
+                    force_setattr(self, field, max(seconds * stretched, least))
 
     def __repr__(self) -> str:
         return f"Config({', '.join(f'{name}={value!r}' for name, value in self.shown().items())})"
@@ -135,6 +142,12 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """How long a leader asks its seats to promise (L): what outlives one lost heartbeat, and the grace on top of it."""
         return TERM_HEARTBEATS * self.heartbeat + grace
 
+    def leadership_config(self) -> LeadershipConfig:
+        """The numbers of leadership."""
+        from holdfast.protocols.detection.leadership import LeadershipConfig
+
+        return LeadershipConfig(t_itv=self.heartbeat, rho=self.rho)
+
     def ring_config(self, seeds: Sequence[Address] = ()) -> RingConfig:
         """The numbers of the ring. Raises ``ConfigError`` naming the field."""
         from holdfast.protocols.ring.config import RingConfig
@@ -151,9 +164,9 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _check_seats(self)
         _check_keys(self)
         self.ring_config()
-        for field in ("heartbeat", "ticket_lease", "ticket_round"):
-            if not SECONDS_MIN <= (value := getattr(self, field)) <= SECONDS_MAX:
-                raise ConfigError(f"{field}: {value!r}; accepted are {SECONDS_MIN:g} to {SECONDS_MAX:g} seconds")
+        for field, (least, most) in SECONDS.items():
+            if not least <= (value := getattr(self, field)) <= most:
+                raise ConfigError(f"{field}: {value!r}; accepted are {least:g} to {most:g} seconds")
         _check_longest(self)
         check_tags(self.tags)
         _check_files(self)

@@ -15,6 +15,7 @@ HoldfastError
 |- NotAMember                    it asks for a member that is not there, or is none itself
 |- Expelled                      this agent was put out of the group; it comes back by itself, under a new id
 |- Lost                          what was held is held no more
+|  `- LeadershipLost             somebody else may lead now
 |- Unavailable                   nobody who could answer is there: no seat, no such kind of grant, no listener, a queue is full
 |- AgentLost (ConnectionError)   the agent ended, or was never there
 `- Forked (RuntimeError)         a connection was used by a child of the process that made it
@@ -81,6 +82,10 @@ class Expelled(HoldfastError):
 
 class Lost(HoldfastError):
     """What was held is held no more."""
+
+
+class LeadershipLost(Lost):
+    """This process does not lead any more; somebody else may."""
 
 
 class Unavailable(HoldfastError):

@@ -64,6 +64,7 @@ def test_a_lease_stretches_the_preset() -> None:
     config = load(overrides={"preset": "lan", "lease": 2.0, "ticket_round": 0.7})
     assert (config.arbitration, config.heartbeat, config.ticket_lease, config.ticket_round) == (1.0, 2.0, 4.0, 0.7)
     assert config.longest_grant == 30.0
+    assert load(overrides={"preset": "local", "lease": 0.04}).heartbeat == 0.1  # as short as elections allow
 
 
 def test_every_setting_is_read_from_file_and_environment(tmp_path: Path) -> None:
@@ -130,7 +131,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"lease": 31}, "lease: 31.0; accepted are 0.03 to 30"),
     ({"lease": float("nan")}, "lease: nan"),
     ({"arbitration": -1}, "arbitration: -1.0"),
-    ({"heartbeat": 0.001}, "heartbeat: 0.001; accepted are 0.01 to 300"),
+    ({"heartbeat": 0.001}, "heartbeat: 0.001; accepted are 0.1 to 60"),
     ({"ticket_lease": 301}, "ticket_lease: 301.0"),
     ({"ticket_round": float("inf")}, "ticket_round: inf"),
     ({"longest_grant": 1.9}, "longest_grant: 1.9; accepted are 2 to 3600 seconds"),

@@ -284,10 +284,12 @@ def test_alone_on_its_machine(fleet: Fleet, tmp_path: Path) -> None:
 
 
 def test_a_seat_that_cannot_remember_says_so(fleet: Fleet) -> None:
-    """H42: an agent that its seeds make a seat runs without a state directory, and says which setting is missing."""
-    seat = fleet.start(name="seat", bind="127.0.0.2:17946", seeds=["127.0.0.2:17946"], group="seat")
+    """H42, H96: an agent that its seeds make a seat, and that can keep nothing, runs all the same and says which setting is missing."""
+    nowhere = {"XDG_STATE_HOME": "/dev/null"}
+    seat = fleet.start(name="seat", bind="127.0.0.2:17946", seeds=["127.0.0.2:17946"], group="seat", environ=nowhere)
     line = seat.until_said("no seats")
-    assert line["text"].startswith("state_dir: is not set, and this agent is seat 0 (127.0.0.2:17946)")
+    assert line["text"].startswith("state_dir: cannot use /dev/null/holdfast: Not a directory; set state_dir, or XDG_STATE_HOME")
+    assert "and this agent is seat 0 (127.0.0.2:17946)" in line["text"]
     seat.kill()
 
 

@@ -471,3 +471,56 @@ def test_boot_above_is_stored(tmp_path: Path) -> None:
     later = State.open(tmp_path / "state", wall=lambda: 6.0)
     assert later.boot == 9002
     later.close()
+
+
+SEEDS = ("127.0.0.1:17801", "127.0.0.1:17802", "127.0.0.1:17803")
+
+
+def test_a_seat_that_was_given_no_directory_gets_one(tmp_path: Path) -> None:
+    """H96, F13: a seat must remember. Its place belongs to this user alone and is named by group and address; who is no seat gets none."""
+    environ = {"HOLDFAST_RUNTIME_DIR": str(tmp_path / "run"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    config = Config(group="orders", seeds=SEEDS, bind=SEEDS[1], key=generate())
+    home = Home.open(config, environ)
+    place = tmp_path / "state" / "holdfast" / "orders" / SEEDS[1]
+    assert home.state is not None
+    assert home.state.path == place
+    assert [folder.stat().st_mode & 0o777 for folder in (place, *place.parents[:2])] == [0o700] * 3
+    with pytest.raises(AddressUnusable, match=rf"bind: {SEEDS[1]} is in use: .* by process"):
+        Home.open(config, environ)
+    home.close()
+    again = Home.open(config, environ)
+    assert (again.name, again.sole_life) == (home.name, True)
+    again.close()
+    elsewhere = Home.open(Config(group="orders", seeds=SEEDS, bind="127.0.0.1:0", key=generate()), environ)
+    assert elsewhere.state is None
+    elsewhere.close()
+
+
+def test_a_seat_without_any_place_is_no_seat(tmp_path: Path) -> None:
+    """H96: where nothing can be kept the agent is a member all the same, and says why nothing exclusive can be had."""
+    (tmp_path / "state").write_text("no directory")
+    environ = {"HOLDFAST_RUNTIME_DIR": str(tmp_path / "run"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    home = Home.open(Config(seeds=SEEDS, bind=SEEDS[0], key=generate()), environ)
+    assert (home.state, home.no_state.startswith(f"cannot use {tmp_path}/state/holdfast: Not a directory; set state_dir")) == (None, True)
+    home.close()
+    shared = tmp_path / "shared" / "holdfast"
+    shared.mkdir(parents=True)
+    shared.chmod(0o777)
+    home = Home.open(Config(seeds=SEEDS, bind=SEEDS[0], key=generate()), {**environ, "XDG_STATE_HOME": str(shared.parent)})
+    assert (home.state, "nobody else may write to" in home.no_state) == (None, True)
+    home.close()
+
+
+def test_two_sessions_of_one_user_do_not_found_two_seats(tmp_path: Path) -> None:
+    """H96, F12: a program of cron has no XDG_RUNTIME_DIR, a login has; both mean the one agent of this machine. A runtime directory that
+    was named on purpose is a world of its own."""
+    state = {"XDG_STATE_HOME": str(tmp_path / "state"), "TMPDIR": str(tmp_path)}
+    (tmp_path / "login").mkdir()
+    home = Home.open(Config(group="orders"), {**state, "XDG_RUNTIME_DIR": str(tmp_path / "login")})
+    with pytest.raises(StorageLocked, match="in use by process"):
+        Home.open(Config(group="orders"), state)
+    named = Home.open(Config(group="orders"), {**state, "HOLDFAST_RUNTIME_DIR": str(tmp_path / "world")})
+    assert named.state is not None
+    assert named.state.path == tmp_path / "world" / "orders.state"
+    named.close()
+    home.close()

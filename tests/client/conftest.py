@@ -20,6 +20,7 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.delenv(name)
     with TemporaryDirectory(prefix="hf-") as folder:
         monkeypatch.setenv("HOLDFAST_RUNTIME_DIR", folder)
+        monkeypatch.setenv("XDG_STATE_HOME", folder)
         yield Path(folder)
 
 

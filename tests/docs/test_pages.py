@@ -34,6 +34,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
         monkeypatch.delenv(name)
     with TemporaryDirectory(prefix="hf-") as runtime:  # short: a socket's path has 107 bytes
         monkeypatch.setenv("HOLDFAST_RUNTIME_DIR", runtime)
+        monkeypatch.setenv("XDG_STATE_HOME", runtime)
         yield
         _end_agents(Path(runtime))
 

@@ -164,7 +164,7 @@ class Fleet:
 def clean_environ(folder: Path, extra: dict[str, str]) -> dict[str, str]:
     """This process's environment without any setting of Holdfast."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_") and name != "NOTIFY_SOCKET"}
-    return {**kept, "HOLDFAST_RUNTIME_DIR": str(folder), **extra}
+    return {**kept, "HOLDFAST_RUNTIME_DIR": str(folder), "XDG_STATE_HOME": str(folder), **extra}
 
 
 def _started(settings: dict[str, Any], folder: Path, log: Path, environ: dict[str, str], words: Sequence[str]) -> AgentProcess:

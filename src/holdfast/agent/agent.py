@@ -20,13 +20,15 @@ from holdfast.agent.events import EventHub
 from holdfast.agent.grants import Grants
 from holdfast.agent.home import Home
 from holdfast.agent.keyring import KeyringOfAgent
+from holdfast.agent.lead_kind import LeadKind, NoSeats
+from holdfast.agent.leaders import Board
 from holdfast.agent.logs import Log, printable
 from holdfast.agent.narrator import LOOK_PERIOD, Narrator
 from holdfast.agent.seeds import Seeds
 from holdfast.agent.version import VERSION
 from holdfast.config import check_tags
 from holdfast.errors import AddressUnusable, ConfigError, HoldfastError, JoinFailed, NameConflict, StorageError
-from holdfast.events import Event
+from holdfast.events import Event, LeaderChanged
 from holdfast.host import TAG_ROW, Address, Member, NodeId
 from holdfast.kit.broadcast import Broadcast
 from holdfast.local.calls import GroupView, Owned
@@ -74,6 +76,10 @@ class Agent:
         self.ring, self.mail, self.names = machines.ring, machines.mail, machines.names
         self.keys, self.farewell, self.probe = machines.keys, machines.farewell, machines.probe
         self.seats, self.seats_missing = machines.seats, machines.seats_missing
+        self.leadership = machines.leadership
+        self.leaders = Board()
+        self.lead_kind = None if self.leadership is None else LeadKind.of(self.leadership, self.config)
+        self.grants.add(self.lead_kind or NoSeats("lead", self.seats_missing))
         self._narrator = Narrator(log)
         self._seeds: Seeds | None = None
         self._addresses: tuple[Address, ...] | None = None  # of the seeds; None until they are known
@@ -86,7 +92,7 @@ class Agent:
         self._joining: dict[Callable[[], None], None] = {}  # who waits to hear of it
         self._tags: dict[str, str] = {}
         self._view: GroupView | None = None
-        self._view_of: tuple[int, str, Mapping[str, bytes]] = (-1, "", {})
+        self._view_of: tuple[int, str, Mapping[str, bytes], int] = (-1, "", {}, 0)
         self._look: asyncio.TimerHandle | None = None
         host.on_event = self._on_event
         host.failed.add_done_callback(self._on_host_end)
@@ -190,8 +196,8 @@ class Agent:
         return self.view().version
 
     def view(self) -> GroupView:
-        """Who is here. The same object until something changes."""
-        now = self.ring.version, self.state, self.ring.publishing.rows
+        """Who is here, and who leads what. The same object until something changes."""
+        now = self.ring.version, self.state, self.ring.publishing.rows, self.leaders.version
         if self._view is None or now != self._view_of:
             number = 1 if self._view is None else self._view.version + 1
             self._view, self._view_of = self._look_around(number), now
@@ -303,6 +309,8 @@ class Agent:
     # Callbacks.
 
     def _on_event(self, event: Event) -> None:
+        if isinstance(event, LeaderChanged):
+            self.leaders.note(event, self.host.wall())
         self.events.publish(event)
         self._narrator.on_event(event)
         if isinstance(event, BecameMember):
@@ -390,6 +398,7 @@ class Agent:
             me or Member(self.me, self.host.address, self.ring.publishing.rows),
             members,
             tuple(places.get(member.id, 0) for member in members),
+            self.leaders.lines,
         )
 
 

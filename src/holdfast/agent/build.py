@@ -6,7 +6,7 @@ from typing import Protocol
 
 from holdfast.agent.home import Home, machine
 from holdfast.agent.version import VERSION
-from holdfast.config import is_loopback
+from holdfast.config import Config, is_loopback
 from holdfast.errors import ConfigError
 from holdfast.host import Address, NodeId
 from holdfast.kit.seats import Seats
@@ -17,12 +17,13 @@ from holdfast.protocols.care.keys import KeyKeeper
 from holdfast.protocols.care.names import Names
 from holdfast.protocols.care.probe import Probe
 from holdfast.protocols.care.warden import KeyringPort
+from holdfast.protocols.detection.leadership import Leadership
 from holdfast.protocols.mail.mail import Mail
 from holdfast.protocols.mail.messages import Outcome
 from holdfast.protocols.ring.ring import RingNode
 
 VERSION_ROW = "holdfast:v"
-NO_STATE = "state_dir: is not set, and this agent is seat {slot}: a seat must remember what it promised; give it a directory"
+NO_STATE = "state_dir: {why}, and this agent is seat {slot}: a seat must remember what it promised; give it a directory"
 
 
 class Owner(Protocol):
@@ -49,8 +50,17 @@ class Machines:
         self.seats, self.seats_missing = build_seats(host, home)
         for each in (*self.ring.machines, self.names, self.mail, self.keys, self.farewell, self.probe):
             host.node.add(each)
-        if self.seats is not None:
-            host.node.add(self.seats)
+        self.leadership = None if self.seats is None else build_leadership(host, self.ring, self.seats, config)
+        for voting in (self.seats, self.leadership):
+            if voting is not None:
+                host.node.add(voting)
+
+
+def build_leadership(host: NetHost, ring: RingNode, seats: Seats, config: Config) -> Leadership | None:
+    try:
+        return Leadership(host, ring, seats, ring.exchange, config.leadership_config())
+    except NotImplementedError:
+        return None
 
 
 def build_seats(host: NetHost, home: Home) -> tuple[Seats | None, str]:
@@ -69,7 +79,7 @@ def build_seats(host: NetHost, home: Home) -> tuple[Seats | None, str]:
         return None, str(error)
     own = own_slot(slots, home.name, host.address)
     if own is not None and home.state is None:
-        return None, NO_STATE.format(slot=_written(slots[own]))
+        return None, NO_STATE.format(why=home.no_state or "is not set", slot=_written(slots[own]))
     seats = Seats(
         host, slots, own, machine=machine(), rho=config.rho, margin=config.margin, length_max=config.longest_grant, moved=config.moved
     )

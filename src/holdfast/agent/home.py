@@ -17,16 +17,19 @@ from secrets import choice
 
 from holdfast.agent.keyring import KeyStore
 from holdfast.agent.machine_lock import MachineLock
-from holdfast.config import Config, default_socket, group_file, private_directory, runtime_dir
+from holdfast.config import Config, default_socket, group_file, is_loopback, private_directory, runtime_dir
+from holdfast.disk.places import group_state
 from holdfast.disk.state import State
-from holdfast.errors import StorageError
-from holdfast.host import NodeId, Storage
+from holdfast.errors import AddressUnusable, ConfigError, StorageDamaged, StorageError, StorageLocked
+from holdfast.host import Address, NodeId, Storage
 from holdfast.kit.deadline import wait_length
+from holdfast.kit.slots import find_slots, literal, own_slot
 from holdfast.wire.codec import NAME_BYTES_MAX
 
 NAME_FILE = "name"
 LEFT_FILE = "left"  # holds LEFT when the last life left its group in good order, else for how many seconds it may have told clients
 LEFT = b"left\n"
+OWN_SEAT = "own"  # the directory of a machine's one agent; those of others are called by an address
 TOLD_FOR_MAX = 3600.0  # seconds; no lease is as long, and a damaged file shall not stop an agent for ever
 DRAWN_LETTERS = 6
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -37,8 +40,9 @@ MACHINE_CHARS_MAX = 64
 class Home:
     """Locks, name, boot and keys of one process."""
 
-    def __init__(self, config: Config, state: State | None, keys: KeyStore, socket_path: str) -> None:
+    def __init__(self, config: Config, state: State | None, keys: KeyStore, socket_path: str, *, no_state: str = "") -> None:
         self.config, self.state, self.keys, self.socket_path = config, state, keys, socket_path
+        self.no_state = no_state  # why a seat has no directory, although nobody said that it should have none
         self._held = ExitStack()
         stored = None if state is None else state.read(NAME_FILE)
         kept = "" if stored is None else stored.decode("utf-8", "replace").strip()
@@ -63,10 +67,10 @@ class Home:
                 private_directory(runtime_dir(environ))
             if config.alone:
                 held.callback(MachineLock.take(group_file(config.group, ".lock", environ), socket_path).close)
-            state = _state(config, environ)
+            state, no_state = _state(config, environ)
             if state is not None:
                 held.callback(state.close)
-            home = cls(config, state, KeyStore(config, state), socket_path)
+            home = cls(config, state, KeyStore(config, state), socket_path, no_state=no_state)
             home._held = held.pop_all()
             return home
         raise AssertionError("a stack that swallows errors")
@@ -125,8 +129,50 @@ def machine() -> str:
     return (found or socket.gethostname())[:MACHINE_CHARS_MAX]
 
 
-def _state(config: Config, environ: Mapping[str, str]) -> State | None:
-    """A machine-wide agent is its own seat and must remember: without a directory of its own it gets one beside its lock."""
+def _state(config: Config, environ: Mapping[str, str]) -> tuple[State | None, str]:
+    """The directory, and why a seat has none. Whoever is a seat must remember, so it gets one also if nobody named it (H96)."""
     if config.state_dir:
-        return State.open(Path(os.path.expanduser(config.state_dir)))  # noqa: PTH111 - Path's own raises where there is no home
-    return State.open(group_file(config.group, ".state", environ)) if config.alone else None
+        return State.open(Path(os.path.expanduser(config.state_dir))), ""  # noqa: PTH111 - Path's own raises where there is no home
+    if config.alone:
+        return State.open(_own_place(config, environ)), ""
+    address = own_seat(config)
+    if address is None:
+        return None, ""
+    try:
+        return State.open(group_state(config.group, str(address), environ)), ""
+    except StorageLocked as error:
+        # Its place is named by its address, so whoever is there is the agent of that address: a program that chose it may choose again.
+        raise AddressUnusable(f"bind: {address} is in use: {error}") from None
+    except StorageDamaged:
+        raise
+    except StorageError as error:
+        return None, str(error)  # Membership needs no directory; whoever asks for something exclusive is told so.
+
+
+def _own_place(config: Config, environ: Mapping[str, str]) -> Path:
+    """Of the one agent of this machine: the same for all of this user's programs, whatever runtime directory each of them was given by its
+    session, so that two of them never found two seats (F12). A runtime directory that somebody named is a world of its own."""
+    if not environ.get("HOLDFAST_RUNTIME_DIR"):
+        with suppress(StorageError):
+            return group_state(config.group, OWN_SEAT, environ)
+    return group_file(config.group, ".state", environ)
+
+
+def own_seat(config: Config) -> Address | None:
+    """The address at which this agent is a seat, as far as the settings say it."""
+    own = literal(config.advertise or config.bind)
+    if own is None:
+        return None
+    try:
+        slots = find_slots(
+            seats=config.seats,
+            seeds=config.seeds,
+            key=config.has_key,
+            loopback=is_loopback(config.bind),
+            own_name=config.name,
+            own_address=own,
+        )
+    except ConfigError:
+        return None
+    number = own_slot(slots, config.name, own)
+    return None if number is None else slots[number].address

@@ -13,6 +13,7 @@ from pathlib import Path
 from holdfast.errors import StorageError
 
 GROUP_FILE_CHARS_MAX = 48  # longer names of groups are a digest in the names of files: a socket's path has 107 bytes in all
+ADVICE = "set HOLDFAST_RUNTIME_DIR to a directory of your own"
 PLAIN_FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 
 
@@ -26,32 +27,56 @@ def runtime_dir(environ: Mapping[str, str] | None = None) -> Path:
     return Path(environ.get("TMPDIR") or "/tmp") / f"holdfast-{os.getuid()}"
 
 
-def private_directory(path: Path) -> Path:
+def private_directory(path: Path, advice: str = ADVICE) -> Path:
     """Create it for this user alone; refuse one that somebody else owns or may write to."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _check_private(path)
+        _check_private(path, advice)
     except OSError as error:
         if isinstance(error, StorageError):
             raise
-        raise StorageError(f"cannot use {path}: {error.strerror}; set HOLDFAST_RUNTIME_DIR to a directory of your own") from None
+        raise StorageError(f"cannot use {path}: {error.strerror}; {advice}") from None
     return path
 
 
-def _check_private(path: Path) -> None:
+def _check_private(path: Path, advice: str = ADVICE) -> None:
     status = path.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
         raise StorageError(
-            f"cannot use {path}: it must be a directory that belongs to user {os.getuid()} and that nobody else may write to; "
-            "set HOLDFAST_RUNTIME_DIR to another one"
+            f"cannot use {path}: it must be a directory that belongs to user {os.getuid()} and that nobody else may write to; {advice}"
         )
+
+
+def state_home(environ: Mapping[str, str] | None = None) -> Path:
+    """Below which agents keep what must not be forgotten, where nobody says otherwise. Not the runtime directory: that one is emptied."""
+    environ = os.environ if environ is None else environ
+    if shared := environ.get("XDG_STATE_HOME"):
+        return Path(shared) / "holdfast"
+    home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path's own raises where there is no home
+    return Path(home) / ".local" / "state" / "holdfast"
+
+
+def group_state(group: str, what: str, environ: Mapping[str, str] | None = None) -> Path:
+    """The state directory of one agent of a group: ``what`` names it among those of this user. Made for this user alone; raises
+    ``StorageError`` where that cannot be."""
+    home = state_home(environ)
+    if not home.is_absolute():
+        raise StorageError(f"cannot use {home}: it is no absolute path; set state_dir, or XDG_STATE_HOME")
+    path = home
+    for part in ("", _file_name(group), what):  # One by one: whoever may write to a folder above could put another one in its place.
+        path = private_directory(path / part, "set state_dir, or XDG_STATE_HOME")
+    return path
 
 
 def group_file(group: str, suffix: str, environ: Mapping[str, str] | None = None) -> Path:
     """A file of one group in the runtime directory: ``default_socket`` and its neighbours."""
-    plain = group if len(group) <= GROUP_FILE_CHARS_MAX and PLAIN_FILE_NAME.fullmatch(group) else ""
-    # The dot keeps digests apart from groups that are called like one.
-    return runtime_dir(environ) / f"{plain or '.' + blake2b(group.encode(), digest_size=12).hexdigest()}{suffix}"
+    return runtime_dir(environ) / f"{_file_name(group)}{suffix}"
+
+
+def _file_name(group: str) -> str:
+    if len(group) <= GROUP_FILE_CHARS_MAX and PLAIN_FILE_NAME.fullmatch(group):
+        return group
+    return f".{blake2b(group.encode(), digest_size=12).hexdigest()}"  # The dot keeps digests apart from groups that are called like one.
 
 
 def default_socket(group: str, environ: Mapping[str, str] | None = None) -> Path:

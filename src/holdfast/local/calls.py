@@ -69,6 +69,15 @@ class Welcome(Struct, frozen=True, array_like=True):
     session: int  # names this connection in logs
 
 
+class LeaderView(Struct, frozen=True, array_like=True):
+    """Who leads one name, as this agent knows it: a hint."""
+
+    name: str
+    leader: NodeId | None  # None: somebody led it, and nobody is known to lead it now
+    token: int  # of that term; of the last one where nobody leads
+    since: float  # wall-clock seconds when this agent heard of it
+
+
 class GroupView(Struct, frozen=True, array_like=True):
     """Who is here, as this agent knows it."""
 
@@ -77,6 +86,7 @@ class GroupView(Struct, frozen=True, array_like=True):
     me: Member  # this agent, with its own tags, also while it is no member
     members: tuple[Member, ...]  # sorted by id; empty while this agent is no member
     positions: tuple[int, ...]  # on the ring, one per member in the same order
+    leaders: tuple[LeaderView, ...] = ()  # sorted by name
 
 
 class Owned(Struct, frozen=True, array_like=True):

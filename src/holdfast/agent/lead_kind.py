@@ -1,0 +1,216 @@
+"""Leadership as a kind of grant: clients of this agent that ask to lead.  Spec: PRODUCT (lead), foundation F14; fast-detection D17b, D26.
+
+This agent is a candidate for a name as long as a client of it waits for that name; the seats decide. Clients of one agent take turns
+in the order of their asking, and each turn is a term of its own with a larger token (F16).
+
+One thing must never happen here: that this agent leads for its next client while the former one may still act. To the seats both
+are the same holder, so they would not object. Therefore nobody campaigns before the law has released the former grant, which is when its
+client has stopped, its bodies are dead, or its last published deadline has passed (F14).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import isfinite
+from typing import Any, Protocol
+
+from holdfast.agent.kinds import Sink
+from holdfast.config import Config
+from holdfast.errors import ConfigError, HoldfastError
+from holdfast.protocols.detection.leadership import NAME_BYTES_MAX, Candidacy
+
+OPTIONS = ("grace",)
+
+
+class Leads(Protocol):
+    """What this kind needs of ``protocols.detection.leadership.Leadership``."""
+
+    def campaign(self, name: str, length: float, candidacy: Candidacy) -> None: ...
+    def withdraw(self, name: str) -> None: ...
+    def resign(self, name: str) -> None: ...
+    def renew_allowed(self, name: str, allowed: bool) -> None: ...
+
+
+class LeadHeld:
+    """One client's wish to lead, from its asking to its end; the candidacy while it is this client's turn."""
+
+    def __init__(self, queue: Queue, length: float, sink: Sink) -> None:
+        self.length = length
+        self.sink = sink
+        self.over = False  # nobody is told anything any more
+        self._queue = queue
+
+    # What the law says.
+
+    def cancel(self) -> None:
+        self._queue.cancel(self)
+
+    def release(self) -> None:
+        self._queue.release(self)
+
+    def renew_allowed(self, allowed: bool) -> None:
+        self._queue.renew_allowed(self, allowed)
+
+    # What the machine says. It may have had something to say just before it was told that nobody listens.
+
+    def on_leading(self, token: int, deadline: float) -> None:
+        if not self.over:
+            self._queue.on_leading(self)
+            self.sink.granted(token, deadline)
+
+    def on_extended(self, deadline: float) -> None:
+        if not self.over:
+            self.sink.extended(deadline)
+
+    def on_at_risk(self) -> None:
+        if not self.over:
+            self.sink.at_risk()
+
+    def on_lost(self, why: str) -> None:
+        if not self.over:
+            self._queue.on_lost(self, why)
+
+
+class Queue:
+    """All wishes of this agent for one name: the first is the candidate, or leads, or has led and may still act."""
+
+    def __init__(self, name: str, leads: Leads, empty: Callable[[], None]) -> None:
+        self.name = name
+        self.led = False  # the machine said that the first one leads; until it is released nobody else campaigns
+        self._leads, self._empty = leads, empty
+        self._wishes: deque[LeadHeld] = deque()
+
+    def __len__(self) -> int:
+        return len(self._wishes)
+
+    def ask(self, wish: LeadHeld) -> None:
+        self._wishes.append(wish)
+        if self._wishes[0] is wish:
+            try:
+                self._campaign()
+            except HoldfastError:
+                self._drop(wish)
+                self._empty()
+                raise
+
+    def cancel(self, wish: LeadHeld) -> None:
+        """Before the law granted it. The machine may have led already, a moment ago: nobody was told, so it is given back like a term."""
+        first = self._is_first(wish)
+        self._drop(wish)
+        if first:
+            self._give_up()
+
+    def release(self, wish: LeadHeld) -> None:
+        """F14 allows it: the next one may have it, here or elsewhere."""
+        assert self._is_first(wish)
+        self._drop(wish)
+        self._give_up()
+
+    def renew_allowed(self, wish: LeadHeld, allowed: bool) -> None:
+        if self._is_first(wish) and not wish.over:
+            self._leads.renew_allowed(self.name, allowed)
+
+    def on_leading(self, wish: LeadHeld) -> None:
+        assert self._is_first(wish)
+        self.led = True
+
+    def on_lost(self, wish: LeadHeld, why: str) -> None:
+        """The machine leads no more. Its client may act until its deadline, so the place stays taken until the law says otherwise."""
+        assert self._is_first(wish)
+        assert self.led
+        wish.over = True
+        self._leads.withdraw(self.name)  # The machine would go on and lead again, for a client that has stopped for good.
+        wish.sink.lost(why)
+
+    def _is_first(self, wish: LeadHeld) -> bool:
+        return bool(self._wishes) and self._wishes[0] is wish
+
+    def _drop(self, wish: LeadHeld) -> None:
+        wish.over = True
+        self._wishes.remove(wish)
+
+    def _give_up(self) -> None:
+        """Also after a loss: then there is nothing left to resign, and the machine knows."""
+        if self.led:
+            self._leads.resign(self.name)
+        else:
+            self._leads.withdraw(self.name)
+        self._next()
+
+    def _next(self) -> None:
+        self.led = False
+        if self._wishes:
+            self._campaign()
+        else:
+            self._empty()
+
+    def _campaign(self) -> None:
+        wish = self._wishes[0]
+        self._leads.campaign(self.name, wish.length, wish)
+
+
+class LeadKind:
+    """Terms as leader of a name."""
+
+    kind = "lead"
+
+    def __init__(self, leads: Leads, *, term_length: Callable[[float], float], longest: float) -> None:
+        """``term_length`` says how long a term is for a grace, ``longest`` what the seats grant at most."""
+        self._leads, self._term_length, self._longest = leads, term_length, longest
+        self._queues: dict[str, Queue] = {}
+        self.counts: Counter[str] = Counter()  # asked, refused
+
+    @classmethod
+    def of(cls, leads: Leads, config: Config) -> LeadKind:
+        return cls(leads, term_length=config.term_length, longest=config.longest_grant)
+
+    def acquire(self, name: str, options: Mapping[str, Any], sink: Sink) -> LeadHeld:
+        try:
+            length = self._length(name, options)
+        except ConfigError:
+            self.counts["refused"] += 1
+            raise
+        self.counts["asked"] += 1
+        queue = self._queues.get(name)
+        if queue is None:
+            queue = self._queues[name] = Queue(name, self._leads, partial(self._forget, name))
+        held = LeadHeld(queue, length, sink)
+        queue.ask(held)
+        return held
+
+    @property
+    def waiting(self) -> Mapping[str, int]:
+        """How many clients of this agent want each name, the one that leads included."""
+        return {name: len(queue) for name, queue in sorted(self._queues.items())}
+
+    def _forget(self, name: str) -> None:
+        self._queues.pop(name, None)
+
+    def _length(self, name: str, options: Mapping[str, Any]) -> float:
+        """How long a promise is asked for: 1.5 heartbeats outlive one that is lost (D26), and the grace is on top of it."""
+        if len(name.encode()) > NAME_BYTES_MAX:
+            raise ConfigError(f"name: {name[:64]!r}; accepted are leaderships with a name of 1 to {NAME_BYTES_MAX} bytes")
+        unknown = next((option for option in options if option not in OPTIONS), None)
+        if unknown is not None:
+            raise ConfigError(f"option {str(unknown)[:32]!r}: leadership has none of that name; accepted is grace")
+        grace = options.get("grace", 0.0)
+        most = self._longest - self._term_length(0.0)
+        if isinstance(grace, bool) or not isinstance(grace, int | float) or not isfinite(grace) or not 0 <= grace <= most:
+            raise ConfigError(
+                f"grace: {str(grace)[:32]}; accepted are 0 to {most:g} seconds: a term lasts {self._term_length(0.0):g} s and the grace, "
+                f"and no grant is longer than longest_grant ({self._longest:g} s)"
+            )
+        return min(self._term_length(float(grace)), self._longest)
+
+
+class NoSeats:
+    """The same kind where nobody can vote: whoever asks is told which setting is missing (F12)."""
+
+    def __init__(self, kind: str, why: str) -> None:
+        self.kind, self._why = kind, why
+
+    def acquire(self, name: str, options: Mapping[str, Any], sink: Sink) -> LeadHeld:
+        del name, options, sink
+        raise ConfigError(self._why)
