@@ -1,11 +1,12 @@
-"""``python -m benchmarks NAME [--json] [--rounds N]``; exits 0 if every goal is met, 1 if one is missed, 2 for a wrong call."""
+"""``python -m benchmarks NAME [--json] [--rounds N] [--quick]``; exits 0 if every goal is met, 1 if one is missed, 2 for a wrong call."""
 
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 from benchmarks.harness import show_progress
 
@@ -15,6 +16,7 @@ NAMES = {
     "memory": "what a run of 1000 nodes needs",
     "ring-real": "a ring of 64 real members: crashes, kill -9, SIGSTOP; takes half an hour",
     "agent": "what an agent costs: memory, CPU and packets while idle, calls, start, the command line",
+    "leadership": "kill -9 of the holder: Holdfast, ZooKeeper and etcd side by side; takes 20 minutes",
     "ring": "what ring membership costs, on sockets and in the lab; Figure 9 at full size",
 }
 
@@ -24,6 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("name", nargs="?", choices=[*NAMES], metavar="NAME", help=f"one of: {', '.join(NAMES)}")
     parser.add_argument("--list", action="store_true", help="what there is, with the goals")
     parser.add_argument("--json", action="store_true", help="one object on standard output")
+    parser.add_argument("--quick", action="store_true", help="smaller, where a benchmark has a small size: to see that it works")
     parser.add_argument("--rounds", type=_rounds, metavar="N", help="rounds per contestant; the best one counts")
     options = parser.parse_args(arguments)
     if options.list:
@@ -32,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.name is None:
         parser.error(f"NAME is missing; accepted: {', '.join(NAMES)}")
     benchmark = _module(options.name)
-    report = benchmark.run() if options.rounds is None else benchmark.run(options.rounds)
+    report = benchmark.run(**_chosen(benchmark, options))
     show_progress("")
     print(report.as_json() if options.json else report.as_text())
     return int(report.exit_code)
@@ -40,6 +43,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _module(name: str) -> ModuleType:
     return import_module(f"benchmarks.{name.replace('-', '_')}")
+
+
+def _chosen(benchmark: ModuleType, options: Namespace) -> dict[str, Any]:
+    rounds = {} if options.rounds is None else {"rounds": options.rounds}
+    return {**rounds, "size": benchmark.QUICK} if options.quick and hasattr(benchmark, "QUICK") else rounds
 
 
 def _described(name: str) -> str:

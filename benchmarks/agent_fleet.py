@@ -54,11 +54,11 @@ class AgentProcess:
 
     def until_it_answers(self) -> calls.Welcome:
         """Poll until Hello is answered."""
-        until(lambda: Path(self.socket).exists(), f"{self.socket} is there", POLL_INTERVAL, self._check)
+        until(lambda: Path(self.socket).exists(), f"{self.socket} is there", POLL_INTERVAL, self.check)
         while True:
             with suppress(AgentLost):  # It is bound, and does not listen yet.
                 return self.ask_welcome()
-            self._check()
+            self.check()
 
     def ask_welcome(self) -> calls.Welcome:
         with Line(self.socket) as line:
@@ -86,11 +86,18 @@ class AgentProcess:
         metrics = self.ask(calls.Info)["metrics"]
         return Traffic(metrics["datagrams_sent"], metrics["datagram_bytes_sent"])
 
-    def end(self) -> None:
+    def kill(self) -> None:
         self._process.kill()
+
+    def wait(self) -> None:
         self._process.wait()
 
-    def _check(self) -> None:
+    def end(self) -> None:
+        self.kill()
+        self.wait()
+
+    def check(self) -> None:
+        """Raises if it ended."""
         if self._process.poll() is not None:
             raise NeverHappened(f"an agent ended ({self._process.returncode}): {self._log.read_text()[-2000:]}")
 
@@ -132,7 +139,7 @@ def group_of(count: int, folder: Path, lease: float) -> Iterator[list[AgentProce
         for agent in agents:
             agent.until_it_answers()
         for agent in agents:
-            until(lambda: formed(agent, count), f"{agent.socket} knows {count} members", LOOK_INTERVAL, agent._check)  # noqa: B023 - called here
+            until(lambda: formed(agent, count), f"{agent.socket} knows {count} members", LOOK_INTERVAL, agent.check)  # noqa: B023 - called here
         yield agents
     finally:
         for agent in agents:

@@ -1,0 +1,140 @@
+"""One candidate of `leadership`: ``python -m benchmarks.leadership_candidate SYSTEM RECORDER OPTIONS``, OPTIONS being one JSON object.
+
+It asks to lead, does a deed every few milliseconds while it leads, and asks again when it has lost it; until somebody kills it. Each
+system is used as its own documentation says: kazoo's Election for ZooKeeper (a holder stops when the connection is not sure), the
+server's election service through etcd's JSON gateway (a lease renewed after a third of its time, as the Go client does), ``group.lead``
+for Holdfast. ``flock`` is a lock of the kernel on this machine: what the recorder measures when there is nothing to detect.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import http.client
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from benchmarks.leadership_record import Voice
+from benchmarks.ring_fleet import now
+
+PACE = 0.01  # seconds between two deeds
+NAME = "scheduler"
+ASK_TIMEOUT = 5.0  # seconds for an answer of etcd to anything but a campaign
+RETRY_INTERVAL = 0.05
+FOREVER = float("inf")
+
+
+def work(voice: Voice, token: int, may: Callable[[float], float]) -> None:
+    """Deeds, as long as ``may`` of the present instant is later than that instant."""
+    while (at := now()) < (until := may(at)):
+        voice.deed(token, at, until)
+        time.sleep(PACE)
+
+
+def flock(voice: Voice, path: str) -> None:
+    with open(path, "r+b") as file:  # noqa: PTH123 - it is locked, not read
+        voice.standing()
+        fcntl.flock(file, fcntl.LOCK_EX)
+        work(voice, time.time_ns(), lambda _: FOREVER)
+
+
+def zookeeper(voice: Voice, hosts: str, timeout: float) -> None:
+    from kazoo.client import KazooClient, KazooState
+    from kazoo.exceptions import KazooException
+
+    client = KazooClient(hosts=hosts, timeout=timeout, connection_retry={"max_tries": -1, "max_delay": 1.0})
+    client.start(timeout=60)
+    voice.standing()
+
+    def lead() -> None:
+        token = int(election.lock.node.rpartition("__")[2])
+        work(voice, token, lambda _: FOREVER if client.state == KazooState.CONNECTED else 0.0)
+
+    while True:
+        election = client.Election(f"/{NAME}", str(os.getpid()))
+        with suppress(KazooException):
+            election.run(lead)
+
+
+class Etcd:
+    """The JSON gateway of three servers; one connection that moves on when its server does not answer."""
+
+    def __init__(self, endpoints: list[str], timeout: float | None) -> None:
+        self._endpoints, self._timeout = endpoints, timeout
+        self._line: http.client.HTTPConnection | None = None
+
+    def ask(self, path: str, **fields: Any) -> Any:
+        while True:
+            try:
+                if self._line is None:
+                    self._line = http.client.HTTPConnection(self._endpoints[0], timeout=self._timeout)
+                self._line.request("POST", path, json.dumps(fields), {"Content-Type": "application/json"})
+                answer = json.load(self._line.getresponse())
+            except (OSError, http.client.HTTPException, ValueError):
+                self._line = None
+                self._endpoints = [*self._endpoints[1:], self._endpoints[0]]
+                time.sleep(RETRY_INTERVAL)
+                continue
+            return answer
+
+
+class EtcdLease:
+    """A lease that a thread keeps alive, and until when it certainly is."""
+
+    def __init__(self, endpoints: list[str], ttl: int) -> None:
+        self._etcd = Etcd(endpoints, ASK_TIMEOUT)
+        asked_at = now()
+        granted = self._etcd.ask("/v3/lease/grant", TTL=ttl)
+        self.id, self.ttl = granted["ID"], int(granted["TTL"])
+        self.until = asked_at + self.ttl
+        threading.Thread(target=self._keep, daemon=True).start()
+
+    def _keep(self) -> None:
+        while now() < self.until:
+            time.sleep(self.ttl / 3)
+            asked_at = now()
+            kept = self._etcd.ask("/v3/lease/keepalive", ID=self.id)
+            if int(kept.get("result", {}).get("TTL", 0)) <= 0:
+                return  # It is over, and ends by its clock here.
+            self.until = asked_at + self.ttl
+
+
+def etcd(voice: Voice, endpoints: list[str], ttl: int) -> None:
+    name, campaign = base64.b64encode(NAME.encode()).decode(), Etcd(endpoints, None)
+    while True:
+        lease = EtcdLease(endpoints, ttl)
+        voice.standing()
+        won = campaign.ask("/v3/election/campaign", name=name, lease=lease.id, value="")
+        if "leader" in won:
+            work(voice, int(won["leader"]["rev"]), lambda _, lease=lease: lease.until)  # type: ignore[misc]
+
+
+def holdfast_(voice: Voice, group: str, agent: str) -> None:
+    from holdfast import sync
+    from holdfast.errors import HoldfastError
+
+    while True:
+        with suppress(HoldfastError), sync.join(group, agent=agent) as joined:
+            voice.standing()
+            while True:
+                with joined.lead(NAME) as term:
+                    work(voice, term.token, lambda _, term=term: term.deadline if term.valid else 0.0)  # type: ignore[misc]
+        time.sleep(RETRY_INTERVAL)
+
+
+SYSTEMS: dict[str, Callable[..., None]] = {"flock": flock, "zookeeper": zookeeper, "etcd": etcd, "holdfast": holdfast_}
+
+
+def main() -> None:
+    _, system, recorder, options = sys.argv
+    SYSTEMS[system](Voice(recorder), **json.loads(options))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""One installation of `leadership` in a process of its own: servers, candidates, recorder; ``python -m benchmarks.leadership_side ORDERS``.
+
+It is started in a network and a pid namespace of its own where the kernel allows it: then the counters of its loopback device are the
+traffic of this installation and of nothing else, and whatever it started ends with it. Orders come as lines of JSON and are answered by one
+line each:
+
+    {"do": "kill", "delay": 0.3}        let so much time pass, then kill -9 the holder; how long until somebody else did its first deed?
+    {"do": "calm", "seconds": 10}       touch nothing; CPU, bytes, memory, and who took over although nobody had died
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.agent_fleet import cpu_seconds
+from benchmarks.harness import ROOT
+from benchmarks.leadership_installation import Candidate, Installation, installed
+from benchmarks.leadership_record import Record, Recorder, Reign, false_takeovers, interruptions, overlaps
+from benchmarks.ring_fleet import NeverHappened, now
+
+OWN_NAMESPACES = ("--net", "--pid", "--fork", "--kill-child", "--mount-proc")
+LOOPBACK_UP = ("ip", "link", "set", "lo", "up")
+AS_ROOT = ("--user", "--map-root-user")  # for everybody else, where users may have namespaces
+FAILOVER_MAX = 120.0  # seconds until the next holder is given up
+SETTLED = 0.2  # seconds that a holder holds it before it is killed
+STARTED_WITHIN = 120.0
+
+
+class Side:
+    """The installation at work."""
+
+    def __init__(self, installation: Installation, recorder: Recorder, count: int) -> None:
+        self._it, self._recorder = installation, recorder
+        self.killed: list[int] = []
+        self.candidates = {number: installation.start(number) for number in range(count)}
+
+    def begin(self) -> None:
+        for candidate in self.candidates.values():
+            self._until_standing(candidate)
+        self._recorder.until(Record.holder, "somebody leads", STARTED_WITHIN)
+        self._it.until_whole()
+
+    def kill(self, delay: float, *, alone: bool = False) -> dict[str, Any]:
+        """Of the holder, at an instant that has nothing to do with its heartbeats."""
+        time.sleep(SETTLED + delay)
+        number, reign = self._holder()
+        killed_at = self.candidates[number].kill(alone=alone)
+        self.killed.append(reign.pid)
+        successor = self._recorder.until(lambda record: record.next_after(killed_at, reign.pid), "another one leads", FAILOVER_MAX)
+        gap = successor.first_at - reign.until if math.isfinite(reign.until) else None
+        self.candidates[number] = self._it.restart(number, self.candidates[number], alone=alone)
+        self._until_standing(self.candidates[number])
+        self._it.until_whole()
+        return {"failover": successor.heard_at - killed_at, "gap": gap, "number": number}
+
+    def calm(self, seconds: float) -> dict[str, Any]:
+        """Per second, of everything that belongs to it; and what happened although nothing did."""
+        pids = self.pids
+        first, began_at, sent, cpu = len(self._recorder.record.reigns) - 1, now(), loopback_bytes(), sum(map(cpu_seconds, pids))
+        time.sleep(seconds)
+        took = now() - began_at
+        cpu, sent = sum(map(cpu_seconds, pids)) - cpu, loopback_bytes() - sent
+        reigns = self._recorder.record.reigns[first:]
+        return {
+            "seconds": took,
+            "cpu_per_second": cpu / took,
+            "bytes_per_second": sent / took,
+            "memory_mib": sum(map(private_mib, pids)),
+            "false_takeovers": false_takeovers(reigns),
+            "interruptions": interruptions(reigns),
+        }
+
+    @property
+    def pids(self) -> list[int]:
+        return [*self._it.pids, *(pid for candidate in self.candidates.values() for pid in candidate.pids)]
+
+    def overlaps(self) -> int:
+        return len(overlaps(self._recorder.record.reigns))
+
+    def end(self) -> None:
+        for candidate in self.candidates.values():
+            candidate.kill()
+
+    def _holder(self) -> tuple[int, Reign]:
+        def living(record: Record) -> tuple[int, Reign] | None:
+            reign = record.holder()
+            numbers = [number for number, candidate in self.candidates.items() if reign is not None and candidate.worker == reign.pid]
+            return (numbers[0], reign) if reign is not None and numbers else None
+
+        return self._recorder.until(living, "a living candidate leads")
+
+    def _until_standing(self, candidate: Candidate) -> None:
+        def stands(record: Record) -> bool | None:
+            candidate.check()
+            return candidate.worker in record.standing or None
+
+        self._recorder.until(stands, "a candidate stands", STARTED_WITHIN)
+
+
+def loopback_bytes() -> int:
+    """Through the loopback device of this namespace, headers included."""
+    line = next(line for line in Path("/proc/net/dev").read_text().splitlines() if line.strip().startswith("lo:"))
+    return int(line.partition(":")[2].split()[0])
+
+
+def private_mib(pid: int) -> float:
+    """What ends with this process."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Private_")) / 1024
+
+
+# The end of it that gives the orders.
+
+
+class Remote:
+    """A side in another process."""
+
+    def __init__(self, system: str, level: str, count: int) -> None:
+        self.system, self.alone = system, bool(namespaces())
+        command = [*namespaces(), sys.executable, "-m", "benchmarks.leadership_side", system, level, str(count)]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def order(self, **fields: Any) -> None:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # What it died of is in the answer.
+            self._process.stdin.write(json.dumps(fields) + "\n")
+            self._process.stdin.flush()
+
+    def answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        found = json.loads(line) if line else {"broken": f"it ended with {self._process.wait()}; what it said is above"}
+        if "broken" in found:
+            raise NeverHappened(f"{self.system}: {found['broken']}")
+        return found
+
+    def end(self) -> None:
+        self._process.communicate()  # Closes its input, which is how it learns that it is over.
+
+
+@cache
+def namespaces() -> tuple[str, ...]:
+    """The words before a command that give it a network and pids of its own; none where that is not allowed."""
+    if shutil.which("unshare") is None or shutil.which("ip") is None:
+        return ()
+    for more in ((), AS_ROOT):
+        words = ("unshare", *more, *OWN_NAMESPACES)
+        if subprocess.run([*words, *LOOPBACK_UP], check=False, capture_output=True).returncode == 0:
+            return words
+    return ()
+
+
+@contextmanager
+def sides(systems: list[str], level: str, count: int) -> Iterator[dict[str, Remote]]:
+    """Started together, ready together."""
+    with ExitStack() as stack:
+        found = {}
+        for system in systems:
+            found[system] = Remote(system, level, count)
+            stack.callback(found[system].end)
+        for remote in found.values():
+            remote.answer()
+        yield found
+
+
+def serve(system: str, level: str, count: int) -> None:
+    with TemporaryDirectory(prefix="hf-") as name, ExitStack() as stack:
+        folder = Path(name)
+        recorder = stack.enter_context(Recorder(folder / "r"))
+        side = Side(stack.enter_context(installed(system, level, count, recorder.path, folder)), recorder, count)
+        stack.callback(side.end)
+        side.begin()
+        _say({"ready": True})
+        for line in sys.stdin:
+            order = json.loads(line)
+            act = order.pop("do")
+            found = side.kill(**order) if act == "kill" else side.calm(**order)
+            _say({**found, "overlaps": side.overlaps()})
+
+
+def _say(answer: Mapping[str, Any]) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+def main() -> None:
+    _, system, level, count = sys.argv
+    if os.getpid() == 1:  # the first process of namespaces of its own
+        subprocess.run(LOOPBACK_UP, check=True)
+    try:
+        serve(system, level, int(count))
+    except NeverHappened as error:
+        _say({"broken": str(error)})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""What `leadership` measures with: its recorder, its arithmetic, how it starts servers, and what it says where they are missing.
+
+No test here asserts a speed. ``test_harness`` runs the whole machinery with the kernel's lock in the place of a server.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import leadership, leadership_stock
+from benchmarks.leadership import Lateness, Size, doubts, ratios
+from benchmarks.leadership_record import DEED, Record, Recorder, Reign, Voice, Word, false_takeovers, interruptions, overlaps
+from benchmarks.leadership_side import loopback_bytes, private_mib
+from benchmarks.ring_fleet import NeverHappened
+
+FOREVER = float("inf")
+
+
+def reign(pid: int, token: int, first_at: float, last_at: float, until: float = FOREVER) -> Reign:
+    return Reign(pid, token, first_at, first_at, last_at, until)
+
+
+def test_deeds_under_one_token_are_one_reign() -> None:
+    """Issue 5, real processes: first and last deed of each holder, on one clock."""
+    record = Record()
+    for at, pid, token in ((1.0, 7, 1), (1.1, 7, 1), (2.0, 8, 2), (2.1, 7, 1), (3.0, 7, 3)):
+        record.hear(Word(DEED, pid, token, at, at + 0.3), at + 0.01)
+    first, second, third = record.reigns
+    assert (first.heard_at, first.first_at, first.last_at, first.until, first.deeds) == (1.01, 1.0, 2.1, 2.4, 3)
+    assert (second.pid, third.token) == (8, 3)
+    assert record.holder() is third
+    assert record.next_after(1.5, but=7) is second
+    assert record.next_after(2.5, but=7) is None
+
+
+def test_the_recorder_finds_two_at_work() -> None:
+    """Issue 5: an outside recorder sees no overlap; and sees one where there is one, whatever the tokens say."""
+    assert overlaps([reign(1, 1, 0.0, 1.0), reign(2, 2, 1.1, 2.0), reign(1, 3, 2.1, 3.0)]) == []
+    assert len(overlaps([reign(1, 1, 0.0, 1.2), reign(2, 2, 1.1, 2.0)])) == 1
+    assert len(overlaps([reign(2, 2, 1.1, 2.0), reign(1, 1, 0.0, 5.0), reign(3, 3, 3.0, 4.0)])) == 2
+
+
+def test_a_takeover_is_false_where_nobody_was_killed() -> None:
+    """Issue 5: who lost it and got it again is an interruption, who was killed explains its successor."""
+    reigns = [reign(1, 1, 0.0, 1.0), reign(2, 2, 1.0, 2.0), reign(2, 3, 2.0, 3.0), reign(1, 4, 3.0, 4.0)]
+    assert (false_takeovers(reigns), interruptions(reigns)) == (2, 1)
+    assert false_takeovers(reigns, dead=[1]) == 1
+
+
+def test_the_recorder_listens_and_gives_up(tmp_path: Path) -> None:
+    """What candidates say arrives with the instant at which it was heard; what never comes is an error with its name."""
+    with Recorder(tmp_path / "r") as recorder, closing(Voice(recorder.path)) as voice:
+        voice.standing()
+        voice.deed(5, 1.0, 2.0)
+        holder = recorder.until(Record.holder, "a deed")
+        assert (holder.token, holder.first_at, holder.until) == (5, 1.0, 2.0)
+        assert holder.pid in recorder.record.standing
+        with pytest.raises(NeverHappened, match="another holder"):
+            recorder.until(lambda record: record.next_after(0.0, holder.pid), "another holder", within=0.01)
+
+
+def found(ours: float, zookeeper: float, etcd: float, **more: Any) -> dict[str, Any]:
+    calm = {"cpu_per_second": 0.1, "bytes_per_second": 100.0, "memory_mib": 1.0}
+    times = {"holdfast": ours, "zookeeper": zookeeper, "etcd": etcd}
+    kills = {system: {"kills": [kill(seconds)], "calm": calm} for system, seconds in times.items()}
+    return {"smallest": {**kills, "busy": {"holdfast": {"false_takeovers": 0}}, "alone": [], **more}}
+
+
+def kill(failover: float, gap: float | None = 0.1, overlapping: int = 0) -> dict[str, Any]:
+    return {"failover": failover, "gap": gap, "overlaps": overlapping, "number": 0}
+
+
+@pytest.mark.parametrize("zookeeper, etcd, faster", [(4.0, 2.0, 8.0), (1.0, 2.0, 4.0)])
+def test_we_are_compared_with_the_better_one(zookeeper: float, etcd: float, faster: float) -> None:
+    """Issue 5: times_faster is the better of the two stock minima over ours."""
+    said = ratios(found(0.25, zookeeper, etcd))
+    assert (said["failover_s"], said["zookeeper_min_s"], said["etcd_min_s"], said["times_faster"]) == (0.25, zookeeper, etcd, faster)
+    assert said["etcd_bytes_per_s"] == 100.0
+
+
+def test_what_was_not_measured_meets_no_goal() -> None:
+    """A run that broke off is no pass."""
+    assert ratios({})["times_faster"] == 0.0
+    assert not leadership.GOALS["times_faster"].met_by(ratios({})["times_faster"])
+
+
+@pytest.mark.parametrize(
+    "seen, told", [(kill(0.2, gap=0.0), 0), (kill(0.2, gap=-0.001), 1), (kill(0.2, overlapping=1), 1), (kill(0.2, None), 0)]
+)
+def test_a_fast_takeover_that_was_too_fast_is_a_problem(seen: dict[str, Any], told: int) -> None:
+    """G5: no speed counts if two worked at once, or the next one began before the published deadline."""
+    it = found(0.2, 4.0, 2.0)
+    it["smallest"]["holdfast"]["kills"] = [seen]
+    assert len(doubts(it)) == told
+
+
+def test_missing_servers_are_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Issue 5, point 5: a missing package is said clearly, and is a miss; everything else is measured all the same."""
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr(leadership_stock, "find_spec", lambda name: None)
+    assert [line.partition(":")[2].strip() for line in leadership_stock.missing()] == [
+        "apt-get install zookeeper",
+        "pip install 'holdfast[zookeeper]'",
+        "apt-get install etcd-server",
+    ]
+    assert leadership_stock.versions() == {}
+    monkeypatch.setattr(leadership, "at_level", lambda level, systems, rounds, size: {"systems": systems})
+    report = leadership.run(1, Size(systems=("zookeeper", "flock"), levels=("smallest",)))
+    assert report.verdict == "miss"
+    assert "apt-get install zookeeper" in report.as_text()
+
+
+def test_zookeeper_is_told_who_is_who(tmp_path: Path) -> None:
+    """Three servers, each with all three addresses; ticks as asked."""
+    peers, elections = ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"], ["127.0.0.1:4", "127.0.0.1:5", "127.0.0.1:6"]
+    lines = leadership_stock.zookeeper_cfg(tmp_path, "127.0.0.1:77", peers, elections, {"tickTime": 100}).splitlines()
+    assert {"tickTime=100", "clientPort=77", "server.1=127.0.0.1:1:4", "server.3=127.0.0.1:3:6", f"dataDir={tmp_path}"} <= {*lines}
+
+
+def test_etcd_is_told_who_is_who() -> None:
+    """Three servers, each with all three addresses; heartbeats as asked."""
+    words = leadership_stock.etcd_command("etcd1", "127.0.0.1:1", "127.0.0.1:2", "etcd1=http://127.0.0.1:2", {"heartbeat-interval": 10})
+    told = dict(zip(words[1::2], words[2::2], strict=True))
+    assert told["--heartbeat-interval"] == "10"
+    assert told["--listen-peer-urls"] == "http://127.0.0.1:2"
+    assert told["--initial-cluster"] == "etcd1=http://127.0.0.1:2"
+
+
+def test_a_server_that_ends_says_why(tmp_path: Path) -> None:
+    """What it printed is in the error."""
+    with leadership_stock.running({"one": ["sh", "-c", "echo out of luck; exit 3"]}, tmp_path) as (server,):
+        server.wait()
+        with pytest.raises(NeverHappened, match="out of luck"):
+            server.check()
+
+
+def test_lateness_of_the_machine() -> None:
+    """Point 4: late timers stand beside the machine's own lateness; milliseconds, growing with the share."""
+    lateness = Lateness()
+    lateness.samples = [0.001] * 998 + [0.02, 0.03]
+    assert lateness.found() == {"p50": 1.0, "p99": 1.0, "p99.9": 30.0, "max": 30.0}
+    assert Lateness().found()["max"] == 0.0
+
+
+def test_the_kernel_is_asked_for_bytes_and_memory() -> None:
+    """Counters of this very network and process."""
+    assert loopback_bytes() >= 0
+    assert private_mib(os.getpid()) > 1
