@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from holdfast.client.blocking import Group, join
 from holdfast.client.buffers import Received
+from holdfast.client.group import Leader
 from holdfast.client.members import Members
-from holdfast.client.waits import Holding, Messages, Watch
+from holdfast.client.waits import Holding, Messages, Term, Watch
 from holdfast.host import Grant, Member
 
-__all__ = ["join", "Group", "Member", "Members", "Grant", "Watch", "Messages", "Received", "Holding"]
+__all__ = ["join", "Group", "Member", "Members", "Grant", "Watch", "Messages", "Received", "Holding", "Term", "Leader"]

@@ -112,7 +112,7 @@ class FakeAgent:
         """An item on the stream that this call opened."""
         self._where[id(opened)].write(calls.Pushed(opened.serial, Raw(encode(item))))
 
-    def happened(self, name: str, version: int, **fields: Any) -> None:
+    def happened(self, name: str, version: int, /, **fields: Any) -> None:
         """An event on every ``Watch``."""
         for opened in self.all(calls.Watch):
             self.push(opened, calls.EventItem(version, 0.0, name, Raw(encode(fields))))

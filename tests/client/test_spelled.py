@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 import holdfast.sync
 from holdfast.agent.handlers import KEY_BYTES_MAX as AGENT_KEY_BYTES_MAX
@@ -26,12 +27,12 @@ from holdfast.errors import (
     ConfigError,
     Forked,
     JoinTimeout,
-    Lost,
+    LeadershipLost,
     NotAMember,
     Timeout,
     Unavailable,
 )
-from holdfast.events import EventsLost, Joined
+from holdfast.events import EventsLost, Joined, LeaderChanged
 from holdfast.host import Grant, NodeId
 from holdfast.kit.broadcast import PAYLOAD_BYTES_MAX as RUMOUR_BYTES_MAX
 from holdfast.local import calls
@@ -61,7 +62,7 @@ def group(client: Spelling, agent: FakeAgent) -> Any:
 def acquired(client: Spelling, agent: FakeAgent, group: Any, *, seconds: float = 30.0) -> tuple[Any, calls.Acquire]:
     """Something held until then, and the call that asked for it."""
     agent.answers[calls.Acquire] = lambda call: agent_grants(agent, call, seconds)
-    held = client.enter(client.run(group._acquire, "lead", "scheduler", timeout=DEADLINE))
+    held = client.enter(client.run(group.lead, "scheduler", timeout=DEADLINE))
     return held, agent.wait_for(calls.Acquire)
 
 
@@ -306,6 +307,8 @@ def test_lost_is_awaitable(client: Spelling, agent: FakeAgent, group: Any, what:
     agent.push(opened, calls.GrantItem(what, 7, 0.0, 0, "because"))
     assert client.lost(held) == "because"
     assert not held.valid
+    with pytest.raises(LeadershipLost, match="lead 'scheduler': because"):
+        held.check()
     client.exit(held)
 
 
@@ -318,26 +321,60 @@ def test_lost_by_the_own_clock(client: Spelling, agent: FakeAgent, group: Any) -
 
 def test_a_grant_that_comes_too_late_is_none(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """A block is not entered under a deadline that has passed."""
-    with pytest.raises(Lost, match="its deadline has passed"):
+    with pytest.raises(LeadershipLost, match="lead 'scheduler': its deadline has passed"):
         acquired(client, agent, group, seconds=-1.0)
 
 
 def test_not_granted_in_time(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """AcquireTimeout; the agent hears that nobody acts under it, should it be granted after all."""
-    holding = client.run(group._acquire, "lead", "scheduler", timeout=0.05, by="seats")
+    holding = client.run(group.lead, "scheduler", timeout=0.05, grace=2)
     with pytest.raises(AcquireTimeout, match=r"not granted within 0\.05 s"):
         client.enter(holding)
     opened = agent.wait_for(calls.Acquire)
-    assert opened.options == {"by": "seats"}
+    assert (opened.kind, opened.name, opened.options) == ("lead", "scheduler", {"grace": 2.0})
     assert agent.wait_for(calls.Stopped).grant == opened.serial
     assert agent.wait_for(calls.Close).stream == opened.serial
+
+
+def test_resign(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """A hand-over by will: the term is over here before the agent is told, and the end of the block has nothing left to say."""
+    term, opened = acquired(client, agent, group)
+    term.check()
+    assert 0 < term.left <= 30
+    client.run(term.resign)
+    assert (term.valid, term.left, client.lost(term)) == (False, 0.0, "given back")
+    assert agent.wait_for(calls.Stopped).grant == opened.serial
+    client.exit(term)
+    assert len(agent.all(calls.Stopped)) == 1
+
+
+@pytest.mark.parametrize("name, grace", [("", 0.0), (5, 0.0), ("x", -1.0), ("x", float("inf")), ("x", True), ("x", "long")])
+def test_what_cannot_be_led(client: Spelling, agent: FakeAgent, group: Any, name: Any, grace: Any) -> None:
+    """Bad input is one clear error, and nothing is sent."""
+    with pytest.raises(ConfigError, match="accepted"):
+        client.run(group.lead, name, grace=grace)
+    assert agent.all(calls.Acquire) == []
+
+
+def test_leader_is_a_local_read(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """PRODUCT: it never waits, and is at least as new as the event that was read."""
+    watch = client.run(group.watch)
+    assert (group.leader("scheduler"), group.leaders) == (None, {})
+    lines = (calls.LeaderView("gone", None, 4, 1.0), calls.LeaderView("scheduler", NodeId("a", 1), 9, 1.0))
+    agent.view = replace(view(2), leaders=(*lines, calls.LeaderView("unlisted", NodeId("z", 3), 5, 1.0)))
+    agent.happened("LeaderChanged", 2, name="scheduler", leader=("a", 1), token=9)
+    assert client.next(watch) == LeaderChanged("scheduler", NodeId("a", 1), 9)
+    leader = group.leader("scheduler")
+    assert (leader.name, leader.id, leader.token, leader.member) == ("a", NodeId("a", 1), 9, group.me)
+    assert group.leader("unlisted") == (NodeId("z", 3), 5, None)
+    assert (group.leader("gone"), list(group.leaders)) == (None, ["scheduler", "unlisted"])
 
 
 def test_refused(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """A kind the agent does not have is refused by its class."""
     agent.answers[calls.Acquire] = ("Unavailable", "no such kind")
     with pytest.raises(Unavailable, match="no such kind"):
-        client.enter(client.run(group._acquire, "moon", "x"))
+        client.enter(client.run(group.lead, "x"))
 
 
 def test_leaving_gives_back_what_is_held(client: Spelling, agent: FakeAgent) -> None:
@@ -431,7 +468,8 @@ def test_forked(client: Spelling, group: Any, monkeypatch: pytest.MonkeyPatch) -
         for function, args in (
             (lambda: group.members, ()), (lambda: group.me, ()), (lambda: group.state, ()), (group.get, ("a",)), (group.owner, ("k",)),
             (group.owns, ("k",)), (group.watch, ()), (group.messages, ()), (group.send, ("b", b"")), (group.set_tags, ()), (group.info, ()),
-            (group.leave, ()), (group._acquire, ("lead", "x")), (watch.__anext__ if isinstance(client, Aio) else watch.next, ()),
+            (group.leave, ()), (group.lead, ("x",)), (lambda: group.leader("x"), ()),
+            (watch.__anext__ if isinstance(client, Aio) else watch.next, ()),
         ):  # fmt: skip
             with pytest.raises(Forked, match="join again in this process"):
                 client.run(function, *args)
@@ -460,5 +498,7 @@ def test_both_spellings_are_one() -> None:
     assert parameters(aio.join) == parameters(blocking.join)
     assert inspect.getdoc(aio.join) == (inspect.getdoc(blocking.join) or "").replace("with holdfast.sync.join", "async with holdfast.join")
     assert public(streams.Holding).keys() == public(waits.Holding).keys()
+    assert public(streams.Term).keys() == public(waits.Term).keys()
+    assert inspect.getdoc(streams.Term.resign) == inspect.getdoc(waits.Term.resign)
     assert set(public(waits.Watch)) - set(public(streams.Watch)) == {"next"}
     assert all(hasattr(holdfast.sync, name) for name in holdfast.sync.__all__)

@@ -15,7 +15,7 @@ from msgspec import Raw
 from holdfast.client import aio, blocking, start
 from holdfast.client.options import Plan
 from holdfast.client.pump import Pump
-from holdfast.errors import AgentLost, HoldfastError, Lost
+from holdfast.errors import AgentLost, HoldfastError, LeadershipLost
 from holdfast.host import NodeId
 from holdfast.local import calls
 from holdfast.local.frame import framed
@@ -165,7 +165,7 @@ def test_who_leaves_while_another_thread_waits_speaks_of_no_keys(agent: FakeAgen
 
     def wait() -> None:
         try:
-            with group._acquire("lead", "x"):
+            with group.lead("x"):
                 pass
         except HoldfastError as error:
             refused.append(error)
@@ -176,5 +176,5 @@ def test_who_leaves_while_another_thread_waits_speaks_of_no_keys(agent: FakeAgen
     time.sleep(BUSY)
     group.leave()
     thread.join(DEADLINE)
-    assert [type(error) for error in refused] == [Lost]
+    assert [type(error) for error in refused] == [LeadershipLost]
     assert 0 not in [call.grant for call in agent.all(calls.Stopped)]

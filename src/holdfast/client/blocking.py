@@ -9,7 +9,7 @@ from pathlib import Path
 from signal import SIGTERM
 from threading import Event, Lock
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 from holdfast.client.attached import END_TIMEOUT, FINAL, LEAVE_TIMEOUT, check_welcome, left, not_joined, pauses, retries
@@ -18,7 +18,9 @@ from holdfast.client.group import (
     SEND_BYTES_MAX,
     Readable,
     Seconds,
+    checked_name,
     checked_topic,
+    grace_of,
     merged_tags,
     payload,
     seconds,
@@ -29,7 +31,7 @@ from holdfast.client.options import Options, Plan, make_plan
 from holdfast.client.ownership import Ownership, Quick
 from holdfast.client.pump import Answer, Pump
 from holdfast.client.start import Child, NotWanted, reach
-from holdfast.client.waits import Holding, Messages, Watch
+from holdfast.client.waits import Holding, Messages, Term, Watch
 from holdfast.client.wire import CALL_TIMEOUT
 from holdfast.errors import AgentLost, HoldfastError
 from holdfast.host import Member, NodeId
@@ -37,6 +39,7 @@ from holdfast.local import calls
 from holdfast.net.clock import now
 
 OWNS_TIMEOUT = 1.0  # seconds: no event loop stands still meanwhile
+H = TypeVar("H", bound=Holding)
 
 
 def join(
@@ -161,6 +164,21 @@ class Group(Readable):
         pump.call(calls.SetTags, merged_tags(tags, more))
         pump.look(self._mirror)
 
+    def lead(self, name: str, *, grace: Seconds = 0.0, timeout: Seconds | None = None) -> Term:
+        """Lead a name for the length of a block: enter it with ``async with`` (in ``holdfast.sync``: ``with``). It begins when this process
+        leads, and its end gives the leadership up.
+
+        While ``term.valid`` is true nobody else in the group leads the same name. It is a check of this machine's clock, to be made before
+        each deed; the block is not interrupted when the term is lost. What happens between the check and the deed's effect is not covered:
+        for that, let the resource compare ``term.token``, which grows with every term. All of it rests on the seats (``holdfast seats``): a
+        majority of them must answer, and clocks may run apart by no more than ``rho``.
+
+        A term is promised for one and a half heartbeats and the ``grace`` at a time, and renewed with every heartbeat. A longer grace
+        leaves more time to stop when it cannot be renewed, and lets the next leader wait longer after a crash. Clients of one agent
+        take turns. Raises ``AcquireTimeout`` after ``timeout`` seconds, ``ConfigError`` for a grace that is too long or if there are no
+        seats, ``LeadershipLost`` if it is lost before the block begins."""
+        return self._hold(Term, "lead", checked_name(name), timeout, {"grace": grace_of(grace)})
+
     def info(self) -> dict[str, Any]:
         """What this agent is: version, settings without secrets, counters."""
         self._check()
@@ -190,10 +208,10 @@ class Group(Readable):
             self._finish(None)
             self._end_child(told=told)
 
-    def _acquire(self, kind: str, name: str, *, timeout: Seconds | None = None, **options: Any) -> Holding:
-        """Something that excludes others: ``with group._acquire(...) as held:``; ``lead`` and ``ticket`` stand on it."""
+    def _hold(self, made: type[H], kind: str, name: str, timeout: Seconds | None, options: Mapping[str, Any]) -> H:
+        """Something that excludes others, for a block: ``lead`` and ``ticket`` stand on it."""
         limit = None if timeout is None else seconds(timeout, "timeout")
-        holding = Holding(self._check(), kind, name, options, limit)
+        holding = made(self._check(), kind, name, options, limit)
         with self._streams:
             self._holdings.add(holding)
         return holding

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from datetime import timedelta
 from math import isfinite
+from typing import NamedTuple
 
 from holdfast.client.members import Members
 from holdfast.client.mirror import Mirror
@@ -19,6 +20,19 @@ CAST_BYTES_MAX = 16 * 1024  # of one rumour: every member passes it on several t
 TOPIC_BYTES_MAX = 62
 
 Seconds = float | timedelta
+
+
+class Leader(NamedTuple):
+    """Who leads a name, as this agent heard it last: a hint. Only the leader's own ``term`` says that it may act."""
+
+    id: NodeId
+    token: int  # of its term; the next one has a larger one
+    member: Member | None  # None: it is not in the member list, or not yet; it may lead all the same
+
+    @property
+    def name(self) -> str:
+        """Of the member that leads."""
+        return self.id.name
 
 
 class Readable:
@@ -64,6 +78,22 @@ class Readable:
         that has the same list gives the same answer. Never waits; None while this agent is in no group."""
         return self.members.owner(key)
 
+    def leader(self, name: str) -> Leader | None:
+        """Who leads this name, as this agent heard it last, or None if nobody is known to. A hint where to ask, and no permission to act:
+        news take their time. Never waits; ``watch`` says ``LeaderChanged`` when it is another one."""
+        return self.leaders.get(name)
+
+    @property
+    def leaders(self) -> dict[str, Leader]:
+        """All names that somebody leads, as this agent heard it last, sorted. Never waits."""
+        mirror = self._read()
+        listed = {member.id: member for member in mirror.members} if mirror.leaders else {}
+        return {
+            line.name: Leader(line.leader, line.token, listed.get(line.leader))
+            for line in mirror.leaders.values()
+            if line.leader is not None
+        }
+
     def owns(self, key: str | bytes) -> Grant | None:
         """A grant if this member may act for the key now, else None. It ends at ``grant.deadline`` on this machine's clock
         (``holdfast.client.clock.now()``), before anybody else is told the same. A resource that compares ``grant.token`` is safe even if
@@ -99,6 +129,20 @@ def seconds(value: Seconds, field: str) -> float:
     if isinstance(number, bool) or not isinstance(number, int | float) or not isfinite(number) or number <= 0:
         raise ConfigError(f"{field}: {value!r}; accepted is a positive number of seconds, or a timedelta")
     return float(number)
+
+
+def grace_of(value: Seconds) -> float:
+    """A duration that may be none at all. What is too long is the agent's to say: it knows the group's settings."""
+    number = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(number, bool) or not isinstance(number, int | float) or not isfinite(number) or number < 0:
+        raise ConfigError(f"grace: {value!r}; accepted are 0 or more seconds, or a timedelta")
+    return float(number)
+
+
+def checked_name(name: str) -> str:
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f"name: {name!r}; accepted is a text that is not empty")
+    return name
 
 
 def payload(data: bytes, bytes_max: int) -> bytes:

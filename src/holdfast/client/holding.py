@@ -7,10 +7,10 @@ or the machine was asleep. What was once over never becomes valid again.
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast.client.wire import ITEMS
-from holdfast.errors import HoldfastError
+from holdfast.errors import AcquireTimeout, HoldfastError, Lost
 from holdfast.host import Grant
 from holdfast.local.calls import Acquire, GrantItem
 from holdfast.net.clock import now
@@ -21,6 +21,8 @@ RELEASED = "given back"
 
 class Held:
     """One ``Acquire``: asked for, granted, over."""
+
+    lost_error: ClassVar[type[Lost]] = Lost  # what ``check`` raises
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
@@ -43,6 +45,16 @@ class Held:
     def left(self) -> float:
         """Seconds until the deadline; 0.0 when it is not valid."""
         return max(0.0, self.deadline - now()) if self.valid else 0.0
+
+    def check(self) -> None:
+        """Raise ``Lost``, or the class of it that belongs to this kind, unless ``valid``: for code that is many calls away from the block.
+        As ``valid`` it speaks of this instant; what is done after it is for the token to protect."""
+        if not self.valid:
+            raise self._not_held()
+
+    def _not_held(self) -> Lost:
+        why = "it belongs to the process that asked for it" if os.getpid() != self._pid else self.why or PASSED
+        return self.lost_error(f"{self.kind} {self.name!r}: {why}")
 
     @property
     def grant(self) -> Grant:
@@ -89,3 +101,9 @@ class Held:
     def __repr__(self) -> str:
         state = "valid" if self.valid else f"over: {self.why}" if self._over else "asked for" if not self._granted else "not valid"
         return f"<{self.kind} {self.name!r} token {self.token}, {state}>"
+
+
+def not_granted(held: Held, timeout: float | None) -> AcquireTimeout:
+    return AcquireTimeout(
+        f"{held.kind} {held.name!r}: not granted within {timeout:g} s; somebody else holds it, or too few seats answer (`holdfast seats`)"
+    )

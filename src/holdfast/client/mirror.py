@@ -44,6 +44,7 @@ class Mirror:
         self._view = view
         self.me: Member = view.me
         self.members = Members(view)
+        self.leaders = {line.name: line for line in view.leaders}
 
     def become(self, state: str) -> None:
         """The agent cannot say it itself any more."""

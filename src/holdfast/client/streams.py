@@ -6,13 +6,13 @@ import asyncio
 import os
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from holdfast.client.buffers import Buffer, EventBuffer, MessageBuffer, Received
 from holdfast.client.connection import Answer, Connection
-from holdfast.client.holding import RELEASED, Held
+from holdfast.client.holding import RELEASED, Held, not_granted
 from holdfast.client.wire import forked
-from holdfast.errors import AcquireTimeout, HoldfastError, Lost
+from holdfast.errors import HoldfastError, LeadershipLost
 from holdfast.events import Event
 from holdfast.host import SLEEP_MAX
 from holdfast.local import calls
@@ -91,7 +91,7 @@ class Holding(Held):
         self._changed()
         return asyncio.shield(self._lost)
 
-    async def __aenter__(self) -> Holding:
+    async def __aenter__(self) -> Self:
         """Ask, and wait until it is granted. Raises ``AcquireTimeout``, or what the agent refuses it with."""
         assert self._serial == 0, "a holding is entered once"
         asked: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -106,13 +106,13 @@ class Holding(Held):
             self._give_up()
             if isinstance(error, HoldfastError):
                 raise
-            raise AcquireTimeout(f"{self.kind} {self.name!r}: not granted within {self._timeout:g} s; somebody else holds it") from None
+            raise not_granted(self, self._timeout) from None
         except BaseException:
             self._give_up()
             raise
         if self._look():
             self._give_up()
-            raise Lost(f"{self.kind} {self.name!r}: {self.why}")
+            raise self._not_held()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -153,3 +153,19 @@ class Holding(Held):
             # Timers of a loop stand still while the machine is suspended, so none is longer than a second (F10).
             wait = min(SLEEP_MAX, max(0.0, self.deadline - now()))
             self._timer = self._lost.get_loop().call_later(wait, self._changed)
+
+
+class Term(Holding):
+    """A term as leader of a name, for the length of an ``async with`` block. Made by ``group.lead``.
+
+    ``valid`` says whether this process leads now: it reads the clock of this machine and nothing else, so it is right also when the agent
+    is dead or this process was stopped for a while. ``token`` grows with every term of the name, everywhere: give it to what you write
+    to, and let that refuse smaller ones. ``deadline`` moves as the term is renewed; ``left`` is what remains.
+    ``await term.lost`` returns, with the reason, when the term is over.
+    """
+
+    lost_error = LeadershipLost
+
+    async def resign(self) -> None:
+        """Give the leadership up now. Say it when nothing is done under it any more: the next candidate leads about a round trip later."""
+        await self.release()

@@ -8,13 +8,13 @@ from contextlib import suppress
 from math import inf
 from threading import Condition
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from holdfast.client.buffers import Buffer, EventBuffer, MessageBuffer, Received
-from holdfast.client.holding import RELEASED, Held
+from holdfast.client.holding import RELEASED, Held, not_granted
 from holdfast.client.pump import Answer, Pump
 from holdfast.client.wire import CALL_TIMEOUT, forked
-from holdfast.errors import AcquireTimeout, AgentLost, HoldfastError, Lost, Timeout
+from holdfast.errors import AgentLost, HoldfastError, LeadershipLost, Timeout
 from holdfast.events import Event
 from holdfast.host import SLEEP_MAX
 from holdfast.local import calls
@@ -117,7 +117,7 @@ class Holding(Held):
         which."""
         return Signal(self)
 
-    def __enter__(self) -> Holding:
+    def __enter__(self) -> Self:
         """Ask, and wait until it is granted. Raises ``AcquireTimeout``, or what the agent refuses it with."""
         assert self._serial == 0, "a holding is entered once"
         asked = Answer()
@@ -125,9 +125,9 @@ class Holding(Held):
         try:
             asked.wait(self._pump.path, CALL_TIMEOUT)
             if not self._wait(lambda held: held._granted or held._over, self._timeout):
-                raise AcquireTimeout(f"{self.kind} {self.name!r}: not granted within {self._timeout:g} s; somebody else holds it")
+                raise not_granted(self, self._timeout)
             if self._look():
-                raise Lost(f"{self.kind} {self.name!r}: {self.why}")
+                raise self._not_held()
         except BaseException:
             self._give_up()
             raise
@@ -171,3 +171,19 @@ class Holding(Held):
     def _changed(self) -> None:
         with self._news:
             self._news.notify_all()
+
+
+class Term(Holding):
+    """A term as leader of a name, for the length of a ``with`` block. Made by ``group.lead``.
+
+    ``valid`` says whether this process leads now: it reads the clock of this machine and nothing else, so it is right also when the agent
+    is dead or this process was stopped for a while. ``token`` grows with every term of the name, everywhere: give it to what you write
+    to, and let that refuse smaller ones. ``deadline`` moves as the term is renewed; ``left`` is what remains.
+    ``term.lost.wait()`` returns when the term is over; ``why`` says why.
+    """
+
+    lost_error = LeadershipLost
+
+    def resign(self) -> None:
+        """Give the leadership up now. Say it when nothing is done under it any more: the next candidate leads about a round trip later."""
+        self.release()
