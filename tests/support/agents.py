@@ -137,14 +137,19 @@ class Fleet:
         runtime: Path | None = None,
         environ: dict[str, str] | None = None,
         words: Sequence[str] = (),
+        before: Sequence[str] = (),
+        module: str = "holdfast.agent",
         expect_ready: bool = True,
         **settings: Any,
     ) -> AgentProcess:
-        """An agent with these settings over the fleet's; None takes one away. With ``expect_ready`` it must come up."""
+        """An agent with these settings over the fleet's; None takes one away. With ``expect_ready`` it must come up.
+        ``before`` are words before the command (a network namespace), ``module`` is another program than the agent as it is."""
         folder = runtime or self.folder / f"agent{len(self.agents)}"
         folder.mkdir(mode=0o700, exist_ok=True)
         effective = {name: value for name, value in {**self.settings, **settings}.items() if value is not None}
-        agent = _started(effective, folder, folder / f"log{len(self.agents)}", environ or {}, words)
+        agent = _started(
+            effective, folder, folder / f"log{len(self.agents)}", environ or {}, (*before, sys.executable, "-m", module), words
+        )
         self.agents.append(agent)
         assert not expect_ready or "socket" in agent.ready, f"it did not start: {agent.ready}\n{agent.stderr}"
         return agent
@@ -167,10 +172,12 @@ def clean_environ(folder: Path, extra: dict[str, str]) -> dict[str, str]:
     return {**kept, "HOLDFAST_RUNTIME_DIR": str(folder), "XDG_STATE_HOME": str(folder), **extra}
 
 
-def _started(settings: dict[str, Any], folder: Path, log: Path, environ: dict[str, str], words: Sequence[str]) -> AgentProcess:
+def _started(
+    settings: dict[str, Any], folder: Path, log: Path, environ: dict[str, str], program: Sequence[str], words: Sequence[str]
+) -> AgentProcess:
     settings_read, settings_write = os.pipe()
     ready_read, ready_write = os.pipe()
-    command = [sys.executable, "-m", "holdfast.agent", "--settings-fd", str(settings_read), "--ready-fd", str(ready_write), *words]
+    command = [*program, "--settings-fd", str(settings_read), "--ready-fd", str(ready_write), *words]
     with log.open("wb") as stderr:
         process = subprocess.Popen(
             command,

@@ -70,10 +70,14 @@ class Namespaces:
         """The IPv4 address of a node."""
         return f"10.77.0.{node + 1}"
 
+    def words(self, node: int) -> list[str]:
+        """What stands before a command that shall run in a namespace; the process is the command's own."""
+        return ["ip", "netns", "exec", self._name(node)]
+
     def popen(self, node: int, command: Sequence[str], *, cwd: Path | None = None) -> subprocess.Popen[str]:
         """Start a process in a namespace, its output piped as text; it ends with the block at the latest."""
         child = subprocess.Popen(
-            ["ip", "netns", "exec", self._name(node), *command],
+            [*self.words(node), *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
