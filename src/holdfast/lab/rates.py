@@ -22,6 +22,15 @@ def rate_interval(count: int, trials: int) -> tuple[float, float]:
     return low / trials, high / trials
 
 
+def wilson_interval(count: int, trials: int) -> tuple[float, float]:
+    """Low and high end of a share, wherever it lies between 0 and 1 (Wilson)."""
+    assert 0 <= count <= trials
+    assert trials > 0
+    share, spread = count / trials, Z * Z / trials
+    middle, error = share + spread / 2, Z * sqrt(share * (1 - share) / trials + spread / (4 * trials))
+    return max(0.0, (middle - error) / (1 + spread)), min(1.0, (middle + error) / (1 + spread))
+
+
 def upper_limit(count: int, trials: int) -> float:
     """Events per trial that are exceeded with a confidence of at most 1 %: what "below x" is judged by."""
     assert trials > 0

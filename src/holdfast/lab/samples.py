@@ -42,17 +42,13 @@ def quantile_interval(values: Sequence[float], share: float) -> tuple[float, flo
 def summary(values: Sequence[float]) -> dict[str, float]:
     """What a report says of a sample."""
     mean, low, high = mean_interval(values)
-    p50, p99 = quantile(values, 0.5), quantile(values, 0.99)
-    numbers = {MEAN: mean, LOW: low, HIGH: high, "min": min(values), "p50": p50, "p99": p99, "max": max(values)}
+    numbers = {MEAN: mean, LOW: low, HIGH: high, "p50": quantile(values, 0.5), "p99": quantile(values, 0.99), "max": max(values)}
     return {"count": len(values), **{what: round(number, DIGITS) for what, number in numbers.items()}}
 
 
-def curve(values: Sequence[float]) -> list[float]:
-    """The distribution as at most ``CURVE_POINTS`` values, equally many samples apart, the extremes among them."""
-    ordered = sorted(values)
-    last = len(ordered) - 1
-    points = min(CURVE_POINTS, len(ordered))
-    return [round(ordered[round(i * last / max(1, points - 1))], DIGITS) for i in range(points)]
+def curves(samples: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
+    """Distributions as at most ``CURVE_POINTS`` values each, equally many samples apart, the extremes among them."""
+    return [{"of": name, "values": _curve(values)} for name, values in samples.items()]
 
 
 def by_column(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -61,11 +57,11 @@ def by_column(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]
     return {what: {key: row[what] for key, row in rows.items() if what in row} for what in columns}
 
 
-def draw_curves(axes: Axes, curves: Mapping[str, Sequence[float]]) -> None:
+def draw_curves(axes: Axes, drawn: Sequence[Mapping[str, Any]]) -> None:
     """Share of the runs (upwards) that took no longer than so many seconds (to the right)."""
-    for label, values in curves.items():
-        last = max(1, len(values) - 1)
-        axes.plot(list(values), [i / last for i in range(len(values))], label=label)
+    for each in drawn:
+        last = max(1, len(each["values"]) - 1)
+        axes.plot(each["values"], [i / last for i in range(last + 1)][: len(each["values"])], label=each["of"])
     axes.set_ylabel("share of the runs")
     axes.set_ylim(0, 1.02)
 
@@ -76,3 +72,10 @@ def errors(middle: Sequence[float], low: Sequence[float], high: Sequence[float])
         [max(0.0, m - a) for m, a in zip(middle, low, strict=True)],
         [max(0.0, b - m) for m, b in zip(middle, high, strict=True)],
     ]
+
+
+def _curve(values: Sequence[float]) -> list[float]:
+    ordered = sorted(values)
+    last = len(ordered) - 1
+    points = min(CURVE_POINTS, len(ordered))
+    return [round(ordered[round(i * last / max(1, points - 1))], DIGITS) for i in range(points)]
