@@ -295,6 +295,13 @@ class LeaderElection:
             self._candidate.begin()
         else:
             self._timers.arm("spent", self.host.now, self._on_spent)
+        if self._waiting:
+            self._read_waiting()
+
+    def _read_waiting(self) -> None:
+        """As after a pause (F10, F11): it teaches nothing about delays, and a heartbeat is read before a question about it."""
+        self._monitor.on_backlog()
+        self._waiting = deque(sorted(self._waiting, key=lambda kept: not isinstance(kept[1], WatchedOk)))
         while self._waiting and not self._busy:
             self.on_message(*self._waiting.popleft())
 

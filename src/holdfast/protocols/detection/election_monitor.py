@@ -65,6 +65,10 @@ class Monitor:
         if "omega" in self._timers:
             self._arm_omega(self._host.now + self._config.t_itv + self._config.lat)
 
+    def on_backlog(self) -> None:
+        """What is read in this turn came before."""
+        self.ffd.on_away(0.0)
+
     def on_heartbeat(self, source: NodeId, message: WatchedOk, lead: Lead) -> None:
         """WATCHED-OK of our term from its candidate."""
         if self.ffd.boot not in (0, source.boot):
