@@ -312,11 +312,47 @@ def test_what_only_execution_shows(agent: FakeAgent, start: Start, tmp_path: Pat
         (("--grace", "-1"), "accepted are seconds from 0"),
         (("--timeout", "0"), "accepted are seconds above 0"),
         (("--option", "x"), "accepted is NAME=VALUE"),
+        (("--lead", "x", "--hold", "lead:y"), "--lead: stands for --hold"),
+        (("--lead", "x", "--option", "grace=1"), "--lead: stands for --hold and its options"),
     ],
 )
 def test_bad_flags(agent: FakeAgent, holdfast: Run, flags: tuple[str, ...], told: str) -> None:
     """125 with one line; a command's own exit code 2 is not to be taken for it."""
     holdfast("run", "--agent", agent.path, *flags, "--", "true").refused(125, told)
+
+
+# Terms: the grace is on top of the length that is asked for.
+
+
+def test_lead_asks_for_the_grace_too(agent: FakeAgent, start: Start, record: Record) -> None:
+    """D26: `--lead` asks for a term that is longer by the grace; the command knows its term and its token."""
+    assert ended(start("for", 0.1, flags=("--lead", "sched", "--grace", "1.5")))[0] == 0
+    assert ended(start("for", 0.1, flags=("--lead", "sched")))[0] == 0
+    asked = [(call.kind, call.name, call.options) for call in agent.asked(calls.Acquire)]
+    assert asked == [("lead", "sched", {"grace": 1.5}), ("lead", "sched", {"grace": 0.0})]
+    assert {"HOLDFAST_TERM=7", "HOLDFAST_TOKEN=7", "HOLDFAST_HOLD=lead:sched"} <= set(" ".join(record.lines()[1]).split())
+
+
+def test_a_deaf_command_of_a_term(agent: FakeAgent, start: Start, record: Record) -> None:
+    """Issue 5: SIGTERM at deadline minus grace, SIGKILL before the deadline, also if the grace is most of the term; exit code 124."""
+    grace = 0.75 * LENGTH
+
+    def attempt() -> None:
+        assert ended(start("deaf", "wrap", flags=("--lead", "sched", "--grace", str(grace))))[0] == 124
+
+    in_time(agent, record, attempt)
+    deadline = agent.clients[0].deadline
+    assert deadline - grace <= record.times("term")[0] < record.times("work")[-1]
+    assert agent.wait_for(calls.Stopped)[0] >= record.times("work")[-1]
+
+
+def test_a_renewal_in_time_costs_no_grace(agent: FakeAgent, start: Start, record: Record) -> None:
+    """D26: a term that is renewed a heartbeat late, with all of its grace left, is no reason to stop."""
+    agent.on[calls.Acquire] = lambda client, call: client.grant(call, seconds=20 + LENGTH)
+    process = start("for", 1.0, flags=("--lead", "sched", "--grace", "20"))
+    _, call = agent.wait_for(calls.Body, 2)
+    until(lambda: agent.clients[0].extend(call.grant, 20 + LENGTH) or sleep(0.1) or process.poll() is not None, "it ends")  # type: ignore[func-returns-value]
+    assert (process.returncode, record.times("term")) == (0, [])
 
 
 def test_no_agent(holdfast: Run, tmp_path: Path) -> None:

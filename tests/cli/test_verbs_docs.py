@@ -17,7 +17,7 @@ PAGE = (ROOT / "docs" / "cli.md").read_text()
 FLAG = re.compile(r"`(--?[a-z][a-z-]*)")
 HEADING = re.compile(r"^## `holdfast (?P<verb>[a-z -]+?)(?: [A-Z].*| -- .*)?`$", re.MULTILINE)
 OF_THE_PROGRAM = {"--install-completion", "--show-completion", "--help", "--json"}
-PLANNED = {"--lead", "--ticket"}
+PLANNED = {"--ticket"}
 
 
 def sections() -> dict[str, str]:

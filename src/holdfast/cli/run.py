@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 from functools import partial
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from holdfast.cli.agent_call import AgentCall, socket_path
 from holdfast.cli.exits import HOLD_LOST, NOT_EXECUTABLE, NOT_FOUND, OWN_ERROR, one_line
@@ -20,24 +20,27 @@ GRACE_MAX = 3600.0
 def run(
     *,
     words: Annotated[tuple[str, ...], Word(help="The command and its words, after --.", metavar="-- CMD...")],
+    lead: Annotated[str, Flag("--lead", help="Run it while this agent leads this name, for this command.", metavar="NAME")] = "",
     hold: Annotated[
         str, Flag("--hold", help="What it must hold: a kind of grant that the agent has, and a name.", metavar="KIND:NAME")
     ] = "",
     option: Annotated[tuple[str, ...], Flag("--option", help="An option of that kind; repeat it for more.", metavar="NAME=VALUE")] = (),
     grace: Annotated[
-        float | None, Flag("--grace", help="Seconds from SIGTERM to SIGKILL (default: a quarter of the hold).", metavar="SECONDS")
+        float | None,
+        Flag("--grace", help="Seconds from SIGTERM to SIGKILL (default: with --lead 0, else a quarter of the hold).", metavar="SECONDS"),
     ] = None,
     timeout: Annotated[float | None, Flag("--timeout", help="Give up if it is not held within so many seconds.", metavar="SECONDS")] = None,
     restart: Annotated[bool, Flag("--restart", help="When the hold was lost, ask for it again and start the command anew.")] = False,
     agent: Annotated[str, AGENT] = "",
     group: Annotated[str, GROUP] = "",
 ) -> int:
-    """Run a command that ends before its hold can be somebody else's. Without --hold it runs while the agent is a member.
+    """Run a command that ends before its hold can be somebody else's. Without --lead and --hold it runs while the agent is a member.
 
     Returns the command's exit code, or 124: it was stopped because the hold ended; 125: Holdfast failed; 126, 127: it cannot be run."""
     try:
         _check(words, grace, timeout)
-        once = partial(_once, words, hold, _options(option), grace, timeout, socket_path(agent, group))
+        wanted_hold = _led(lead, hold, option, grace) if lead else Wanted(hold, _options(option), grace)
+        once = partial(_once, words, wanted_hold, timeout, socket_path(agent, group))
         code, wanted = once()
         while code == HOLD_LOST and restart and wanted:
             _pause()
@@ -49,9 +52,23 @@ def run(
         return OWN_ERROR
 
 
-def _once(
-    words: tuple[str, ...], hold: str, options: dict[str, object], grace: float | None, timeout: float | None, path: str
-) -> tuple[int, bool]:
+class Wanted(NamedTuple):
+    """What the command must hold."""
+
+    hold: str  # KIND:NAME; "" for membership
+    options: dict[str, object]
+    grace: float | None
+    lengthened: bool = False  # the hold was asked for with the grace on top
+
+
+def _led(name: str, hold: str, option: tuple[str, ...], grace: float | None) -> Wanted:
+    """A term is asked for as much longer as the command needs to stop (D26), so that a renewal in time never costs it its grace."""
+    if hold or option:
+        raise ConfigError("--lead: stands for --hold and its options; accepted is one of the two")
+    return Wanted(f"lead:{name}", {"grace": grace or 0.0}, grace or 0.0, lengthened=True)
+
+
+def _once(words: tuple[str, ...], wanted: Wanted, timeout: float | None, path: str) -> tuple[int, bool]:
     """The exit code, and whether nobody asked for the end."""
     from holdfast.cli.guardian import UNLIMITED
     from holdfast.cli.holds import GrantHold, Hold, MemberHold, parsed_hold
@@ -61,8 +78,9 @@ def _once(
     if missing is not None:
         return missing, False
     with AgentCall(path, program=f"holdfast run {words[0]}"[:100]) as call:
-        held: Hold = GrantHold(call, *parsed_hold(hold), options) if hold else MemberHold(call)
-        supervisor = Supervisor(held, words, grace=grace, timeout=UNLIMITED if timeout is None else timeout)
+        held: Hold = GrantHold(call, *parsed_hold(wanted.hold), wanted.options) if wanted.hold else MemberHold(call)
+        limit = UNLIMITED if timeout is None else timeout
+        supervisor = Supervisor(held, words, grace=wanted.grace, lengthened=wanted.lengthened, timeout=limit)
         return supervisor.run(), not supervisor.interrupted
 
 

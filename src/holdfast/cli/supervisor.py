@@ -2,10 +2,12 @@
 
     granted            SIGTERM            SIGKILL   deadline
        |-------------------|------ grace -----|- margin -|
+       |-------------------|------ grace, of a term -----|
 
-The deadline moves with every extension, and the two instants before it move with it. When the hold is not extended any more, or the agent
-says stop, the command gets SIGTERM, and SIGKILL at the latest a margin before the deadline. All times are read from one clock, the one that
-counts suspended time, and compared, never waited for: after a pause whatever is due is done at once.
+A term is asked for with the grace on top of its length, so there the margin is a part of the grace; elsewhere it comes on top. The
+deadline moves with every extension, and the two instants before it move with it. When the hold is not extended any more, or the agent
+says stop, the command gets SIGTERM, and SIGKILL at the latest a margin before the deadline. All times are read from one clock, the one
+that counts suspended time, and compared, never waited for: after a pause whatever is due is done at once.
 """
 
 from __future__ import annotations
@@ -43,11 +45,15 @@ class Interrupted(Exception):  # no error: somebody wants this to end
 class Supervisor:
     """One hold and one command. ``run`` returns the exit code."""
 
-    def __init__(self, hold: Hold, words: tuple[str, ...], *, grace: float | None = None, timeout: float = UNLIMITED) -> None:
+    def __init__(
+        self, hold: Hold, words: tuple[str, ...], *, grace: float | None = None, lengthened: bool = False, timeout: float = UNLIMITED
+    ) -> None:
+        """``lengthened``: the hold is longer by the grace than it has to be."""
         self._hold, self._words = hold, words
-        self._grace_asked = grace
+        self._grace_asked, self._lengthened = grace, lengthened
         self._timeout = timeout
         self._grace, self._margin = 0.0, 0.0
+        self._notice = 0.0  # seconds before the deadline at which SIGTERM is due
         self._signals = Signals()
         self._command: Command | None = None
         self._told = False  # SIGTERM was sent because the hold ends
@@ -90,10 +96,15 @@ class Supervisor:
             self._grace = GRACE_OF_MEMBERS if self._grace_asked is None else self._grace_asked
             return
         self._margin = max(MARGIN_MIN, length * MARGIN_SHARE)
+        if self._lengthened:
+            self._grace = self._grace_asked or 0.0
+            self._notice = max(self._grace, self._margin)
+            return
         self._grace = length * GRACE_SHARE if self._grace_asked is None else self._grace_asked
         if self._grace > (most := max(0.0, length * GRACE_SHARE_MAX - self._margin)) and self._grace_asked is not None:
             self._hold.stopped()
             raise ConfigError(f"--grace {self._grace:g}: the hold lasts {length:.2f} s at a time; accepted are 0 to {most:.2f} s")
+        self._notice = self._grace + self._margin
 
     def _run(self) -> int:
         command = self._command = Command(self._words, {**os.environ, **self._hold.environ})
@@ -137,7 +148,7 @@ class Supervisor:
 
     @property
     def _term_at(self) -> float:
-        return UNLIMITED if self._told else self._kill_at - self._grace
+        return UNLIMITED if self._told else self._hold.deadline - self._notice
 
     def _check(self, command: Command) -> None:
         """What is due by the clock, or by the agent's word (F9: compared, never flagged)."""

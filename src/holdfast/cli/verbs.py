@@ -87,6 +87,7 @@ VERBS = Table(
         "tags": TAGS,
         "keys": KEYS,
         "seats": Entry("seats:seats", "The slots that remember, as this agent sees them."),
+        "leader": Entry("leader:leader", "Who leads what, as this agent knows it: a hint."),
         "send": Entry("messaging:send", "Send a message to one member."),
         "cast": Entry("messaging:cast", "Tell everybody who listens to a topic."),
         "messages": Entry("messaging:messages", "Print the messages that arrive."),

@@ -1,0 +1,64 @@
+"""``holdfast leader``."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+from holdfast.cli.agent_call import AgentCall, socket_path
+from holdfast.cli.exits import FOUND, OK
+from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
+from holdfast.cli.show import print_json, print_table
+from holdfast.cli.words import Flag, Word
+from holdfast.errors import ConfigError, Timeout
+from holdfast.local.calls import GroupView, LeaderView, Look, Watch
+
+LOOK_PERIOD = 1.0  # seconds: an event that was missed costs at most one more look
+
+
+def leader(
+    *,
+    name: Annotated[str, Word(help="A name that is led (default: all of them).", metavar="NAME")] = "",
+    wait: Annotated[bool, Flag("--wait", help="Wait until somebody leads it.")] = False,
+    timeout: Annotated[float | None, TIMEOUT] = None,
+    as_json: Annotated[bool, JSON] = False,
+    agent: Annotated[str, AGENT] = "",
+    group: Annotated[str, GROUP] = "",
+) -> int:
+    """Who leads what, as this agent knows it: a hint. Exit code 1 if nobody leads it."""
+    if wait and not name:
+        raise ConfigError("--wait: needs a NAME to wait for")
+    if timeout is not None and not wait:
+        raise ConfigError("--timeout: accepted together with --wait")
+    until = float("inf") if timeout is None else time.monotonic() + checked_timeout(timeout)
+    with AgentCall(socket_path(agent, group)) as call:
+        view = _awaited(call, name, until) if wait else call.ask(Look)
+    lines = [line for line in view.leaders if not name or line.name == name]
+    if as_json:
+        print_json({"leaders": [_json(line) for line in lines]})
+    elif lines:
+        print_table(("NAME", "LEADER", "TOKEN", "SINCE"), [_row(line) for line in lines])
+    return OK if any(line.leader is not None for line in lines) else FOUND
+
+
+def _awaited(call: AgentCall, name: str, until: float) -> GroupView:
+    """Whatever is heard is a reason to look again."""
+    call.ask(Watch, False)
+    while True:
+        view: GroupView = call.ask(Look)
+        if any(line.name == name and line.leader is not None for line in view.leaders):
+            return view
+        left = until - time.monotonic()
+        if left <= 0:
+            raise Timeout(f"leader: nobody leads {name!r} yet; who asks to lead it, and do the seats answer (`holdfast seats`)?")
+        call.hear(min(left, LOOK_PERIOD))
+
+
+def _json(line: LeaderView) -> dict[str, Any]:
+    who = None if line.leader is None else {"name": line.leader.name, "boot": line.leader.boot}
+    return {"name": line.name, "leader": who, "token": line.token, "since": line.since}
+
+
+def _row(line: LeaderView) -> tuple[str, ...]:
+    since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line.since))
+    return line.name, "nobody" if line.leader is None else str(line.leader), str(line.token), since
