@@ -21,17 +21,22 @@ DELIVERIES_MAX = 100_000  # of one run; 200 operations take about 1500
 STATES_MAX = 1_000_000
 
 
-def shared(ring: FailureFreeRing, *, leavers: bool = False) -> str:
-    """I1 and I2, Theorem 3.1: "" or who has what in common. ``leavers``: as the paper has it, until ACKCLEAVE they are owners too."""
+def shared(ring: FailureFreeRing) -> str:
+    """I1 and I2, Theorem 3.1: "" or who has tickets in common with somebody."""
     taken = 0
     for p in ring.processes.values():
-        if not (p.coordinates or (leavers and p.state is State.LEAVING)):
-            continue
-        mine = bits(p.i, p.j, ring.n)
-        if mine & taken:
-            return f"{p.me} coordinates {sorted(ring.tickets(p))}, and somebody else some of them"
-        taken |= mine
+        if p.coordinates:
+            mine = bits(p.i, p.j, ring.n)
+            if mine & taken:
+                return f"{p.me} coordinates {sorted(ring.tickets(p))}, and somebody else some of them"
+            taken |= mine
     return ""
+
+
+def leaver_shares(ring: FailureFreeRing) -> bool:
+    """D8: somebody owns the ticket of a process that waits for ACKCLEAVE, and by the paper has it until then."""
+    leaving = {p.i for p in ring.processes.values() if p.state is State.LEAVING}
+    return any(p.owns and p.i in leaving for p in ring.processes.values())
 
 
 def broken(ring: FailureFreeRing) -> str:
@@ -61,7 +66,7 @@ class Outcome(Struct, frozen=True):
     operations: int
     deliveries: int
     shared: str  # I1, I2: "" or what was violated
-    shared_by_leavers: bool  # the same with leavers counted as owners (D8)
+    leaver_shares: bool  # a ticket had a new owner before its former one, which leaves, was told (D8)
     broken: str  # I4, I11 at the end; "" if it ended in a deadlock
     stuck: int  # processes that wait for an ACKCLEAVE for ever
     stayed: int  # processes that did not leave, at the end
@@ -79,7 +84,7 @@ class Interleaving:
         self.operations, self.deliveries = operations, 0
         self.stayer = founder if stays else None
         self.eagerness = self.random.uniform(0.02, 0.5)  # how likely an operation begins before the next message arrives
-        self.shared, self.shared_by_leavers = "", False
+        self.shared, self.leaver_shares = "", False
 
     def play(self) -> Outcome:
         """Operations begin and messages arrive in any order, then what is under way ends."""
@@ -98,7 +103,7 @@ class Interleaving:
             self.operations,
             self.deliveries,
             self.shared,
-            self.shared_by_leavers,
+            self.leaver_shares,
             "" if stuck else broken(self.ring),
             len(stuck),
             len(self.ring.core) - len(stuck),
@@ -126,7 +131,7 @@ class Interleaving:
 
     def _look(self) -> None:
         self.shared = self.shared or shared(self.ring)
-        self.shared_by_leavers = self.shared_by_leavers or bool(shared(self.ring, leavers=True))
+        self.leaver_shares = self.leaver_shares or leaver_shares(self.ring)
 
 
 class Variables(NamedTuple):

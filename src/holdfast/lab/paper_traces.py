@@ -1,7 +1,7 @@
 """Counterexamples to the paper's Theorem 4.1, as schedules on ``PaperRing``; and random cuts and stops.  Spec: tickets D3-D6, 8 (E3).
 
-Processes p0, p1, ... follow each other around the circle; in the traces k = 1, every message takes 20 ms, T = 1 s, delta = 0.1 s. Every step
-of a trace is one of Algorithms 3 to 5 as they are written.
+Processes p0, p1, ... follow each other around the circle; in the traces k = 1, every message takes 20 ms, T = 1 s, delta = 0.1 s. Every
+step of a trace is one of Algorithms 3 to 5 as they are written.
 """
 
 from __future__ import annotations
