@@ -340,10 +340,13 @@ class FastDetector:
         sight, me = self._sight, self.host.me.name
         ask = {name: to for name, to in self.watcher.monitors().items() if name not in (me, sight.watched)}
         query = DidYouMissToo(sight.watched, sight.boot, sight.name, *sight.term, seq, self.links.next_nonce(), slow)
-        self.ballot = Ballot(self.host, self.config, query, ask, self.watcher.say, self._on_close)
+        self.ballot = self._make_ballot(query, ask)
         self.ballot.count_own(me, self.links.p(sight.watched) if sight.heard else None)
         self.counts["ballots_slow" if slow else "ballots_fast"] += 1
         self.ballot.open()
+
+    def _make_ballot(self, query: DidYouMissToo, ask: Mapping[str, NodeId | Address]) -> Ballot:
+        return Ballot(self.host, self.config, query, ask, self.watcher.say, self._on_close)
 
     def _on_close(self) -> None:
         ballot = self.ballot
