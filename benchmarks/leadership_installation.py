@@ -14,6 +14,7 @@ from benchmarks import leadership_stock as stock
 from benchmarks.agent_fleet import LOOK_INTERVAL, SEEDS, AgentProcess, formed, until
 from benchmarks.harness import ROOT
 from benchmarks.ring_fleet import NeverHappened, free_addresses, now
+from holdfast.local import calls
 
 GROUP = "bench"
 HOLDFAST: dict[str, dict[str, Any]] = {
@@ -89,8 +90,9 @@ class Installation(Protocol):
     @property
     def pids(self) -> Sequence[int]: ...
     def start(self, number: int) -> Candidate: ...
-    def restart(self, number: int, former: Candidate, *, alone: bool) -> Candidate: ...
+    def restart(self, number: int, *, alone: bool) -> Candidate: ...
     def until_whole(self) -> None: ...
+    def counters(self, number: int) -> Mapping[str, float]: ...
 
 
 class Plain:
@@ -103,11 +105,15 @@ class Plain:
     def start(self, number: int) -> Candidate:
         return Candidate(Worker(self._system, self._recorder, self._options[number], self._log))
 
-    def restart(self, number: int, former: Candidate, *, alone: bool) -> Candidate:
+    def restart(self, number: int, *, alone: bool) -> Candidate:
         return self.start(number)
 
     def until_whole(self) -> None:
         """Whoever stands again can win again."""
+
+    def counters(self, number: int) -> Mapping[str, float]:
+        """Of one candidate: these keep none."""
+        return {}
 
 
 class Agents:
@@ -115,9 +121,9 @@ class Agents:
 
     pids: Sequence[int] = ()  # no server
 
-    def __init__(self, level: str, count: int, recorder: str, folder: Path) -> None:
+    def __init__(self, settings: Mapping[str, Any], count: int, recorder: str, folder: Path) -> None:
         self._addresses = free_addresses(count)
-        self._settings = HOLDFAST[level]
+        self._settings = settings
         self._recorder, self._folder = recorder, folder
         self._agents: dict[int, AgentProcess] = {}
         self._lives = 0
@@ -129,13 +135,18 @@ class Agents:
         self._agents[number] = AgentProcess(home, name=f"a{number}", **settings, **self._settings)
         return self._with_client(number)
 
-    def restart(self, number: int, former: Candidate, *, alone: bool) -> Candidate:
+    def restart(self, number: int, *, alone: bool) -> Candidate:
         return self._with_client(number) if alone else self.start(number)
 
     def until_whole(self) -> None:
         """All are members in everybody's eyes."""
         for agent in self._agents.values():
             until(lambda: formed(agent, len(self._agents)), f"{agent.socket} knows all", LOOK_INTERVAL, agent.check)  # noqa: B023 - called here
+
+    def counters(self, number: int) -> Mapping[str, float]:
+        """What the agent of a candidate counted in its life."""
+        found: Mapping[str, float] = self._agents[number].ask(calls.Info)["metrics"]
+        return found
 
     def _with_client(self, number: int) -> Candidate:
         agent = self._agents[number]
@@ -146,10 +157,10 @@ class Agents:
 
 
 @contextmanager
-def installed(system: str, level: str, count: int, recorder: str, folder: Path) -> Iterator[Installation]:
-    """It begins with the block and ends with it, but for the candidates."""
+def installed(system: str, level: str, settings: Mapping[str, Any], count: int, recorder: str, folder: Path) -> Iterator[Installation]:
+    """It begins with the block and ends with it, but for the candidates. ``settings`` are of our agents, over the level's."""
     if system == "holdfast":
-        yield Agents(level, count, recorder, folder)
+        yield Agents({**HOLDFAST[level], **settings}, count, recorder, folder)
     elif system == "flock":
         (folder / "lock").touch()
         yield Plain(system, recorder, folder, [{"path": str(folder / "lock")}] * count, [])

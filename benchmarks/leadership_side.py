@@ -6,6 +6,7 @@ line each:
 
     {"do": "kill", "delay": 0.3}        let so much time pass, then kill -9 the holder; how long until somebody else did its first deed?
     {"do": "calm", "seconds": 10}       touch nothing; CPU, bytes, memory, and who took over although nobody had died
+    {"do": "sums"}                      who took over in all although nobody had died, and what the agents counted
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -44,6 +46,7 @@ class Side:
     def __init__(self, installation: Installation, recorder: Recorder, count: int) -> None:
         self._it, self._recorder = installation, recorder
         self.killed: list[int] = []
+        self._gone: Counter[str] = Counter()  # what the killed had counted
         self.candidates = {number: installation.start(number) for number in range(count)}
 
     def begin(self) -> None:
@@ -54,13 +57,16 @@ class Side:
 
     def kill(self, delay: float, *, alone: bool = False) -> dict[str, Any]:
         """Of the holder, at an instant that has nothing to do with its heartbeats."""
+        number, _ = self._holder()
+        counted = self._it.counters(number)
         time.sleep(SETTLED + delay)
         number, reign = self._holder()
+        self._gone.update({} if alone else counted)
         killed_at = self.candidates[number].kill(alone=alone)
         self.killed.append(reign.pid)
         successor = self._recorder.until(lambda record: record.next_after(killed_at, reign.pid), "another one leads", FAILOVER_MAX)
         gap = successor.first_at - reign.until if math.isfinite(reign.until) else None
-        self.candidates[number] = self._it.restart(number, self.candidates[number], alone=alone)
+        self.candidates[number] = self._it.restart(number, alone=alone)
         self._until_standing(self.candidates[number])
         self._it.until_whole()
         return {"failover": successor.heard_at - killed_at, "gap": gap, "number": number}
@@ -81,6 +87,14 @@ class Side:
             "false_takeovers": false_takeovers(reigns),
             "interruptions": interruptions(reigns),
         }
+
+    def sums(self) -> dict[str, Any]:
+        """What happened since it began, by the recorder, and what all agents counted, the killed ones included."""
+        reigns = self._recorder.record.reigns
+        counted = Counter(self._gone)
+        for number in self.candidates:
+            counted.update(self._it.counters(number))
+        return {"false_takeovers": false_takeovers(reigns, self.killed), "interruptions": interruptions(reigns), "counted": dict(counted)}
 
     @property
     def pids(self) -> list[int]:
@@ -127,9 +141,9 @@ def private_mib(pid: int) -> float:
 class Remote:
     """A side in another process."""
 
-    def __init__(self, system: str, level: str, count: int) -> None:
-        self.system, self.alone = system, bool(namespaces())
-        command = [*namespaces(), sys.executable, "-m", "benchmarks.leadership_side", system, level, str(count)]
+    def __init__(self, system: str, level: str, count: int, settings: Mapping[str, Any]) -> None:
+        self.system = system
+        command = [*namespaces(), sys.executable, "-m", "benchmarks.leadership_side", system, level, str(count), json.dumps(settings)]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def order(self, **fields: Any) -> None:
@@ -163,30 +177,30 @@ def namespaces() -> tuple[str, ...]:
 
 
 @contextmanager
-def sides(systems: list[str], level: str, count: int) -> Iterator[dict[str, Remote]]:
+def sides(systems: list[str], level: str, count: int, **settings: Any) -> Iterator[dict[str, Remote]]:
     """Started together, ready together."""
     with ExitStack() as stack:
         found = {}
         for system in systems:
-            found[system] = Remote(system, level, count)
+            found[system] = Remote(system, level, count, settings)
             stack.callback(found[system].end)
         for remote in found.values():
             remote.answer()
         yield found
 
 
-def serve(system: str, level: str, count: int) -> None:
+def serve(system: str, level: str, count: int, settings: Mapping[str, Any]) -> None:
     with TemporaryDirectory(prefix="hf-") as name, ExitStack() as stack:
         folder = Path(name)
         recorder = stack.enter_context(Recorder(folder / "r"))
-        side = Side(stack.enter_context(installed(system, level, count, recorder.path, folder)), recorder, count)
+        side = Side(stack.enter_context(installed(system, level, settings, count, recorder.path, folder)), recorder, count)
         stack.callback(side.end)
         side.begin()
         _say({"ready": True})
         for line in sys.stdin:
             order = json.loads(line)
-            act = order.pop("do")
-            found = side.kill(**order) if act == "kill" else side.calm(**order)
+            acts: dict[str, Callable[..., dict[str, Any]]] = {"kill": side.kill, "calm": side.calm, "sums": side.sums}
+            found = acts[order.pop("do")](**order)
             _say({**found, "overlaps": side.overlaps()})
 
 
@@ -195,11 +209,11 @@ def _say(answer: Mapping[str, Any]) -> None:
 
 
 def main() -> None:
-    _, system, level, count = sys.argv
+    _, system, level, count, settings = sys.argv
     if os.getpid() == 1:  # the first process of namespaces of its own
         subprocess.run(LOOPBACK_UP, check=True)
     try:
-        serve(system, level, int(count))
+        serve(system, level, int(count), json.loads(settings))
     except NeverHappened as error:
         _say({"broken": str(error)})
 

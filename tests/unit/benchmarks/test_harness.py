@@ -71,8 +71,8 @@ def test_turns_alternate_and_the_first_round_does_not_count() -> None:
 
 
 def test_every_benchmark_is_tried() -> None:
-    """Every name has a tiny size here, except the one that runs dozens of real processes (tests/unit/benchmarks/test_ring_real.py)."""
-    assert NAMES.keys() - SIZES.keys() == {"ring-real"}
+    """Every name has a tiny size here, except those that take minutes (test_ring_real.py, test_leadership_bench.py)."""
+    assert NAMES.keys() - SIZES.keys() == {"ring-real", "leadership-kills"}
 
 
 @pytest.mark.parametrize("name", SIZES)

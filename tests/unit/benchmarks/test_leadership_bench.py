@@ -14,6 +14,8 @@ import pytest
 
 from benchmarks import leadership, leadership_stock
 from benchmarks.leadership import Lateness, Size, doubts, ratios
+from benchmarks.leadership_kills import EXPERIMENT as KILLS
+from benchmarks.leadership_kills import KillParameters
 from benchmarks.leadership_record import DEED, Record, Recorder, Reign, Voice, Word, false_takeovers, interruptions, overlaps
 from benchmarks.leadership_side import loopback_bytes, private_mib
 from benchmarks.ring_fleet import NeverHappened
@@ -151,3 +153,35 @@ def test_the_kernel_is_asked_for_bytes_and_memory() -> None:
     """Counters of this very network and process."""
     assert loopback_bytes() >= 0
     assert private_mib(os.getpid()) > 1
+
+
+def kills(*runs: tuple[float, float], two: int = 0, taken: int = 0, broken: str = "") -> dict[str, Any]:
+    found = [{"failover": took, "gap": gap, "overlaps": 0} for took, gap in runs]
+    sums = {"overlaps": two, "false_takeovers": taken, "interruptions": 1, "counted": {"lead_step_downs": 2.0, "ring_size": 7.0}}
+    return {"kills": found, "sums": sums, "broken": broken, "load": 0.5, "lateness": {"p99.9": 3.0}}
+
+
+@pytest.mark.parametrize(
+    "result, passed",
+    [
+        (kills((0.2, 0.01), (0.44, 0.0), (0.9, 0.1)), True),
+        (kills((0.46, 0.01)), False),
+        (kills((0.2, -0.001)), False),
+        (kills((0.2, 0.01), two=1), False),
+        (kills((0.2, 0.01), taken=1), False),
+        (kills((0.2, 0.01), broken="somebody ended"), False),
+        (kills(), False),
+    ],
+)
+def test_kills_are_judged_by_every_limit(result: dict[str, Any], passed: bool) -> None:
+    """Issue 5, point 4: never before the old deadline, never two at work, and the median within a lease and what a machine needs."""
+    finding = KILLS.judge(KillParameters(), [result])
+    assert finding.passed is passed
+    assert finding.measured["counted"] == {"lead_step_downs": 2.0}
+
+
+def test_kills_can_be_drawn() -> None:
+    """The picture takes what was measured, nothing included."""
+    figures = pytest.importorskip("matplotlib.figure")
+    for result in (kills((0.2, 0.01), (0.3, 0.02)), kills()):
+        KILLS.draw(figures.Figure(), KILLS.judge(KillParameters(), [result]))

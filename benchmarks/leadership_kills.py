@@ -1,0 +1,169 @@
+"""`leadership-kills`: the leader is killed with -9, fifty times; when does the next one act, and never before the old deadline?
+
+Spec: fast-detection G2, G5, D26, E9 with real processes. Seven agents with a client each, three of them seats; the agent and its client are
+killed together, at any instant of a heartbeat, and come back before the next kill. Also as an experiment with other parameters:
+``python -m holdfast lab run benchmarks/leadership_kills.py --set kills=20 --set heartbeat=0.1``
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+
+from msgspec import Meta
+
+from benchmarks.harness import ROOT, Report, at_least, at_most, show_progress
+from benchmarks.leadership import OURS, Lateness
+from benchmarks.leadership_side import sides
+from benchmarks.ring_fleet import NeverHappened
+from holdfast.lab import registry
+from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters, parameters_of
+from holdfast.lab.report import perform, write
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+GOALS = {"smallest_gap_s": at_least(0), "two_at_work": at_most(0)}
+ROUNDS = 50  # kills
+SHARES = (0.5, 0.9, 1.0)
+COUNTED = ("lead_", "leadership_")  # which counters of the agents are told
+ROUNDING = 4
+LEASE = 1.5  # heartbeats, D26
+ALLOWED = 0.15  # seconds on top of it: ballot, round trips, and a machine that is not alone
+
+
+class KillParameters(Parameters, frozen=True, kw_only=True):
+    """The setting; ``t_lat`` is a twentieth of the heartbeat: 10 ms."""
+
+    kills: Annotated[int, Meta(ge=1, le=1000)] = ROUNDS
+    members: Annotated[int, Meta(ge=3, le=32)] = 7
+    heartbeat: Annotated[float, Meta(ge=0.1, le=10.0)] = 0.2
+
+
+class RealKills(Experiment[KillParameters]):
+    """Kill, wait for the next one's first deed, bring back."""
+
+    id = "detection/R1"
+    name = "detection/real-kills"
+    title = "Real processes: kill -9 of the leader"
+    source = "fast-detection G2, G5, D26; issue 5, point 4"
+    criterion = (
+        "no two at work at the same time; no first deed before the deadline that the killed one was told; the median of all takeovers at "
+        "most a lease (1.5 heartbeats) + 0.15 s; nobody takes over from a living leader"
+    )
+    parameters = KillParameters
+    repetitions = "kills"
+    quick: ClassVar[Mapping[str, str]] = {"kills": "3", "members": "3"}
+
+    def cells(self, parameters: KillParameters, seed: int) -> Sequence[Cell]:
+        return [{"kills": parameters.kills, "members": parameters.members, "heartbeat": parameters.heartbeat, "seed": seed}]
+
+    def measure(self, cell: Cell) -> Measured:
+        found: dict[str, Any] = {"kills": [], "sums": {}, "broken": "", "load": round(os.getloadavg()[0], 2)}
+        random, lateness = Random(f"{cell['seed']} kills"), Lateness()
+        try:
+            with sides([OURS], "smallest", cell["members"], heartbeat=cell["heartbeat"]) as remotes, lateness:
+                remote = remotes[OURS]
+                for number in range(cell["kills"]):
+                    show_progress(f"kill {number + 1} of {cell['kills']}")
+                    remote.order(do="kill", delay=random.uniform(0, cell["heartbeat"]))
+                    found["kills"].append(remote.answer())
+                remote.order(do="sums")
+                found["sums"] = remote.answer()
+        except NeverHappened as error:
+            found["broken"] = str(error)
+        return {**found, "lateness": lateness.found()}
+
+    def judge(self, parameters: KillParameters, results: Sequence[Measured]) -> Finding:
+        (result,) = results
+        kills, sums = result["kills"], result["sums"]
+        took, gaps = [kill["failover"] for kill in kills], [kill["gap"] for kill in kills]
+        bound = round(LEASE * parameters.heartbeat + ALLOWED, ROUNDING)
+        measured: dict[str, Any] = {
+            "kills": len(kills),
+            "seconds until the next one acts": _spread(took),
+            "seconds between the old deadline and the next one's first deed": _spread(gaps),
+            "two at work": sums.get("overlaps", 0),
+            "takeovers from a living leader": sums.get("false_takeovers", 0),
+            "step-downs of a leader that led again": sums.get("interruptions", 0),
+            "lateness of the machine, ms": result["lateness"],
+            "counted": {name: value for name, value in sums.get("counted", {}).items() if name.startswith(COUNTED)},
+            "runs": [{"took": round(kill["failover"], ROUNDING), "gap": round(kill["gap"], ROUNDING)} for kill in kills],
+        }
+        misses = _shortcomings(measured, bound) if took else ["nobody was killed"]
+        misses += [result["broken"]] if result["broken"] else []
+        expected = {"two at work": 0, "seconds until the next one acts": {"median": bound}, "takeovers from a living leader": 0}
+        return Finding(measured, expected, not misses, (*misses, f"load of the machine before: {result['load']:g}"))
+
+    def draw(self, figure: Figure, finding: Finding) -> None:
+        axes = figure.subplots()
+        for name, label in (("took", "kill -9 until the next one's first deed"), ("gap", "the old deadline until that deed")):
+            values = sorted(run[name] for run in finding.measured["runs"])
+            shares = [(place + 1) / len(values) for place in range(len(values))]
+            axes.plot(values, shares, drawstyle="steps-post", label=label)
+        axes.axvline(
+            finding.expected["seconds until the next one acts"]["median"], color="#7b8794", linestyle="--", label="asked of the median"
+        )
+        axes.set_xlabel("seconds")
+        axes.set_ylabel("share of the kills")
+        axes.set_xlim(left=0)
+        axes.set_ylim(0, 1)
+        axes.legend(loc="lower right")
+
+
+def _spread(values: Sequence[float]) -> dict[str, float]:
+    if not values:
+        return {}
+    ordered = sorted(values)
+    shares = {f"p{round(share * 100)}": ordered[min(int(share * len(ordered)), len(ordered) - 1)] for share in SHARES}
+    found = {"smallest": ordered[0], "median": median(values), "mean": fmean(values), **shares}
+    return {name: round(value, ROUNDING) for name, value in found.items()}
+
+
+def _shortcomings(measured: Mapping[str, Any], bound: float) -> list[str]:
+    took, gap = (
+        measured["seconds until the next one acts"]["median"],
+        measured["seconds between the old deadline and the next one's first deed"],
+    )
+    told = [f"the median is {took:g} s, at most {bound:g} asked for"] if took > bound else []
+    told += [f"a first deed came {-gap['smallest']:g} s before the old deadline"] if gap["smallest"] < 0 else []
+    return told + [f"{name}: {measured[name]}" for name in ("two at work", "takeovers from a living leader") if measured[name]]
+
+
+EXPERIMENT = RealKills()
+
+
+class Size(NamedTuple):
+    """Other parameters than the defaults, and where the results go."""
+
+    settings: Mapping[str, str] = {}
+    out: Path | None = Path("out")  # None: nothing is written
+
+
+SIZE = Size()
+QUICK = Size({"members": "3"})
+
+
+def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
+    target = str(ROOT / "benchmarks" / "leadership_kills.py")
+    experiment = registry.find_experiment(target)
+    found = perform(target, parameters_of(experiment, {"kills": str(rounds), **size.settings}), seed=0)
+    if size.out is not None:
+        write(experiment, found, size.out)
+    measured = {name: value for name, value in found.measured.items() if name != "runs"}
+    took = measured["seconds until the next one acts"]
+    gap = measured["seconds between the old deadline and the next one's first deed"]
+    ratios = {
+        "failover_median_s": took.get("median", 0.0),
+        "failover_max_s": took.get("p100", 0.0),
+        "smallest_gap_s": gap.get("smallest", -1.0),
+        "two_at_work": measured["two at work"],
+        "false_takeovers": measured["takeovers from a living leader"],
+        "machine_late_p999_ms": measured["lateness of the machine, ms"]["p99.9"],
+    }
+    problems = [] if found.verdict == "pass" else list(found.notes)
+    return Report("leadership-kills", GOALS, ratios, {"rounds": rounds, **measured}, problems)
