@@ -49,6 +49,7 @@ class FakeLeads:
     def lead(self, name: str) -> int:
         """The seats granted it."""
         length, candidacy = self.candidacies[name]
+        assert self.allowed[name]
         self._token += 1
         self.leading[name] = self._token
         candidacy.on_leading(self._token, self._now() + length)
@@ -63,3 +64,4 @@ class FakeLeads:
         """As the real one: the candidacy would stand on."""
         del self.leading[name]
         self.candidacies[name][1].on_lost(why)
+        assert not self.allowed.get(name, False), "it would lead again"

@@ -121,7 +121,7 @@ class Queue:
         assert self._is_first(wish)
         assert self.led
         wish.over = True
-        self._leads.withdraw(self.name)  # The machine would go on and lead again, for a client that has stopped for good.
+        self._leads.renew_allowed(self.name, False)  # Or the machine would lead again, for a client that has stopped for good.
         wish.sink.lost(why)
 
     def _is_first(self, wish: LeadHeld) -> bool:
