@@ -1,0 +1,132 @@
+"""What must hold of leadership, whatever happens to agents, seats, disks, clocks and member lists.  Spec: fast-detection 7; foundation F8, F9, F14."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.events import Event
+from holdfast.host import NodeId
+from holdfast.kit.promise import HolderId
+from holdfast.kit.seats import Seats
+from holdfast.lab.checker import Checker
+from holdfast.lab.host import LabHost
+from holdfast.lab.lead_clients import Stopped, Told
+from holdfast.lab.world import World
+from holdfast.protocols.detection.lead_facts import Leading, RoundAsked
+from holdfast.protocols.detection.lead_seat import KEY
+from holdfast.protocols.detection.leadership import Leadership
+
+ROUNDING = 1e-6  # seconds; a simulated clock that drifts rounds
+
+
+class TermUnique(Checker):
+    """I1: a number of a name is led by at most one life, ever."""
+
+    name = "I1 term-unique"
+
+    def __init__(self) -> None:
+        self._led: dict[tuple[str, int], NodeId] = {}
+
+    def on_event(self, world: World, host: LabHost, event: Event) -> None:
+        if isinstance(event, Leading) and self._led.setdefault((event.name, event.number), host.me) != host.me:
+            self.fail(f"{host.me} leads {event.name!r} under {event.number}, as {self._led[event.name, event.number]} did")
+
+
+class FenceOrder(Checker):
+    """I3: whoever leads has a higher number than everybody before."""
+
+    name = "I3 fence-order"
+
+    def __init__(self) -> None:
+        self._highest: dict[str, int] = {}
+
+    def on_event(self, world: World, host: LabHost, event: Event) -> None:
+        if isinstance(event, Leading):
+            if event.number <= self._highest.get(event.name, 0):
+                self.fail(f"{host.me} leads {event.name!r} under {event.number} after {self._highest[event.name]}")
+            self._highest[event.name] = event.number
+
+
+class RoundsGrow(Checker):
+    """I4: the rounds of a name that one life asks for strictly increase."""
+
+    name = "I4 rounds-grow"
+
+    def __init__(self) -> None:
+        self._asked: dict[tuple[NodeId, str], int] = {}
+
+    def on_event(self, world: World, host: LabHost, event: Event) -> None:
+        if isinstance(event, RoundAsked):
+            if event.number <= self._asked.get((host.me, event.name), 0):
+                self.fail(f"{host.me} asks for {event.number} of {event.name!r} after {self._asked[host.me, event.name]}")
+            self._asked[host.me, event.name] = event.number
+
+
+class ClientExclusive(Checker):
+    """I2 where it matters: what clients were told never overlaps, also if their agent died meanwhile (F14)."""
+
+    name = "I2 client-exclusive"
+
+    def __init__(self) -> None:
+        self._until: dict[str, dict[NodeId, float]] = {}  # name -> life -> true time
+
+    def on_event(self, world: World, host: LabHost, event: Event) -> None:
+        if isinstance(event, Stopped):
+            self._until.get(event.name, {}).pop(host.me, None)
+        elif isinstance(event, Told):
+            until = self._until.setdefault(event.name, {})
+            for life, end in until.items():
+                if life != host.me and end > world.now + ROUNDING:
+                    self.fail(f"{host.me} is told that it leads {event.name!r} {end - world.now:g} s before {life} ends")
+            until[host.me] = world.now + (event.deadline - host.now) / host.rate
+
+
+class LeaseExclusive(Checker):
+    """I2: at every instant of true time at most one process, stopped ones included, says that it leads."""
+
+    name = "I2 lease-exclusive"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+
+    def after(self, world: World, host: LabHost | None) -> None:
+        if host is None or host.dead or not host.node.running:
+            return
+        leadership = host.node.use(Leadership)
+        for name in self._names:
+            if leadership.is_leader(name):
+                for other in world.alive:
+                    if other is not host and other.node.running and other.node.use(Leadership).is_leader(name):
+                        self.fail(f"{host.me} and {other.me} lead {name!r} at the same time")
+
+
+class Backed(Checker):
+    """I11, I2: while somebody leads, those seats that would promise the name to another are no quorum."""
+
+    name = "I11 backed"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+
+    def after(self, world: World, host: LabHost | None) -> None:
+        if host is None or host.dead or not host.node.running:
+            return
+        leadership = host.node.use(Leadership)
+        for name in self._names:
+            if leadership.is_leader(name):
+                self._check(world, host, name)
+
+    def _check(self, world: World, leader: LabHost, name: str) -> None:
+        slots = leader.node.use(Seats).slots
+        free = [slot.name for slot in slots if _free(world.nodes[slot.name], name, leader.me)]
+        if len(free) > len(slots) // 2:
+            self.fail(f"{leader.me} leads {name!r}, and the seats {free} would promise it to others")
+
+
+def _free(seat: LabHost, name: str, leader: NodeId) -> bool:
+    if seat.dead or not seat.node.running or seat.node.use(Seats).keeper.wait > 0:
+        return False
+    promises = seat.node.use(Leadership).seat.promises
+    assert promises is not None
+    promise = promises.get(KEY + name)
+    return promise is None or promise.until <= seat.now + ROUNDING or promise.holder != HolderId(leader, 0)

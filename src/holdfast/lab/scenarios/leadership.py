@@ -1,0 +1,151 @@
+"""Leadership with seats under mixed faults: one leader at a time, tokens that grow, and in the end a leader that everybody knows.
+
+Spec: fast-detection 7, D17b; foundation F8-F17.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from random import Random
+
+from holdfast.host import Address, Host, Machine
+from holdfast.kit.broadcast import Broadcast
+from holdfast.kit.deadline import wait_length
+from holdfast.kit.exchange import Exchange
+from holdfast.kit.keeper import MARGIN
+from holdfast.kit.seats import ASK_TIMEOUT, Seats
+from holdfast.kit.slots import Slot, own_slot
+from holdfast.lab.checker import Checker
+from holdfast.lab.checkers.leadership import Backed, ClientExclusive, FenceOrder, LeaseExclusive, RoundsGrow, TermUnique
+from holdfast.lab.faults import Drift, Fault, Menu, Plan, draw_plan
+from holdfast.lab.lead_clients import Clients
+from holdfast.lab.lead_members import Hidden, ListedMembers, Lists
+from holdfast.lab.links import Exponential, Link
+from holdfast.lab.network import PORT
+from holdfast.lab.scenario import Scenario, Setup
+from holdfast.lab.world import World
+from holdfast.protocols.detection.leadership import Leadership, LeadershipConfig
+
+SECONDS = 20.0  # of faults
+FOUNDED_AFTER = 3.0  # F13: all slots must be up once
+RHO = 0.02
+STRAY_SECONDS = 3.2  # the longest a message of bad weather is on the road
+SPARED_SECONDS = 1.0
+AE_PERIOD = 1.0
+HIDE_SECONDS = 10.0
+MENU = Menu(drift=RHO, crashes=0.4, crash_forever=0.2, crashes_in_save=0.2, pauses=0.5, loss=0.25, duplicate=0.2, disks_full=0.05)
+NAMES = ("alpha", "beta", "gamma")
+
+
+class LeadershipScenario(Scenario):
+    """1, 3 or 5 seats of 3 to 9 agents; up to three names, whose candidates come, withdraw, resign and die."""
+
+    name = "detection/leadership"
+    title = "Leadership decided by seats, under mixed faults and member lists that differ"
+
+    def setup(self, random: Random) -> Setup:
+        seats = random.choice((1, 3, 3, 3, 5))
+        names = tuple(f"a{i}" for i in range(random.randint(max(3, seats), 9)))
+        t_itv = random.choice((0.5, 1.0))
+        plan = draw(random, names, seats)
+        parameters: dict[str, float | str] = {
+            "seats": float(seats),
+            "t_itv": t_itv,
+            "names": float(random.choice((1, 1, 2, 3))),
+            "length": t_itv * random.choice((1.5, 1.5, 2.3)),
+        }
+        link = Link(Exponential(0.01 * t_itv, least=0.0005), loss=random.choice((0.0, 0.01, 0.1)))
+        return Setup(names, SECONDS, settle(setup_length(parameters), t_itv), plan, link, parameters)
+
+    def build(self, host: Host, setup: Setup) -> Iterable[Machine]:
+        members = ListedMembers(host)
+        seats = self.make_seats(host, setup)
+        broadcast = Broadcast(host, members)
+        exchange = Exchange(host, broadcast, ae_period=AE_PERIOD)
+        return [members, seats, broadcast, exchange, self.make(host, members, seats, exchange, setup)]
+
+    def make_seats(self, host: Host, setup: Setup) -> Seats:
+        places = slots(setup)
+        own = own_slot(places, host.me.name, host.address)
+        return Seats(host, places, own, machine=host.me.name, rho=RHO, length_max=setup_length(setup.parameters))
+
+    def make(self, host: Host, members: ListedMembers, seats: Seats, exchange: Exchange, setup: Setup) -> Leadership:
+        return Leadership(host, members, seats, exchange, self.config(setup))
+
+    def config(self, setup: Setup) -> LeadershipConfig:
+        return LeadershipConfig(t_itv=float(setup.parameters["t_itv"]), rho=RHO)
+
+    def checkers(self, setup: Setup) -> Sequence[Checker]:
+        return [TermUnique(), FenceOrder(), RoundsGrow(), ClientExclusive(), LeaseExclusive(led_names(setup)), Backed(led_names(setup))]
+
+    def drive(self, world: World, setup: Setup) -> None:
+        random = Random(f"{world.seed}/leadership")
+        Lists(world, hides(random, setup))
+        Clients(world, random, led_names(setup), setup.names, setup_length(setup.parameters), setup.seconds)
+
+    def unsettled(self, world: World, setup: Setup) -> str:
+        """I9: everybody alive names the same leader and token, and that one leads; nobody where nobody stands."""
+        serving = [slot for slot in slots(setup) if slot.name not in world.buried]
+        if len(serving) <= len(slots(setup)) // 2:
+            return ""
+        return next((why for name in led_names(setup) if (why := disagreement(world, name))), "")
+
+
+def disagreement(world: World, name: str) -> str:
+    """How the living differ about who leads; "" if they agree and it is true."""
+    all_of_them = [(host, host.node.use(Leadership)) for host in world.alive]
+    candidates = [host.me for host, leadership in all_of_them if name in leadership.office.campaigns]
+    views = sorted({str(leadership.leader(name)) for _, leadership in all_of_them})
+    leaders = [(host.me, leadership.token(name)) for host, leadership in all_of_them if leadership.is_leader(name)]
+    if len(views) > 1:
+        return f"{name!r}: members disagree: {views}"
+    if not candidates:
+        return "" if views == ["None"] else f"{name!r}: nobody stands for it, and the leader is {views}"
+    if not leaders:
+        return f"{name!r}: nobody leads, candidates are {candidates}"
+    shown = all_of_them[0][1].leader(name)
+    return "" if shown is not None and (shown.leader, shown.token) == leaders[0] else f"{name!r}: {leaders} leads, members say {views}"
+
+
+def draw(random: Random, names: tuple[str, ...], seats: int) -> Plan:
+    """Mixed faults after the founding, and a majority of seats that survives all of it."""
+    plan = draw_plan(random, names, SECONDS - FOUNDED_AFTER, MENU).sparing(random.sample(names[:seats], seats // 2 + 1), SPARED_SECONDS)
+    return Plan(tuple(_founded(fault) for fault in plan.faults))
+
+
+def hides(random: Random, setup: Setup) -> list[Hidden]:
+    """Lists that differ between nodes, for up to ten seconds at a time; all the same again when the faults are over."""
+    found = []
+    for _ in range(random.randint(0, 6)):
+        viewer, member = random.sample(setup.names, 2)
+        at = random.uniform(0, setup.seconds)
+        found.append(Hidden(at, min(random.uniform(0, HIDE_SECONDS), setup.seconds - at), viewer, member))
+    return found
+
+
+def slots(setup: Setup) -> tuple[Slot, ...]:
+    return tuple(Slot(i, f"a{i}", Address(f"a{i}", PORT)) for i in range(int(setup.parameters["seats"])))
+
+
+def led_names(setup: Setup) -> tuple[str, ...]:
+    return NAMES[: int(setup.parameters["names"])]
+
+
+def setup_length(parameters: dict[str, float | str]) -> float:
+    return float(parameters["length"])
+
+
+def settle(length: float, t_itv: float) -> float:
+    """Messages of the bad time are on the road for ``STRAY_SECONDS``; a seat asks the others anew every ``ASK_TIMEOUT`` and waits for the
+    longest length; then 60 t_itv (I9)."""
+    return STRAY_SECONDS + ASK_TIMEOUT + 2 * wait_length(length, RHO, MARGIN) + 60 * t_itv
+
+
+def _founded(fault: Fault) -> Fault:
+    from msgspec.structs import replace
+
+    return fault if isinstance(fault, Drift) else replace(fault, at=round(fault.at + FOUNDED_AFTER, 3))
+
+
+SCENARIO = LeadershipScenario()

@@ -1,0 +1,50 @@
+"""What only leadership with seats says; the rest is in ``messages``.  Spec: fast-detection 3, D17b."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from holdfast.host import Message
+
+
+class Succession(Message, frozen=True):
+    """One name, its next round, and the life that is expected to lead it."""
+
+    name: str
+    round: int
+    watched: str
+    boot: int
+
+
+class StartRounds(Message, frozen=True, tag=58):
+    """START for many names at once: an agent that led thirty of them costs each monitor one message."""
+
+    greeting: ClassVar[bool] = True
+    starts: tuple[Succession, ...]
+
+
+class WhoHolds(Message, frozen=True, tag=59):
+    """What does this seat remember of these names? Asking changes nothing, unlike a heartbeat, which asks for a promise."""
+
+    greeting: ClassVar[bool] = True
+    serial: int
+    names: tuple[str, ...]
+
+
+class Holding(Message, frozen=True):
+    """One name at one seat."""
+
+    name: str
+    round: int  # recorded; 0: never promised
+    holder: str
+    boot: int
+    wait: float  # seconds until the promise ends, or until the seat promises at all; 0: it is free
+
+
+class Holders(Message, frozen=True, tag=60):
+    """The answer to WhoHolds."""
+
+    serial: int
+    slot: int
+    era: int
+    holdings: tuple[Holding, ...]
