@@ -32,7 +32,13 @@ class Reporter:
             boot,
             since,
         )  # its life, and the first heartbeat it is known to have heard: it cannot have missed earlier ones
-        self.heartbeats = self.missed = 0  # settled ones that were no event
+        self.heartbeats = self.missed = 0.0  # settled ones
+
+    def count(self, missed: bool) -> None:
+        if self.heartbeats >= WINDOW:  # A link that changed is believed after a while.
+            self.heartbeats, self.missed = self.heartbeats / 2, self.missed / 2
+        self.heartbeats += 1
+        self.missed += missed
 
 
 class CommonCause:
@@ -52,7 +58,7 @@ class CommonCause:
         """What the watched publishes."""
         if self._config.common is not None:
             return self._config.common
-        excess, settled = max(0.0, self._events - self._expected), len(self._settled)
+        excess, settled = self._excess, len(self._settled)
         if excess >= EVENTS_MIN:
             return min(1.0, excess / settled)
         return (excess + self._config.c0 * PRIOR_WEIGHT) / (settled + PRIOR_WEIGHT)
@@ -60,6 +66,10 @@ class CommonCause:
     @property
     def settled(self) -> int:
         return len(self._settled)
+
+    @property
+    def _excess(self) -> float:
+        return max(0.0, self._events - self._expected)
 
     def begin(self) -> None:
         """A term begins: what monitors report about former ones means nothing now. What was learned stays."""
@@ -117,14 +127,15 @@ class CommonCause:
         self._settled.append((event, likely))
         self._events += event
         self._expected += likely
-        if not event:  # An event tells of the common cause, and nothing of the single links.
-            for name, missed in answers.items():
-                self._reporters[name].heartbeats += 1
-                self._reporters[name].missed += missed
+        for name, missed in answers.items():
+            self._reporters[name].count(missed)
 
     def _loss(self, name: str) -> float:
+        """What its own link loses: of all that it missed, the part that is not common cause; q = c + (1 - c) p."""
         reporter = self._reporters[name]
-        return (reporter.missed + self._config.p_new * LOSS_PRIOR) / (reporter.heartbeats + LOSS_PRIOR)
+        missed = (reporter.missed + self._config.p_new * LOSS_PRIOR) / (reporter.heartbeats + LOSS_PRIOR)
+        common = self._excess / max(1, len(self._settled))
+        return max(0.0, missed - common) / (1 - common) if common < 1 else 0.0
 
 
 def tail(losses: Sequence[float], least: int) -> float:
