@@ -340,8 +340,10 @@ def test_resign(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """A hand-over by will: the term is over here before the agent is told, and the end of the block has nothing left to say."""
     term, opened = acquired(client, agent, group)
     term.check()
+    assert group.leader("scheduler") == (group.me.id, 7, group.me)  # before any news of it
     assert 0 < term.left <= 30
     client.run(term.resign)
+    assert group.leader("scheduler") is None
     assert (term.valid, term.left, client.lost(term)) == (False, 0.0, "given back")
     assert agent.wait_for(calls.Stopped).grant == opened.serial
     client.exit(term)

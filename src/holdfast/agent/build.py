@@ -6,7 +6,7 @@ from typing import Protocol
 
 from holdfast.agent.home import Home, machine
 from holdfast.agent.version import VERSION
-from holdfast.config import Config, is_loopback
+from holdfast.config import is_loopback
 from holdfast.errors import ConfigError
 from holdfast.host import Address, NodeId
 from holdfast.kit.seats import Seats
@@ -50,17 +50,12 @@ class Machines:
         self.seats, self.seats_missing = build_seats(host, home)
         for each in (*self.ring.machines, self.names, self.mail, self.keys, self.farewell, self.probe):
             host.node.add(each)
-        self.leadership = None if self.seats is None else build_leadership(host, self.ring, self.seats, config)
+        self.leadership = None
+        if self.seats is not None:
+            self.leadership = Leadership(host, self.ring, self.seats, self.ring.exchange, config.leadership_config())
         for voting in (self.seats, self.leadership):
             if voting is not None:
                 host.node.add(voting)
-
-
-def build_leadership(host: NetHost, ring: RingNode, seats: Seats, config: Config) -> Leadership | None:
-    try:
-        return Leadership(host, ring, seats, ring.exchange, config.leadership_config())
-    except NotImplementedError:
-        return None
 
 
 def build_seats(host: NetHost, home: Home) -> tuple[Seats | None, str]:

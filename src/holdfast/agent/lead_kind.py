@@ -19,7 +19,8 @@ from typing import Any, Protocol
 from holdfast.agent.kinds import Sink
 from holdfast.config import Config
 from holdfast.errors import ConfigError, HoldfastError
-from holdfast.protocols.detection.leadership import NAME_BYTES_MAX, Candidacy
+from holdfast.protocols.detection.lead_config import NAME_BYTES_MAX
+from holdfast.protocols.detection.leadership import Candidacy
 
 OPTIONS = ("grace",)
 

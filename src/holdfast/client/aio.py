@@ -240,7 +240,7 @@ class Group(Readable):
         told = False
         try:
             await self._stop_returning()
-            await asyncio.gather(*(holding.release() for holding in list(self._holdings)))
+            await asyncio.gather(*(holding.release() for holding in self._held()))
             if self._owned_child is not None and self._connection is not None and not self._connection.lost:
                 with suppress(HoldfastError):  # It may be gone before its answer; what counts is that it ends.
                     await self._connection.call(calls.Leave, True, timeout=LEAVE_TIMEOUT)
@@ -344,6 +344,9 @@ class Group(Readable):
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
+
+    def _held(self) -> list[Holding]:
+        return list(self._holdings)
 
     @property
     def _owned_child(self) -> Child | None:

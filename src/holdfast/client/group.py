@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from math import isfinite
 from typing import NamedTuple
 
+from holdfast.client.holding import Held
 from holdfast.client.members import Members
 from holdfast.client.mirror import Mirror
 from holdfast.client.ownership import Ownership
@@ -87,12 +88,11 @@ class Readable:
     def leaders(self) -> dict[str, Leader]:
         """All names that somebody leads, as this agent heard it last, sorted. Never waits."""
         mirror = self._read()
-        listed = {member.id: member for member in mirror.members} if mirror.leaders else {}
-        return {
-            line.name: Leader(line.leader, line.token, listed.get(line.leader))
-            for line in mirror.leaders.values()
-            if line.leader is not None
-        }
+        lives = {line.name: (line.leader, line.token) for line in mirror.leaders.values() if line.leader is not None}
+        # Terms of this process are known before the news of them: whoever has just begun to lead finds itself here.
+        lives.update((held.name, (mirror.me.id, held.token)) for held in self._held() if held.kind == "lead" and held.valid)
+        listed = {member.id: member for member in mirror.members} if lives else {}
+        return {name: Leader(life, token, listed.get(life)) for name, (life, token) in sorted(lives.items())}
 
     def owns(self, key: str | bytes) -> Grant | None:
         """A grant if this member may act for the key now, else None. It ends at ``grant.deadline`` on this machine's clock
@@ -103,6 +103,10 @@ class Readable:
         answer's time is left. An agent that does not answer at once (50 ms) has not said yes: None."""
         self._check_pid()
         return self._ownership.owns(key)
+
+    def _held(self) -> Sequence[Held]:
+        """What this group object holds or asks for."""
+        raise NotImplementedError
 
     def _read(self) -> Mirror:
         self._check_pid()
