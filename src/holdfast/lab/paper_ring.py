@@ -95,7 +95,7 @@ class PaperRing:
     @property
     def coordinates(self) -> tuple[int, ...]:
         """S_p."""
-        return coordinated(self.i, self.j, self.config.n)
+        return coordinated(self.i, self.j, self.config.n) if self.i >= 0 else ()
 
     def start(self) -> None:
         for name, address in self._group.items():
