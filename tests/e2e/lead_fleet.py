@@ -7,9 +7,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from benchmarks.ring_fleet import free_addresses
 from tests.agent.lock_fleet import ROOT, Record
@@ -76,7 +77,8 @@ class Leads:
         self.bodies: list[LeadBody] = []
 
     def __enter__(self) -> Self:
-        self.seats = [self.seat(number) for number in range(SEATS)]
+        with ThreadPoolExecutor(SEATS) as pool:  # One after the other, the first would look for the others for seconds.
+            self.seats = [*pool.map(self.seat, range(SEATS))]
         until(self.formed, "three seats are a group")
         return self
 
@@ -93,8 +95,8 @@ class Leads:
     def seat(self, number: int) -> AgentProcess:
         """Started, or started again with what it had written."""
         place = self.places[number]
-        state = str(self.folder / f"state{number}")
-        return self.fleet.start(name=f"seat{number}", before=place.before, bind=place.bind, advertise=place.reached_at, state_dir=state)
+        settings: dict[str, Any] = {"bind": place.bind, "advertise": place.reached_at, "state_dir": str(self.folder / f"state{number}")}
+        return self.fleet.start(runtime=self.folder / f"seat{number}", name=f"seat{number}", before=place.before, **settings)
 
     def agent(self, name: str, *, module: str = "holdfast.agent") -> AgentProcess:
         """A member that is no seat."""
