@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.protocols.detection.detectors import WINDOW, Temporal, heartbeats_to_miss
+from holdfast.protocols.detection.detectors import WINDOW, NfdE, PhiAccrual, Temporal, heartbeats_to_miss
 
 INTERVAL = 1.0
 SLACK = 0.05
@@ -144,3 +144,36 @@ def test_any_order_of_arrivals_gives_a_deadline_after_the_newest(arrivals: list[
 def test_heartbeats_to_miss(accuracy: float, loss: float, m: int) -> None:
     """Section 4: ceil(log P_m / log p - 1e-9); a bare ceil gives 6 for 1e-5 at .1, because the quotient is 5.000000000000001."""
     assert heartbeats_to_miss(accuracy, loss) == m
+
+
+def test_nfd_e_is_one_missed_heartbeat() -> None:
+    """Section 10: NFD-E suspects alpha after the expected arrival of the next heartbeat."""
+    detector = NfdE(SLACK, interval=INTERVAL)
+    for seq in range(20):
+        detector.arrived(seq, 500.0 + seq)
+    assert detector.deadline() == pytest.approx(520.0 + SLACK)
+
+
+def test_phi_follows_the_spread() -> None:
+    """Section 10: phi = 1 leaves a tenth, so the deadline lies 1.28 deviations beyond the mean; a larger phi waits longer."""
+    low, high = PhiAccrual(1.0, interval=INTERVAL), PhiAccrual(8.0, interval=INTERVAL)
+    assert low.deadline() == inf
+    for detector in (low, high):
+        for seq in range(101):
+            assert detector.arrived(seq, seq + (0.1 if seq % 2 else 0.0))
+        assert not detector.arrived(100, 100.5)
+    deviation = 0.1 * (100 / 99) ** 0.5
+    assert low.deadline() == pytest.approx(100.0 + 1.0 + 1.2816 * deviation, abs=1e-3)
+    assert high.deadline() == pytest.approx(100.0 + 1.0 + 5.612 * deviation, abs=1e-2)
+
+
+def test_phi_before_it_knows() -> None:
+    """Section 10: with few samples a quarter of the interval stands for the deviation; on a calm link it does not vanish."""
+    detector = PhiAccrual(1.0, interval=INTERVAL)
+    detector.arrived(0, 10.0)
+    assert detector.deadline() == pytest.approx(11.0 + 1.2816 * 0.25, abs=1e-3)
+    detector.arrived(1, 99.0, timed=False)
+    assert detector.deadline() == pytest.approx(100.0 + 1.2816 * 0.25, abs=1e-3)
+    for seq in range(2, 20):
+        detector.arrived(seq, 98.0 + seq)
+    assert detector.deadline() == pytest.approx(118.0 + 1.2816 * 0.01, abs=1e-3)

@@ -170,5 +170,5 @@ def _check_election(config: ElectionConfig) -> None:
 
 
 def _within(field: str, value: float, least: float, most: float) -> None:
-    if not isfinite(value) or not least - ROUNDING <= value <= most + ROUNDING:
+    if not isfinite(value) or not least * (1 - ROUNDING) <= value <= most * (1 + ROUNDING):
         raise ConfigError(f"{field}: {value!r}; accepted are {least:g} to {most:g}")
