@@ -160,6 +160,16 @@ def test_cjoin_that_is_not_acknowledged() -> None:
     assert made.in_core
 
 
+def test_cjoin_names_the_successor() -> None:
+    """Algorithm 4: ImmedSucc := Cview[j] at the newcomer, also if p was asked by another excluder to remove its own successor."""
+    host, made = process()
+    say(made, "p1", ReqCoord(5, 18, 11))
+    assert 15 not in made.cview
+    say(made, "j0", Cjoin())
+    ((_, ack),) = host.take(AckCjoin)
+    assert dict(ack.view)[ack.j] == "p3"
+
+
 def test_cjoin_is_rejected() -> None:
     """Algorithm 4: nothing to give, or temporary coordinator."""
     host, made = process()

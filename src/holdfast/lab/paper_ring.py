@@ -11,6 +11,7 @@ What had to be decided to make it run:
 * A new coordinator's first round begins without counting: nobody has heard of it yet.
 * A process that is asked by itself (it is in R_p and mostly in L_q) acknowledges, as in the text.
 * While it excludes, a process serves no cjoin, and the status of a message to a former successor is of no interest.
+* ACKCJOIN names p's successor even if p had to remove it from Cview for the sake of somebody else's exclusion.
 * What p takes over it coordinates when TempRounds has come down to 0, which is the latest the text allows.
 * Whoever has left the core accepts no connection.
 """
@@ -222,10 +223,11 @@ class PaperRing:
             self._say(q, Reject())
             return
         t, j = self.choose(free), self.j
+        view = tuple(sorted({**self.cview, j: self.immed_succ, t: q}.items()))
         self.cview[t] = self.immed_succ = q
         self.j = t
         self.host.emit(ArcChanged(self.i, self.j))
-        predecessors, view = self._to_send(), tuple(sorted(self.cview.items()))
+        predecessors = self._to_send()
         self._send(q, lambda serial: AckCjoin(serial, predecessors, t, j, view), lambda answer: self._on_status(q, predecessors, answer))
 
     # Algorithm 5: exclusion
