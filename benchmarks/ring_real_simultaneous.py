@@ -135,6 +135,8 @@ def _kill(ring: Formed, kills: int, seconds: float) -> dict[str, Any]:
     it, k = ring.fleet, ring.config.k
     it.lateness()
     before = {name: ring.id_of(name) for name in ring.members()}
+    if len(before) <= kills:
+        raise NeverHappened(f"{len(before)} members are left, too few to kill {kills}; the machine stood still for whole leases")
     order = sorted(before.values())
     killed = ring.random.sample(sorted(before), kills)
     dead = {before[name] for name in killed}
