@@ -5,48 +5,60 @@ An agent is guardian (and with a slot: seat), observer, candidate once per ``acq
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
+from hashlib import blake2b
 from typing import Protocol
 
-from holdfast.host import Host, Membership
+from holdfast.errors import ConfigError
+from holdfast.events import Decided, Failed, Left, MembershipEvent
+from holdfast.host import Host, Membership, Message, NodeId, Timer, fingerprint
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
+from holdfast.kit.phase import Call
 from holdfast.kit.seats import Seats
+from holdfast.protocols.tickets.abandoning import Abandonment
+from holdfast.protocols.tickets.candidate import Candidate, Ticketing
 from holdfast.protocols.tickets.config import TicketConfig
-from holdfast.protocols.tickets.messages import MESSAGES
-from holdfast.protocols.tickets.view import TicketView
+from holdfast.protocols.tickets.coordinator import Coordinator
+from holdfast.protocols.tickets.cview import Cview, Listener
+from holdfast.protocols.tickets.desk import Desk
+from holdfast.protocols.tickets.guardian import Guardian
+from holdfast.protocols.tickets.messages import (
+    GUARDIAN_MESSAGES,
+    MESSAGES,
+    Abandon,
+    Abandoned,
+    Accepted,
+    AckCjoin,
+    Alive,
+    Info,
+    Promised,
+    Refuse,
+)
+from holdfast.protocols.tickets.pool import Pool
+from holdfast.protocols.tickets.reading import Abandoning, Reading
+from holdfast.protocols.tickets.values import TICKETS_MAX, Agent, pool_fits
+from holdfast.protocols.tickets.view import DEPOSED, FULL, LAPSED, METADATA_BYTES_MAX, MISMATCH, UNAVAILABLE, TicketView
 
-LAPSED = "lapsed"  # the deadline passed before a majority of guardians answered
-DEPOSED = "deposed"  # somebody else has the cell: it had lapsed, and the guardians knew first
-MISMATCH = "mismatch"  # the pool has another number of tickets; the text goes on with it
-FULL = "full"  # wait=False, and no ticket is free
-UNAVAILABLE = "unavailable"  # wait=False, and no majority of the seats answered
+POOLS_MAX = 1024  # in which this agent is candidate or coordinator, or was lately
+CANDIDATES_MAX = 4096  # of all pools; as many as an agent has grants
+GONE_MAX = 4096  # lives that the membership said are over
+SWEEP_PERIOD = 60.0
+ABANDON_TRIES = 20  # half a second each: the predecessor may be in the middle of something
+DIGEST_BYTES = 8
 
-
-class Ticketing(Protocol):
-    """Who asked for a ticket; told in the host's turns."""
-
-    def on_acquired(self, number: int, token: int, deadline: float) -> None:
-        """Ours until the deadline, on this host's clock. Once."""
-
-    def on_extended(self, deadline: float) -> None:
-        """Still ours, until then."""
-
-    def on_at_risk(self) -> None:
-        """A round passed without an extension."""
-
-    def on_lost(self, why: str) -> None:
-        """It is over, or was never to be had; the text begins with LAPSED, DEPOSED, or before it was owned MISMATCH, FULL, UNAVAILABLE."""
-
-    def on_queued(self, position: int) -> None:
-        """Somebody holds a place for us; 1 is next. May come again with another number."""
+__all__ = ["DEPOSED", "FULL", "LAPSED", "MISMATCH", "UNAVAILABLE", "Attempt", "TicketView", "Ticketing", "Tickets"]
 
 
 class Attempt(Protocol):
     """One ``acquire``. Either ``cancel`` or ``release`` is called, once; both are harmless after a loss."""
 
     @property
-    def number(self) -> int: ...  # of the ticket; -1 before it is owned
+    def number(self) -> int:
+        """Of the ticket; -1 before it is owned."""
+
     @property
     def token(self) -> int: ...
     @property
@@ -69,42 +81,203 @@ class Attempt(Protocol):
 
 
 class Tickets:
-    """A machine (host.Machine)."""
+    """A machine (host.Machine). Add it after the seats, the broadcast and the exchange that it is given."""
 
     handles = MESSAGES
 
     def __init__(
         self, host: Host, membership: Membership, seats: Seats, broadcast: Broadcast, exchange: Exchange, config: TicketConfig
-    ) -> None: ...
+    ) -> None:
+        self.config = config
+        self.fingerprint = fingerprint(ticket_lease=config.lease, ticket_rho=config.rho, ticket_seats=_digest(seats))
+        self.guardian = Guardian(host, config, seats.keeper if seats.own is not None else None)
+        self.desk = Desk(host, config, seats, self.on_message)
+        self.cview = Cview(exchange, broadcast)
+        self.pool_table: dict[str, Pool] = {}
+        self._host, self._membership = host, membership
+        self._gone: dict[NodeId, None] = {}
+        self._timer: Timer | None = None
+        self.cview.on_change(self._on_view)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Of all parts: acquired, takeovers, handovers, exclusions, reballots, moves, returned, phase_timeouts, and what was refused."""
+        return self.desk.counts + self.guardian.counts + self.cview.counts
+
+    # What the agent calls.
 
     def acquire(self, pool: str, n: int, listener: Ticketing, *, wait: bool = True, metadata: Mapping[str, str] | None = None) -> Attempt:
         """Ask for one of ``n`` tickets. Raises ``ConfigError`` for a name, number or metadata that cannot be."""
-        raise NotImplementedError
+        _check(pool, n, metadata or {})
+        if sum(len(each.candidates) for each in self.pool_table.values()) >= CANDIDATES_MAX:
+            raise ConfigError(f"tickets: this agent wants or holds {CANDIDATES_MAX} already, which is all it may")
+        found = self._pool(pool)
+        candidate = Candidate(found, self.desk, n, listener, wait=wait, metadata=dict(metadata or {}))
+        found.candidates.append(candidate)
+        candidate.start()
+        return candidate
 
     def view(self, pool: str) -> TicketView:
         """Cview: a hint, at once."""
-        raise NotImplementedError
+        entries = self.cview.owners(pool)
+        owners = {number: entries[number].holder for number in sorted(entries)}
+        n = max((entry.n for entry in entries.values()), default=0)
+        waiting = sum(len(each.server.fresh()) for each in self.coordinators if each.pool.name == pool)
+        return TicketView(pool, n, owners, self._host.now, hint=True, waiting=waiting)
 
     def pools(self) -> tuple[str, ...]:
         """The pools that are known here, sorted."""
-        raise NotImplementedError
+        here = (name for name, pool in self.pool_table.items() if not pool.idle)
+        return tuple(sorted({*self.cview.pools, *here}))
+
+    @property
+    def coordinators(self) -> list[Coordinator]:
+        return [each for pool in self.pool_table.values() for each in pool.coordinators.values()]
 
     def read(self, pool: str, done: Callable[[TicketView | None], None]) -> None:
         """The truth: walks the cells with majorities. None: some majority did not answer."""
-        raise NotImplementedError
+        Reading(pool, self.desk, self.cview, done).start()
 
     def abandon(self, pool: str, number: int, done: Callable[[str], None]) -> None:
         """9.5, after an operator confirmed that the holder is dead. ``done`` gets "" or why it was refused."""
-        raise NotImplementedError
+        Abandoning(pool, number, self.desk, lambda agent, make: self._call_abandon(agent, make, done), done).start()
 
-    def listen(self, pool: str, listener: Callable[[int, int, bytes], None]) -> Callable[[], None]:
+    def listen(self, pool: str, listener: Listener) -> Callable[[], None]:
         """Application events of a pool: number, token, payload. Call the result to stop."""
-        raise NotImplementedError
+        return self.cview.listen(pool, listener)
 
     def watch(self, listener: Callable[[str, int, TicketView], None]) -> Callable[[], None]:
         """Changes of owners in any pool: pool, number, the view now. Call the result to stop."""
-        raise NotImplementedError
+        return self.cview.on_change(lambda pool, number: listener(pool, number, self.view(pool)))
 
     def drain(self) -> None:
         """This agent shuts down: guardians say so in ALIVE, ring cells move away (9.6). Tickets are released by their users (F14)."""
-        raise NotImplementedError
+        self.guardian.draining = True
+
+    # The machine.
+
+    def start(self) -> None:
+        self.guardian.start()
+        self._membership.subscribe(self._on_membership)
+        self._timer = self._host.after(SWEEP_PERIOD, self._on_sweep)
+
+    def stop(self) -> None:
+        self.guardian.stop()
+        for pool in self.pool_table.values():
+            pool.stop()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def on_away(self, seconds: float) -> None:
+        """F9 comes first in whatever happens next; here it comes at once."""
+        for coordinator in self.coordinators:
+            if coordinator.lapsed:
+                coordinator.lapse()
+
+    def on_message(self, source: NodeId, message: Message) -> None:
+        if isinstance(message, GUARDIAN_MESSAGES):
+            self.guardian.on_message(message, partial(self.desk.reply, source))
+        elif isinstance(message, Alive):
+            self._on_alive(source, message)
+        elif isinstance(message, Promised | Info | Accepted):
+            self.desk.questions.answer(message.op, self.desk.voter_of(source), message, yes=True, era=message.era)
+        elif isinstance(message, Refuse):
+            self.desk.questions.answer(message.op, self.desk.voter_of(source), message, yes=False, era=message.era)
+        elif isinstance(message, Abandoned):
+            self.desk.questions.answer(message.op, source, message)
+        elif isinstance(message, Abandon):
+            self._on_abandon(source, message)
+        else:
+            self._on_pool(source, message)
+
+    def _on_alive(self, source: NodeId, alive: Alive) -> None:
+        pool = self.pool_table.get(alive.key.pool)
+        coordinator = None if pool is None else pool.coordinators.get(alive.key.rid)
+        if coordinator is not None:
+            coordinator.on_alive(self.desk.voter_of(source), alive)
+
+    def _on_pool(self, source: NodeId, message: Message) -> None:
+        name = message.key.pool if isinstance(message, AckCjoin) else getattr(message, "pool", "")
+        if not pool_fits(name):
+            self.desk.counts["malformed"] += 1
+            return
+        pool = self.pool_table.get(name) or Pool(name, self.desk, self.cview, self._gone)
+        pool.on_message(source, message)  # A pool that is not known here may answer too: "not here".
+
+    def _on_abandon(self, source: NodeId, abandon: Abandon) -> None:
+        pool = self.pool_table.get(abandon.pool)
+        found = [each for each in ([] if pool is None else pool.active) if each.val.succ.rid == abandon.rid]
+
+        def answer(refusal: str) -> None:
+            self.desk.reply(source, Abandoned(abandon.op, refusal))
+
+        if not found or not found[0].enqueue("abandon", Abandonment(found[0], abandon.rid, answer).start):
+            answer("the ring has changed meanwhile; look again")
+
+    def _call_abandon(self, agent: Agent, make: Callable[[int], Abandon], done: Callable[[str], None]) -> None:
+        def ended(answer: Message | None) -> None:
+            done(answer.refusal if isinstance(answer, Abandoned) else "the holder of the cell before it does not answer")
+
+        if agent.life == self._host.me:
+            self._abandon_here(make, done)
+            return
+        self._host.meet(*agent)
+        Call(self._host, self.desk.questions, agent.life, make, every=0.5, tries=ABANDON_TRIES, done=ended).start()
+
+    def _abandon_here(self, make: Callable[[int], Abandon], done: Callable[[str], None]) -> None:
+        abandon = make(0)
+        for each in self.coordinators:
+            if each.val.succ.rid == abandon.rid and each.enqueue("abandon", Abandonment(each, abandon.rid, done).start):
+                return
+        done("the ring has changed meanwhile; look again")
+
+    def _pool(self, name: str) -> Pool:
+        pool = self.pool_table.get(name)
+        if pool is None:
+            self._forget_idle()
+            if len(self.pool_table) >= POOLS_MAX:
+                raise ConfigError(f"pool: {name!r} would be one of more than {POOLS_MAX} in which this agent takes part at a time")
+            pool = self.pool_table[name] = Pool(name, self.desk, self.cview, self._gone)
+        return pool
+
+    def _forget_idle(self) -> None:
+        """Only when there are too many: an idle pool still answers what was asked twice."""
+        if len(self.pool_table) >= POOLS_MAX:
+            self.pool_table = {name: pool for name, pool in self.pool_table.items() if not pool.idle}
+
+    def _on_view(self, pool: str, number: int) -> None:
+        entry, here = self.cview.owners(pool).get(number), self.pool_table.get(pool)
+        if here is not None and entry is not None and entry.free > 0:
+            for candidate in tuple(here.candidates):
+                candidate.poke()
+
+    def _on_membership(self, event: MembershipEvent) -> None:
+        """F15: word of absence only starts a question."""
+        if not isinstance(event, Decided | Failed | Left):
+            return
+        if not isinstance(event, Decided):
+            if len(self._gone) >= GONE_MAX:
+                del self._gone[next(iter(self._gone))]
+            self._gone[event.member.id] = None
+        for coordinator in self.coordinators:
+            coordinator.on_absence(event.member.id)
+
+    def _on_sweep(self) -> None:
+        for pool in self.pool_table.values():
+            pool.forget_old()
+        self._timer = self._host.after(SWEEP_PERIOD, self._on_sweep)
+
+
+def _check(pool: str, n: int, metadata: Mapping[str, str]) -> None:
+    if not pool_fits(pool):
+        raise ConfigError(f"pool: {pool!r} is no name of a pool; accepted are 1 to 56 bytes of printable text")
+    if not 1 <= n <= TICKETS_MAX:
+        raise ConfigError(f"of: {n} tickets; accepted are 1 to {TICKETS_MAX}")
+    size = sum(len(name.encode()) + len(value.encode()) for name, value in metadata.items())
+    if size > METADATA_BYTES_MAX:
+        raise ConfigError(f"metadata: {size} bytes; accepted are at most {METADATA_BYTES_MAX}")
+
+
+def _digest(seats: Seats) -> str:
+    """Two lists of seats would mean two anchors (D9)."""
+    return blake2b(",".join(str(slot) for slot in seats.slots).encode(), digest_size=DIGEST_BYTES).hexdigest()

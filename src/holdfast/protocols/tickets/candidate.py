@@ -1,0 +1,300 @@
+"""Candidate: one acquire, until it is owned, cancelled or impossible.  Spec: tickets 5.5; D10, D12, D13, D26.
+
+Each turn of its loop looks at the anchor first. If nobody holds it, the candidate takes it over; otherwise it asks one coordinator that is
+believed to have room, or waits in the queues of a few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from math import inf
+from typing import TYPE_CHECKING, Protocol
+
+from holdfast.errors import Lost
+from holdfast.host import NodeId, Timer
+from holdfast.protocols.tickets.coordinator import Coordinator
+from holdfast.protocols.tickets.desk import Desk, End
+from holdfast.protocols.tickets.messages import Cancel, Cjoin, Info, Queued, Reject
+from holdfast.protocols.tickets.takeover import Takeover
+from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, Agent, Key, LeaseId, Status, Val
+from holdfast.protocols.tickets.view import FULL, MISMATCH, UNAVAILABLE
+
+if TYPE_CHECKING:
+    from holdfast.protocols.tickets.pool import Pool
+
+NO_NUMBER = -1
+QUEUES = 3  # coordinators at which a candidate waits at the same time
+FULL_TURNS = 2  # in a row that must find no room before wait=False gives up
+HINTS_MAX = 32
+AFTER_GRANT = 0.001  # seconds after the end of a grant: the guardian's clock has passed it
+SOON = 0.05  # in polls: when there is reason to look again at once
+
+CandidateState = Enum("CandidateState", ["LOOKING", "JOINING", "OWNED", "OVER"])
+
+
+class Ticketing(Protocol):
+    """Who asked for a ticket; told in the host's turns."""
+
+    def on_acquired(self, number: int, token: int, deadline: float) -> None:
+        """Ours until the deadline, on this host's clock. Once."""
+
+    def on_extended(self, deadline: float) -> None:
+        """Still ours, until then."""
+
+    def on_at_risk(self) -> None:
+        """A round passed without an extension."""
+
+    def on_lost(self, why: str) -> None:
+        """It is over, or was never to be had; the text begins with LAPSED, DEPOSED, or before it was owned MISMATCH, FULL, UNAVAILABLE."""
+
+    def on_queued(self, position: int) -> None:
+        """Somebody holds a place for us; 1 is next. May come again with another number."""
+
+
+class Candidate:
+    """One ``acquire``: the ``Attempt`` that its caller holds."""
+
+    def __init__(self, pool: Pool, desk: Desk, n: int, listener: Ticketing, *, wait: bool, metadata: Mapping[str, str]) -> None:
+        self.pool, self.n, self.metadata = pool, n, metadata
+        self.state = CandidateState.LOOKING
+        self.coordinator: Coordinator | None = None
+        self.began_at = desk.host.now
+        self.above = NO_BALLOT  # the highest ballot of the anchor heard of
+        self._desk, self._listener, self._wait = desk, listener, wait
+        self._lease = pool.lease_for(self)
+        self._told = True  # extensions are passed on
+        self._queues: dict[NodeId, tuple[Agent, int]] = {}  # where it waits, at which position
+        self._asked: dict[NodeId, Agent] = {}  # who may hold a place for the present lease
+        self._hints: dict[Agent, None] = {}
+        self._full: dict[NodeId, float] = {}  # no room there until then
+        self._position = 0
+        self._full_turns = 0
+        self._timer: Timer | None = None
+
+    # The Attempt.
+
+    @property
+    def number(self) -> int:
+        return NO_NUMBER if self.coordinator is None or not self.coordinator.owned else self.coordinator.head
+
+    @property
+    def token(self) -> int:
+        return 0 if self.coordinator is None else self.coordinator.who.token
+
+    @property
+    def deadline(self) -> float:
+        return -inf if self.coordinator is None else self.coordinator.deadline.until
+
+    @property
+    def valid(self) -> bool:
+        return self.state is CandidateState.OWNED and self.coordinator is not None and self.coordinator.valid
+
+    def cancel(self) -> None:
+        self._end()
+
+    def release(self) -> None:
+        self._end()
+
+    def renew_allowed(self, allowed: bool) -> None:
+        self._told = allowed
+
+    def publish(self, payload: bytes) -> None:
+        if not self.valid:
+            raise Lost(f"ticket {self.number} of {self.pool.name!r} is not held any more: nothing was published")
+        self.pool.cview.publish(self.pool.name, self.number, self.token, payload)
+
+    # The loop.
+
+    def start(self) -> None:
+        self._look()
+
+    @property
+    def looking(self) -> bool:
+        return self.state is CandidateState.LOOKING
+
+    def wants(self, lease: LeaseId) -> bool:
+        """A grant for this lease would be welcome."""
+        return self.looking and lease == self._lease
+
+    def poke(self) -> None:
+        """Somebody announced room."""
+        poll = self._desk.config.poll
+        if self.looking and self._timer is not None and self._timer.due_at > self._desk.host.now + poll * 0.2:
+            self._turn_after(poll * 0.2 * self._desk.host.random.random())
+
+    def _turn_after(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._desk.host.after(seconds, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self.looking:
+            self._desk.query(Key(self.pool.name, ANCHOR, 0), self._desk.seats, self._on_looked)
+
+    def _on_looked(self, end: End) -> None:
+        """Step 1. A turn that was begun before a grant came is over."""
+        if not self.looking or self._timer is not None:
+            return
+        if not end.won:
+            if self._wait:
+                self.ask_around(None, inf)
+            else:
+                self._lose(UNAVAILABLE)
+            return
+        infos = [each for _, each in end.yes if isinstance(each, Info)]
+        accepted, best = end.best
+        self.above = max(self.above, accepted)
+        busy = max(info.busy for info in infos)
+        if all(info.val is not None and info.val.n != self.n for info in infos):
+            assert best is not None
+            self.mismatch(best.n)
+        elif busy <= 0 or (best is not None and best.status is Status.FREE):
+            Takeover(self, self.pool, self._desk).start()
+        else:
+            self.ask_around(best, busy)
+
+    def ask_around(self, anchor: Val | None, busy: float) -> None:
+        """Step 2, and the next turn: soon enough to be there when the anchor's grant ends."""
+        if not self.looking:
+            return
+        desk, poll = self._desk, self._desk.config.poll
+        known = self._known(anchor)
+        roomy = self._roomy(known)
+        if roomy:
+            agents, weights = list(roomy), list(roomy.values())
+            self._ask(desk.host.random.choices(agents, weights)[0], wait=False)
+            pause = poll * desk.host.random.uniform(0.1, 0.3)
+        else:
+            for agent in self._where_to_wait(known):
+                self._ask(agent, wait=self._wait)
+            pause = poll * desk.host.random.uniform(0.3, 1.0)
+            if not known:
+                pause = poll * desk.host.random.uniform(0.1, 0.3)
+        self._full_turns = 0 if roomy or not known else self._full_turns + 1
+        if not self._wait and self._full_turns > FULL_TURNS and all(life in self._full for life in known):
+            self._lose(FULL)
+            return
+        self._turn_after(min(pause, busy + AFTER_GRANT + poll * SOON * desk.host.random.random()))
+
+    def _known(self, anchor: Val | None) -> dict[NodeId, Agent]:
+        """Everybody who may be a coordinator: Cview, the anchor's holder, its successor, hints. By life, sorted: dict order is an input."""
+        found = [entry.agent for entry in self.pool.cview.owners(self.pool.name).values()]
+        if anchor is not None and anchor.holder is not None:
+            found.append(Agent(anchor.holder.life, anchor.address))
+            found.append(anchor.succ.agent)
+        found += self._hints
+        return {agent.life: agent for agent in sorted(found) if agent.life not in self.pool.gone and agent.life.name}
+
+    def _roomy(self, known: Mapping[NodeId, Agent]) -> dict[Agent, int]:
+        """Who is believed to have free tickets, with how many; a hint counts for one."""
+        now = self._desk.host.now
+        self._full = {life: until for life, until in self._full.items() if until > now}
+        roomy = dict.fromkeys(self._hints, 1)
+        for entry in self.pool.cview.owners(self.pool.name).values():
+            if entry.free > 0:
+                roomy[entry.agent] = max(entry.free, roomy.get(entry.agent, 0))
+        return {agent: room for agent, room in sorted(roomy.items()) if agent.life in known and agent.life not in self._full}
+
+    def _where_to_wait(self, known: Mapping[NodeId, Agent]) -> list[Agent]:
+        """Where it has a place already, and others up to three; all of them in a small pool."""
+        staying = [agent for life, (agent, _) in self._queues.items() if life in known]
+        others = [agent for life, agent in known.items() if life not in self._queues]
+        more = max(0, QUEUES - len(staying))
+        return [*staying[:QUEUES], *self._desk.host.random.sample(others, min(more, len(others)))]
+
+    def _ask(self, agent: Agent, *, wait: bool) -> None:
+        self._asked[agent.life] = agent
+        self._desk.tell(agent, Cjoin(self.pool.name, self.n, self._lease, self._desk.me.address, wait))
+
+    def on_answer(self, source: NodeId, answer: Reject | Queued) -> None:
+        if isinstance(answer, Queued):
+            agent = self._asked.get(source)
+            if agent is not None:
+                self._queues[source] = agent, answer.position
+                self._tell_position()
+        elif answer.reason == MISMATCH:
+            self.mismatch(answer.n)
+        else:
+            self._on_rejected(source, answer)
+
+    def _on_rejected(self, source: NodeId, reject: Reject) -> None:
+        poll = self._desk.config.poll
+        self._queues.pop(source, None)
+        self._full[source] = self._desk.host.now + poll
+        self._hints = {agent: None for agent in self._hints if agent.life != source}
+        news = [agent for agent in reject.roomy if agent.life not in self._full and agent not in self._hints]
+        self._hints = dict.fromkeys([*self._hints, *news][-HINTS_MAX:])
+        if news and self._timer is not None:
+            self._turn_after(poll * SOON * self._desk.host.random.random())
+
+    def _tell_position(self) -> None:
+        position = min(position for _, position in self._queues.values())
+        if position != self._position:
+            self._position = position
+            self._listener.on_queued(position)
+
+    # What became of it.
+
+    def joining(self, coordinator: Coordinator) -> None:
+        """Step 3: a cell was given to us, or taken over. It has to become a lease yet."""
+        self.state, self.coordinator = CandidateState.JOINING, coordinator
+        self._stop_asking()
+
+    def on_active(self, coordinator: Coordinator) -> None:
+        self.state = CandidateState.OWNED
+        self._desk.counts["acquired"] += 1
+        self._listener.on_acquired(coordinator.head, coordinator.who.token, coordinator.deadline.until)
+
+    def on_extended(self, deadline: float) -> None:
+        if self._told:
+            self._listener.on_extended(deadline)
+
+    def on_at_risk(self) -> None:
+        self._listener.on_at_risk()
+
+    def on_over(self, coordinator: Coordinator, why: str) -> None:
+        if self.state is CandidateState.OWNED:
+            self._lose(why)
+        elif self.state is CandidateState.JOINING:
+            # D12: a fresh lease id, so that nothing of the lost attempt is taken for ours.
+            self.state, self.coordinator, self._lease = CandidateState.LOOKING, None, self.pool.lease_for(self)
+            self._turn_after(self._desk.config.poll * SOON * self._desk.host.random.random())
+
+    def mismatch(self, n: int) -> None:
+        self._lose(f"{MISMATCH}: {self.pool.name!r} has {n} tickets, and {self.n} were asked for")
+
+    def _lose(self, why: str) -> None:
+        self._over()
+        self._listener.on_lost(why)
+
+    def _end(self) -> None:
+        """By its user's wish."""
+        coordinator = self.coordinator
+        self._over()
+        if coordinator is not None:
+            coordinator.leave()
+
+    def _over(self) -> None:
+        if self.state is CandidateState.OVER:
+            return
+        self.state = CandidateState.OVER
+        self._stop_asking()
+        if self in self.pool.candidates:
+            self.pool.candidates.remove(self)
+
+    def halt(self) -> None:
+        self.state = CandidateState.OVER
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _stop_asking(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for agent in self._asked.values():
+            self._desk.tell(agent, Cancel(self.pool.name, self._lease))
+        self._asked.clear()
+        self._queues.clear()
+        self._full_turns = 0

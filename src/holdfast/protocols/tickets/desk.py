@@ -1,0 +1,208 @@
+"""Desk: how one agent asks guardian sets and writes to other agents.  Spec: tickets 3 (phases), 5.5 (choose_guardians).
+
+Everybody here asks in the same way: a phase to all members of a set, asked again every ``rtx``, finished by a majority, by so many
+refusals that there will be none, or by ``phase_timeout``. What this agent says to itself takes the same road, a turn later.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from holdfast.host import Address, Host, Message, NodeId
+from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions, Request
+from holdfast.kit.quorum import Quorum, count, majority
+from holdfast.kit.seats import Seats
+from holdfast.kit.slots import own_slot
+from holdfast.protocols.tickets.config import TicketConfig
+from holdfast.protocols.tickets.messages import Accept, Forget, Info, Prepare, Promised, Query, Refuse
+from holdfast.protocols.tickets.values import NO_BALLOT, NO_SLOT, NOBODY, Agent, Ballot, Key, LeaseId, Place, Val, Who, life, newest, seat
+
+FORGET_TIMEOUT = 30.0  # seconds that old guardians are told to forget a cell; one that is down for longer keeps it
+
+Voter = tuple[int, NodeId]  # a slot and nobody, or NO_SLOT and a life
+Done = Callable[["End"], None]
+
+
+class End(NamedTuple):
+    """How a phase ended."""
+
+    outcome: Outcome
+    asked_at: float  # before the first request left
+    era: int
+    yes: tuple[tuple[Voter, Message], ...]  # in the order of arrival
+    no: tuple[Refuse, ...]
+
+    @property
+    def won(self) -> bool:
+        return self.outcome is Outcome.ENOUGH
+
+    @property
+    def best(self) -> tuple[Ballot, Val | None]:
+        """The highest accepted value among those who promised or informed."""
+        return newest((each.accepted, each.val) for _, each in self.yes if isinstance(each, Promised | Info))
+
+    @property
+    def promised(self) -> Ballot:
+        """The highest ballot that somebody refused for."""
+        return max((refuse.promised for refuse in self.no), default=NO_BALLOT)
+
+    @property
+    def busy(self) -> float:
+        """The longest grant that somebody refused for."""
+        return max((refuse.busy for refuse in self.no), default=0.0)
+
+    @property
+    def gone(self) -> bool:
+        return any(refuse.gone for refuse in self.no)
+
+    @property
+    def seen(self) -> Val | None:
+        """The highest version among the refusals: a hint who holds it."""
+        vals = [refuse.val for refuse in self.no if refuse.val is not None]
+        return max(vals, key=lambda val: val.seq, default=None)
+
+
+class Desk:
+    """One per agent."""
+
+    def __init__(self, host: Host, config: TicketConfig, seats: Seats, deliver: Callable[[NodeId, Message], None]) -> None:
+        self.host, self.config = host, config
+        self.questions = Questions()
+        self.me = Agent(host.me, host.address)
+        self.seats = tuple(seat(slot.number) for slot in seats.slots)
+        self.counts: Counter[str] = Counter()  # phase_timeouts, and what the parts of this machine count
+        self._seats, self._deliver = seats, deliver
+        self._serial = 0  # of leases and cells of this life
+        self._ballot = 0  # highest number used or seen
+
+    # Names that are never used again.
+
+    def lease(self) -> LeaseId:
+        self._serial += 1
+        return LeaseId(self.host.me, self._serial)
+
+    def rid(self) -> str:
+        """The name of a new cell."""
+        return str(self.lease())
+
+    def ballot(self, lease: LeaseId, above: Ballot = NO_BALLOT) -> Ballot:
+        self._ballot = max(self._ballot, above.number) + 1
+        return Ballot(self._ballot, lease)
+
+    # Who is where.
+
+    def place_of(self, agent: Agent) -> Place:
+        """How an agent stands in a guardian set: a seat by its slot, because its next life remembers (5.2)."""
+        slot = own_slot(self._seats.slots, agent.life.name, agent.address)
+        return life(agent) if slot is None else seat(slot)
+
+    def voter_of(self, source: NodeId) -> Voter:
+        slot = self._seats.slot_of(source)
+        return (NO_SLOT, source) if slot is None else (slot, NOBODY.life)
+
+    def post(self, place: Place, message: Message) -> None:
+        to = self._road(place)
+        if to is None:
+            self._to_me(message)
+        else:
+            self.host.send(to, message)
+
+    def tell(self, agent: Agent, message: Message) -> None:
+        if agent.life == self.host.me:
+            self._to_me(message)
+        elif agent.life.name:
+            self.host.meet(*agent)
+            self.host.send(agent.life, message)
+
+    def reply(self, source: NodeId, message: Message) -> None:
+        if source == self.host.me:
+            self._to_me(message)
+        else:
+            self.host.send(source, message)
+
+    # Questions to guardian sets.
+
+    def prepare(self, key: Key, places: Sequence[Place], ballot: Ballot, who: Who | None, done: Done) -> Phase[Voter]:
+        return self._ask(places, lambda op: Prepare(op, key, ballot, who), done)
+
+    def accept(
+        self,
+        key: Key,
+        places: Sequence[Place],
+        ballot: Ballot,
+        val: Val,
+        done: Done,
+        *,
+        grant: bool,
+        era: int | None = None,
+        timeout: float = 0.0,
+    ) -> Phase[Voter]:
+        return self._ask(places, lambda op: Accept(op, key, ballot, val, grant), done, era=era, timeout=timeout)
+
+    def query(self, key: Key, places: Sequence[Place], done: Done, *, everybody: bool = False) -> Phase[Voter]:
+        voters = [voter(place) for place in places]
+        return self._ask(places, lambda op: Query(op, key), done, enough=count(len(voters), voters) if everybody else None)
+
+    def forget(self, key: Key, places: Sequence[Place]) -> None:
+        """Told until everybody answered or ``FORGET_TIMEOUT``; nobody waits for it."""
+        voters = [voter(place) for place in places]
+        self._ask(
+            places, lambda op: Forget(op, key), lambda end: None, enough=count(len(voters), voters), every=1.0, timeout=FORGET_TIMEOUT
+        )
+
+    def _ask(
+        self,
+        places: Sequence[Place],
+        request: Request,
+        done: Done,
+        *,
+        enough: Quorum[Voter] | None = None,
+        era: int | None = None,
+        every: float = 0.0,
+        timeout: float = 0.0,
+    ) -> Phase[Voter]:
+        members = {voter(place): self._road(place) for place in places}
+
+        def ended(end: PhaseEnd[Voter]) -> None:
+            if end.outcome is Outcome.TIMEOUT:
+                self.counts["phase_timeouts"] += 1
+            done(End(end.outcome, end.asked_at, end.era, tuple(end.yes.items()), _refusals(end.no.values())))
+
+        phase: Phase[Voter] = Phase(
+            self.host,
+            self.questions,
+            members,
+            request,
+            every=every or self.config.rtx,
+            timeout=timeout or self.config.phase_timeout,
+            enough=enough or majority(members),
+            done=ended,
+            era=era,
+        )
+        phase.start()
+        if None in members.values():
+            self._to_me(request(phase.serial))
+        return phase
+
+    def _road(self, place: Place) -> NodeId | Address | None:
+        """Where a member of a set is asked; None: by a call, it is this agent."""
+        if place.slot != NO_SLOT:
+            return self._seats.addresses.get(place.slot, NOBODY.life)  # A slot that our list does not have never answers.
+        if place.agent.life == self.host.me:
+            return None
+        self.host.meet(*place.agent)
+        return place.agent.life
+
+    def _to_me(self, message: Message) -> None:
+        self.host.after(0.0, lambda: self._deliver(self.host.me, message))
+
+
+def voter(place: Place) -> Voter:
+    return place.slot, place.agent.life
+
+
+def _refusals(answers: Iterable[Message]) -> tuple[Refuse, ...]:
+    """Those who are of another era say no by being so; they may have said yes."""
+    return tuple(each for each in answers if isinstance(each, Refuse))

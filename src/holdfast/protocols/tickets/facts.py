@@ -1,0 +1,107 @@
+"""What happened, for traces, metrics and checkers.  Spec: tickets 9.7. Users hear of their own tickets through ``Ticketing``."""
+
+from __future__ import annotations
+
+from holdfast.events import Internal
+from holdfast.host import NodeId
+from holdfast.protocols.tickets.values import Ballot, Key, LeaseId, Val, Who
+
+
+class CellWritten(Internal, frozen=True):
+    """A guardian accepted a version that it did not have."""
+
+    key: Key
+    ballot: Ballot
+    val: Val
+
+
+class TicketAcquired(Internal, frozen=True):
+    """A coordinator of this agent owns a ticket."""
+
+    pool: str
+    number: int
+    who: Who
+    deadline: float
+
+
+class TicketExtended(Internal, frozen=True):
+    """A majority of its guardians answered; ``margin`` is how much was left before."""
+
+    pool: str
+    number: int
+    who: Who
+    deadline: float
+    margin: float
+
+
+class TicketAtRisk(Internal, frozen=True):
+    """A round passed without that."""
+
+    pool: str
+    number: int
+    who: Who
+
+
+class TicketLost(Internal, frozen=True):
+    """It is over, not by the owner's wish."""
+
+    pool: str
+    number: int
+    who: Who
+    why: str
+
+
+class TicketReleased(Internal, frozen=True):
+    """Its owner stopped owning it; what becomes of the cell is written afterwards."""
+
+    pool: str
+    number: int
+    who: Who
+
+
+class ArcChanged(Internal, frozen=True):
+    """A coordinator's arc was split or grew."""
+
+    pool: str
+    number: int
+    length: int
+
+
+class HandedOver(Internal, frozen=True):
+    """A released ticket went to the first who waited."""
+
+    pool: str
+    number: int
+    to: LeaseId
+
+
+class Excluded(Internal, frozen=True):
+    """The arc of a dead or retired coordinator was merged into its predecessor's."""
+
+    pool: str
+    rid: str
+    number: int
+    by: int  # the predecessor's ticket
+
+
+class GuardiansMoved(Internal, frozen=True):
+    """Another set of guardians keeps a cell from now on (5.7)."""
+
+    pool: str
+    rid: str
+    cfg: int
+
+
+class AnchorTaken(Internal, frozen=True):
+    """A candidate took over the first arc."""
+
+    pool: str
+    token: int
+
+
+class CellLost(Internal, frozen=True):
+    """The successor's cell cannot be read by a majority; until it can, its arc has no owner (9.5)."""
+
+    pool: str
+    rid: str
+    holder: NodeId

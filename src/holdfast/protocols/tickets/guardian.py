@@ -1,0 +1,263 @@
+"""Guardian: keeps cells for others; the whole safety core.  Spec: tickets 5.1, 5.2; D4, D13, D14, D18, D20.
+
+A cell is a register in the manner of Paxos with one more rule: while a grant runs, only its holder gets a promise. A grant is never
+saved. After a restart a seat takes every grant to be running for the longest length it ever gave (kit.keeper); an agent that is
+no seat comes back as another life, which is in no guardian set.
+
+Nothing is answered that rests on what is not durable yet: an answer waits for the last save of its cell.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from math import inf
+
+import msgspec
+
+from holdfast.errors import StorageDamaged
+from holdfast.host import Host, Message, Timer
+from holdfast.kit.keeper import Keeper
+from holdfast.protocols.tickets.config import TicketConfig
+from holdfast.protocols.tickets.facts import CellWritten
+from holdfast.protocols.tickets.messages import Accept, Accepted, Alive, Forget, Info, Prepare, Promised, Query, Refuse, Renew
+from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, Ballot, Key, Status, Val, key_fits, val_fits
+
+CELLS_MAX = 16_384  # about 4 MiB of journal; forgotten ones stay for ``tombstone_ttl``
+SWEEP_PERIOD = 60.0
+
+Reply = Callable[[Message], None]
+Record = tuple[Ballot, Ballot, Val | None, bool]  # promised, accepted, val, gone
+
+
+class Cell:
+    """One register. ``grant_until`` is on this agent's clock and dies with it."""
+
+    __slots__ = ("accepted", "gone", "grant_until", "promised", "touched_at", "unsaid", "val")
+
+    def __init__(self, now: float) -> None:
+        self.promised = NO_BALLOT
+        self.accepted = NO_BALLOT
+        self.val: Val | None = None
+        self.gone = False
+        self.grant_until = -inf
+        self.touched_at = now
+        self.unsaid: list[Callable[[], None]] | None = None  # answers that wait for the last save; None: all of it is durable
+
+
+class Guardian:
+    """All cells that this agent keeps. ``keeper`` is that of its seat; None: it is none, and has no journal."""
+
+    def __init__(self, host: Host, config: TicketConfig, keeper: Keeper | None) -> None:
+        self._host, self._config, self._keeper = host, config, keeper
+        self._storage = host.storage.part("cells")
+        self.cells: dict[Key, Cell] = {}
+        self.draining = False
+        self.counts: Counter[str] = (
+            Counter()
+        )  # renewed, refused_renewal, promised, refused, accepted, forgotten, silent, malformed, table_full
+        self._timer: Timer | None = None
+        if keeper is not None:
+            self._load()
+
+    def start(self) -> None:
+        self._timer = self._host.after(SWEEP_PERIOD, self._on_sweep)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def on_message(self, message: Message, reply: Reply) -> None:
+        if self._keeper is not None and self._keeper.wait == inf:
+            self.counts["silent"] += 1  # F13: nobody knows yet, or any more, what this seat has promised.
+            return
+        assert isinstance(message, Renew | Prepare | Accept | Query | Forget)
+        if not key_fits(message.key) or (isinstance(message, Accept) and not val_fits(message.val)):
+            self.counts["malformed"] += 1
+            return
+        if isinstance(message, Renew):
+            self.on_renew(message, reply)
+        elif isinstance(message, Prepare):
+            self.on_prepare(message, reply)
+        elif isinstance(message, Accept):
+            self.on_accept(message, reply)
+        elif isinstance(message, Query):
+            self.on_query(message, reply)
+        else:
+            self.on_forget(message, reply)
+
+    def busy(self, cell: Cell | None) -> float:
+        """Seconds that a grant may still run, as far as known here; 0.0 if none does."""
+        wait = 0.0 if self._keeper is None else self._keeper.wait
+        return max(wait, 0.0 if cell is None else cell.grant_until - self._host.now)
+
+    # 5.1, one handler for each question.
+
+    def on_renew(self, renew: Renew, reply: Reply) -> None:
+        cell = self.cells.get(renew.key)
+        if cell is None or cell.gone or cell.val is None or renew.ballot < cell.promised:
+            self._refuse_renewal(renew, cell, reply)
+            return
+        cell.touched_at = self._host.now
+        ok, stale = cell.val.who == renew.who, cell.val.seq < renew.seq
+        raised = ok and renew.ballot > cell.promised
+        if ok:
+            cell.promised = renew.ballot
+            self._grant(cell)
+        self.counts["renewed" if ok else "refused_renewal"] += 1
+        alive = Alive(renew.key, renew.who, renew.stamp, ok, cell.promised, stale, self.draining)
+        self._say(renew.key, cell, reply, alive, changed=raised, grant=ok)
+
+    def on_prepare(self, prepare: Prepare, reply: Reply) -> None:
+        cell = self._cell(prepare.key)
+        if cell is None:
+            return
+        if cell.gone or prepare.ballot < cell.promised:
+            self._refuse(prepare, cell, reply)
+            return
+        raised = prepare.ballot > cell.promised
+        if raised and self.busy(cell) > 0 and not self._is_holder(cell, prepare):
+            self._refuse(prepare, cell, reply, busy=self.busy(cell))  # Without promising: the holder lives (D6).
+            return
+        cell.promised = prepare.ballot
+        self.counts["promised"] += 1
+        self._say(prepare.key, cell, reply, Promised(prepare.op, cell.accepted, cell.val, self._era), changed=raised)
+
+    def on_accept(self, accept: Accept, reply: Reply) -> None:
+        cell = self._cell(accept.key)
+        if cell is None:
+            return
+        if cell.gone or accept.ballot < cell.promised:
+            self._refuse(accept, cell, reply)
+            return
+        ballot, val = accept.ballot, accept.val
+        changed = cell.val is None or (cell.accepted, cell.val.seq) < (ballot, val.seq)
+        if changed:
+            if cell.val is not None and cell.val.who != val.who:
+                cell.grant_until = -inf  # The old holder has stopped, or its grant had run out.
+            cell.promised = cell.accepted = ballot
+            cell.val = val
+            self._host.emit(CellWritten(accept.key, ballot, val))
+        grant = accept.grant and cell.val is not None and cell.val.who == val.who
+        if grant:
+            self._grant(cell)
+        self.counts["accepted"] += 1
+        self._say(accept.key, cell, reply, Accepted(accept.op, self._era), changed=changed, grant=grant)
+
+    def on_query(self, query: Query, reply: Reply) -> None:
+        cell = self.cells.get(query.key)
+        if cell is None:
+            reply(Info(query.op, NO_BALLOT, None, self.busy(None), gone=False, era=self._era))
+            return
+        self._say(query.key, cell, reply, Info(query.op, cell.accepted, cell.val, self.busy(cell), cell.gone, self._era))
+
+    def on_forget(self, forget: Forget, reply: Reply) -> None:
+        if forget.key.rid == ANCHOR:
+            self.counts["malformed"] += 1  # D11: nobody merges the anchor.
+            return
+        cell = self._cell(forget.key)
+        if cell is None:
+            return
+        changed = not cell.gone
+        if changed:
+            self.counts["forgotten"] += 1
+            cell.gone, cell.val, cell.grant_until, cell.touched_at = True, None, -inf, self._host.now
+        self._say(forget.key, cell, reply, Accepted(forget.op, self._era), changed=changed)
+
+    def _is_holder(self, cell: Cell, prepare: Prepare) -> bool:
+        return prepare.who is not None and cell.val is not None and cell.val.who == prepare.who
+
+    def _grant(self, cell: Cell) -> None:
+        cell.grant_until = max(cell.grant_until, self._host.now + self._config.lease)
+
+    def _refuse_renewal(self, renew: Renew, cell: Cell | None, reply: Reply) -> None:
+        """A cell that never got a value here lacks it because a message was lost: it is sent again, as for an old version."""
+        self.counts["refused_renewal"] += 1
+        promised = NO_BALLOT if cell is None else cell.promised
+        stale = cell is None or (not cell.gone and cell.val is None and renew.ballot >= promised)
+        alive = Alive(renew.key, renew.who, renew.stamp, ok=False, promised=promised, stale=stale, draining=self.draining)
+        if cell is None:
+            reply(alive)
+        else:
+            self._say(renew.key, cell, reply, alive)
+
+    def _refuse(self, asked: Prepare | Accept, cell: Cell, reply: Reply, *, busy: float = 0.0) -> None:
+        self.counts["refused"] += 1
+        self._say(asked.key, cell, reply, Refuse(asked.op, cell.promised, cell.val, busy, cell.gone, self._era))
+
+    def _cell(self, key: Key) -> Cell | None:
+        cell = self.cells.get(key)
+        if cell is None:
+            if len(self.cells) >= CELLS_MAX:
+                self.counts["table_full"] += 1
+                return None
+            cell = self.cells[key] = Cell(self._host.now)
+        elif not cell.gone:
+            cell.touched_at = self._host.now
+        return cell
+
+    # 5.2, the journal.
+
+    @property
+    def _era(self) -> int:
+        return 0 if self._keeper is None else self._keeper.era
+
+    def _say(self, key: Key, cell: Cell, reply: Reply, answer: Message, *, changed: bool = False, grant: bool = False) -> None:
+        """Answer when everything that the answer rests on is durable."""
+        if self._keeper is None:
+            reply(answer)
+            return
+        if grant and not self._keeper.covers(self._config.lease):
+            self._keeper.cover(self._config.lease, _nothing)  # completes before the next save does
+            changed = True
+        if changed:
+            self._save(key, cell)
+        if cell.unsaid is None:
+            reply(answer)
+        else:
+            cell.unsaid.append(partial(reply, answer))
+
+    def _save(self, key: Key, cell: Cell) -> None:
+        unsaid: list[Callable[[], None]] = []
+        cell.unsaid = unsaid
+        record: Record = cell.promised, cell.accepted, cell.val, cell.gone
+        self._storage.save(_text(key), msgspec.msgpack.encode(record), lambda: self._on_saved(cell, unsaid))
+
+    def _on_saved(self, cell: Cell, unsaid: list[Callable[[], None]]) -> None:
+        if cell.unsaid is unsaid:
+            cell.unsaid = None
+        for say in unsaid:
+            say()
+
+    def _load(self) -> None:
+        for text, value in sorted(self._storage.load().items()):
+            try:
+                key = msgspec.json.decode(text, type=Key)
+                promised, accepted, val, gone = msgspec.msgpack.decode(value, type=Record)
+            except (msgspec.DecodeError, ValueError) as error:
+                raise StorageDamaged(f"the cell {text!r} in the seat's journal is unreadable: {error}") from None
+            cell = self.cells[key] = Cell(self._host.now)
+            cell.promised, cell.accepted, cell.val, cell.gone = promised, accepted, val, gone
+
+    def _on_sweep(self) -> None:
+        """Tombstones and cells that never got a value are deleted when no message about them can be on the road any more."""
+        oldest = self._host.now - self._config.tombstone_ttl
+        for key in [key for key, cell in self.cells.items() if cell.val is None and cell.unsaid is None and cell.touched_at <= oldest]:
+            del self.cells[key]
+            if self._keeper is not None:
+                self._storage.save(_text(key), None, _nothing)
+        self._timer = self._host.after(SWEEP_PERIOD, self._on_sweep)
+
+    @property
+    def live(self) -> int:
+        """Cells with a holder that this agent keeps."""
+        return sum(cell.val is not None and cell.val.status is Status.LIVE for cell in self.cells.values())
+
+
+def _text(key: Key) -> str:
+    return msgspec.json.encode(key).decode()
+
+
+def _nothing() -> None:
+    """Whoever waits, waits for a later save."""

@@ -1,0 +1,70 @@
+"""Leaving: one last write to the own cell, after ownership has stopped.  Spec: tickets 5.8; D8, D16; paper 3.1 (cleave).
+
+To the first who waits, else FREE (the anchor), else RETIRED. If the write does not get through nothing is lost: the lease runs out and
+exclusion does the same job. So a leaver waits for nobody, and everybody may leave at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from holdfast.host import Address
+from holdfast.protocols.tickets.facts import HandedOver
+from holdfast.protocols.tickets.messages import AckCjoin, Cleave
+from holdfast.protocols.tickets.serving import HANDED_ON, Waiter
+from holdfast.protocols.tickets.values import LeaseId, Status, Val
+
+if TYPE_CHECKING:
+    from holdfast.protocols.tickets.coordinator import Coordinator
+
+
+class Leaver:
+    """The end of one coordinator."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._it = coordinator
+        self._begun = False
+
+    def begin(self) -> None:
+        """Called when ownership has stopped, and again when the operation in flight is finished."""
+        it = self._it
+        if not self._begun:
+            self._begun = True
+            it.after("leave", it.config.leave_timeout, it.die)
+        if it.busy:
+            return
+        it.busy = "leave"
+        waiting = it.server.fresh()
+        if waiting:
+            self._hand_over(waiting[0], tuple((each.lease, each.agent.address) for each in waiting[1 : HANDED_ON + 1] if each.wait))
+        else:
+            it.writer.write(lambda val: given_up(val, anchor=it.anchor), self._on_given_up)
+
+    def _hand_over(self, first: Waiter, rest: tuple[tuple[LeaseId, Address], ...]) -> None:
+        it = self._it
+
+        def written(val: Val) -> None:
+            it.desk.counts["handovers"] += 1
+            it.host.emit(HandedOver(it.pool.name, it.head, first.lease))
+            it.pool.moved(it.rid, first.agent)
+            it.pool.grant(AckCjoin(first.lease, it.key, it.places, it.writer.ballot, val, it.pred, rest), first.agent)
+            it.die()
+
+        it.writer.write(lambda val: handed_over(val, first), written)
+
+    def _on_given_up(self, val: Val) -> None:
+        it = self._it
+        if not it.anchor:
+            it.desk.tell(it.pred, Cleave(it.pool.name, it.rid))
+        it.die()
+
+
+def handed_over(val: Val, to: Waiter) -> Val:
+    token = val.fence + 1
+    return replace(val, holder=to.lease, token=token, fence=token, address=to.agent.address, nxt=None)
+
+
+def given_up(val: Val, *, anchor: bool) -> Val:
+    return replace(val, holder=None, status=Status.FREE if anchor else Status.RETIRED, nxt=None)

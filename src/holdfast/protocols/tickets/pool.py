@@ -1,0 +1,238 @@
+"""Pool: what one agent does for one pool; who gets which message.  Spec: tickets 2 (Agent), 5.5, 5.6, 5.8; D18.
+
+Answers that may be asked for again outlive the coordinator that gave them, so they are kept here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import TypeVar
+
+from holdfast.host import Message, NodeId
+from holdfast.protocols.tickets.candidate import Candidate
+from holdfast.protocols.tickets.coordinator import Coordinator, State
+from holdfast.protocols.tickets.cview import Cview, Entry, gone_entry, metadata_of
+from holdfast.protocols.tickets.desk import Desk
+from holdfast.protocols.tickets.messages import AckCjoin, AckUpdate, Cancel, Cjoin, Cleave, Queued, Reject, Update
+from holdfast.protocols.tickets.values import (
+    PLACES_MAX,
+    TICKETS_MAX,
+    Agent,
+    LeaseId,
+    Val,
+    Who,
+    key_fits,
+    places_fit,
+    val_fits,
+)
+
+KEPT_MAX = 4096  # answers, leases and hand-overs remembered; whoever is pushed out is asked again, or lapses
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Returned:
+    """Owns a grant that nobody wants: a second one, or one that came after its attempt was cancelled (D26)."""
+
+    metadata: Mapping[str, str] = {}
+
+    def on_active(self, coordinator: Coordinator) -> None:
+        coordinator.leave()
+
+    def on_extended(self, deadline: float) -> None:
+        """It is leaving."""
+
+    def on_at_risk(self) -> None:
+        """It is leaving."""
+
+    def on_over(self, coordinator: Coordinator, why: str) -> None:
+        """Nobody waits for it."""
+
+
+class Pool:
+    """Coordinators and candidates of one pool at one agent."""
+
+    def __init__(self, name: str, desk: Desk, cview: Cview, gone: Container[NodeId]) -> None:
+        self.name, self.desk, self.cview, self.gone = name, desk, cview, gone
+        self.coordinators: dict[str, Coordinator] = {}  # by cell
+        self.candidates: list[Candidate] = []
+        self._granted: dict[LeaseId, tuple[AckCjoin, Agent, float]] = {}
+        self._moved: dict[str, tuple[Agent, float]] = {}  # cell -> whom it was handed to
+        self._leases: dict[LeaseId, tuple[Candidate, set[tuple[Who, str]]]] = {}  # of this life, with what came of them
+        self._versions = 0
+        self.nobody = Returned()
+
+    @property
+    def idle(self) -> bool:
+        return not self.coordinators and not self.candidates
+
+    @property
+    def active(self) -> list[Coordinator]:
+        return [each for each in self.coordinators.values() if each.valid]
+
+    # What coordinators need.
+
+    def add(self, coordinator: Coordinator) -> None:
+        self.coordinators[coordinator.rid] = coordinator
+
+    def remove(self, coordinator: Coordinator) -> None:
+        if self.coordinators.get(coordinator.rid) is coordinator:
+            del self.coordinators[coordinator.rid]
+
+    def announce(self, coordinator: Coordinator) -> None:
+        """Own(ticket, token, version, agent, metadata, free)."""
+        self._versions += 1
+        me, metadata = self.desk.me, metadata_of(coordinator.owner.metadata.items())
+        token, n = coordinator.who.token, coordinator.val.n
+        entry = Entry(token, False, self._versions, me.life, me.address, coordinator.free, n, metadata)
+        self.cview.announce(self.name, coordinator.head, entry)
+
+    def withdraw(self, coordinator: Coordinator) -> None:
+        """Free(ticket, token), if it was ever announced."""
+        if coordinator.owned:
+            self.announce_free(coordinator.head, coordinator.val)
+
+    def announce_free(self, number: int, val: Val) -> None:
+        self.cview.announce(self.name, number, gone_entry(val.token, self.desk.me, val.n))
+
+    def announced(self, number: int) -> Agent | None:
+        entry = self.cview.owners(self.name).get(number)
+        return None if entry is None else entry.agent
+
+    def roomy(self, at_most: int) -> tuple[Agent, ...]:
+        """Agents that have announced free tickets, those with most of them first."""
+        found = sorted((entry for entry in self.cview.owners(self.name).values() if entry.free > 0), key=lambda entry: (-entry.free, entry))
+        agents = dict.fromkeys(entry.agent for entry in found if entry.life not in self.gone and entry.life != self.desk.me.life)
+        return tuple(agents)[:at_most]
+
+    def grant(self, ack: AckCjoin, to: Agent) -> None:
+        _keep(self._granted, ack.lease, (ack, to, self.desk.host.now))
+        self.desk.tell(to, ack)
+
+    def moved(self, rid: str, to: Agent) -> None:
+        _keep(self._moved, rid, (to, self.desk.host.now))
+
+    # What candidates need.
+
+    def lease_for(self, candidate: Candidate) -> LeaseId:
+        lease = self.desk.lease()
+        _keep(self._leases, lease, (candidate, set()))
+        return lease
+
+    def stop(self) -> None:
+        """This life of the agent ends; nothing is released, and nobody is told: what was granted ends by its own clock."""
+        for coordinator in tuple(self.coordinators.values()):
+            coordinator.halt()
+        for candidate in self.candidates:
+            candidate.halt()
+
+    def forget_old(self) -> None:
+        oldest = self.desk.host.now - self.desk.config.tombstone_ttl
+        self._granted = {key: kept for key, kept in self._granted.items() if kept[2] > oldest}
+        self._moved = {key: kept for key, kept in self._moved.items() if kept[1] > oldest}
+
+    # Messages.
+
+    def on_message(self, source: NodeId, message: Message) -> None:
+        if isinstance(message, Cjoin):
+            self._on_cjoin(source, message)
+        elif isinstance(message, AckCjoin):
+            self._on_ack_cjoin(message)
+        elif isinstance(message, Reject | Queued):
+            self._on_answer(source, message)
+        elif isinstance(message, Cancel):
+            self._on_cancel(source, message)
+        elif isinstance(message, Update):
+            self._on_update(source, message)
+        elif isinstance(message, AckUpdate):
+            self._on_ack_update(source, message)
+        elif isinstance(message, Cleave):
+            for each in tuple(self.coordinators.values()):
+                each.on_cleave(message.rid)
+
+    def _on_cjoin(self, source: NodeId, cjoin: Cjoin) -> None:
+        if cjoin.lease.life != source or not 1 <= cjoin.n <= TICKETS_MAX:
+            self.desk.counts["malformed"] += 1
+            return
+        agent = Agent(source, cjoin.address)
+        granted = self._granted.get(cjoin.lease)
+        if granted is not None:
+            self.desk.tell(agent, granted[0])
+            return
+        active = self.active
+        if not active:
+            self._reject(cjoin, agent, "leaving" if self.coordinators else "not-coordinator", 0)
+        elif active[0].val.n != cjoin.n:
+            self._reject(cjoin, agent, "mismatch", active[0].val.n)
+        else:
+            self._server_for(cjoin.lease, active).on_cjoin(cjoin, agent)
+
+    def _server_for(self, lease: LeaseId, active: list[Coordinator]) -> Coordinator:
+        """Where it waits already, else where there is most room, else where the queue is shortest."""
+        waiting = [each for each in active if lease in each.server.waiters]
+        return waiting[0] if waiting else max(active, key=lambda each: (each.free, -len(each.server.waiters)))
+
+    def _reject(self, cjoin: Cjoin, agent: Agent, reason: str, n: int) -> None:
+        heirs = tuple(to for to, _ in reversed(self._moved.values()))[:PLACES_MAX]
+        self.desk.tell(agent, Reject(self.name, cjoin.lease, reason, n, tuple(dict.fromkeys((*self.roomy(PLACES_MAX), *heirs)))))
+
+    def _on_ack_cjoin(self, ack: AckCjoin) -> None:
+        """D18: once per (who, cell), and only for a lease that this life asked with; the table has no others."""
+        if not (key_fits(ack.key) and val_fits(ack.val) and places_fit(ack.places)) or ack.val.holder != ack.lease:
+            self.desk.counts["malformed"] += 1
+            return
+        lease = self._leases.get(ack.lease)
+        if lease is None or (ack.val.who, ack.key.rid) in lease[1]:
+            self.desk.counts["old_grant"] += 1
+            return
+        candidate, acted = lease
+        acted.add((ack.val.who, ack.key.rid))
+        wanted = candidate.wants(ack.lease)
+        owner = candidate if wanted else self.nobody
+        coordinator = Coordinator(self, self.desk, owner, ack.key, ack.places, ack.ballot, ack.val, ack.pred)
+        coordinator.server.inherit(ack.waiters)
+        if wanted:
+            candidate.joining(coordinator)
+            coordinator.start()
+        else:
+            self.give_back(coordinator)
+
+    def give_back(self, coordinator: Coordinator) -> None:
+        self.desk.counts["returned"] += 1
+        self.add(coordinator)
+        coordinator.leave()
+
+    def _on_answer(self, source: NodeId, message: Reject | Queued) -> None:
+        lease = self._leases.get(message.lease)
+        if lease is not None and lease[0].wants(message.lease):
+            lease[0].on_answer(source, message)
+
+    def _on_cancel(self, source: NodeId, cancel: Cancel) -> None:
+        if cancel.lease.life == source:
+            for each in self.coordinators.values():
+                each.server.cancel(cancel.lease)
+
+    def _on_update(self, source: NodeId, update: Update) -> None:
+        chain = update.chain
+        if not chain or len(chain) > PLACES_MAX or chain[0].life != source:
+            self.desk.counts["malformed"] += 1
+            return
+        coordinator, moved = self.coordinators.get(update.rid), self._moved.get(update.rid)
+        if coordinator is not None and coordinator.state in (State.JOINING, State.ACTIVE):
+            coordinator.on_update(chain[0], update)
+        elif moved is not None:
+            self.desk.tell(chain[0], AckUpdate(self.name, update.rid, update.cfg, (), moved[0]))
+
+    def _on_ack_update(self, source: NodeId, ack: AckUpdate) -> None:
+        if ack.agent.life == source and not places_fit(ack.places):
+            self.desk.counts["malformed"] += 1
+            return
+        for each in tuple(self.coordinators.values()):
+            each.on_ack_update(source, ack)
+
+
+def _keep(table: dict[K, V], key: K, value: V) -> None:
+    table.pop(key, None)
+    if len(table) >= KEPT_MAX:
+        del table[next(iter(table))]
+    table[key] = value

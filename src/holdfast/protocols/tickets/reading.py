@@ -1,0 +1,136 @@
+"""Reading the truth: a walk along the cells, each by a majority; and abandoning a cell whose majority is lost.  Spec: tickets 9.5, 10."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.protocols.tickets.cview import Cview
+from holdfast.protocols.tickets.desk import Desk, End
+from holdfast.protocols.tickets.messages import Abandon
+from holdfast.protocols.tickets.values import ANCHOR, Agent, Key, Next, Place, Status, Val
+from holdfast.protocols.tickets.view import Holder, TicketView
+
+WALKS = 3  # a ring that changes under the reader is read again
+HOPS_PER_TICKET = 4  # cells and moves that one walk may follow, per ticket of the pool
+HOPS_MIN = 64
+
+Found = tuple[str, Val]  # cell and value
+Read = Callable[[TicketView | None], None]
+
+
+def follows(before: Val, val: Val) -> bool:
+    """The arc begins where the one before it ends."""
+    return val.n == before.n and val.head == (before.head - before.length) % before.n
+
+
+class Walk:
+    """One reading of a pool. ``done`` gets the cells in order of the circle, and "" or the cell at which it ended."""
+
+    def __init__(self, pool: str, desk: Desk, done: Callable[[list[Found], str], None]) -> None:
+        self._pool, self._desk, self._done = pool, desk, done
+        self._walks = 0
+        self._found: list[Found] = []
+        self._hops = 0
+
+    def start(self) -> None:
+        self._walks += 1
+        self._found, self._hops = [], 0
+        self._ask(ANCHOR, Next(0, self._desk.seats))
+
+    def _ask(self, rid: str, at: Next) -> None:
+        self._hops += 1
+        self._desk.query(Key(self._pool, rid, at.cfg), at.places, lambda end: self._on_info(rid, at.places, end))
+
+    def _on_info(self, rid: str, places: tuple[Place, ...], end: End) -> None:
+        val = end.best[1]
+        if not end.won:
+            self._done(self._found, rid)
+        elif val is None:
+            self._again(rid)  # Merged meanwhile, or a pool that nobody founded.
+        elif val.nxt is not None and self._hops <= self._limit(val):
+            self._ask(rid, val.nxt)
+        else:
+            self._step(rid, val)
+
+    def _step(self, rid: str, val: Val) -> None:
+        if self._found and not follows(self._found[-1][1], val):
+            self._again(rid)
+            return
+        self._found.append((rid, val))
+        if val.succ.rid == ANCHOR:
+            whole = sum(each.length for _, each in self._found) == val.n
+            self._done(self._found, "") if whole else self._again(rid)
+        elif self._hops > self._limit(val):
+            self._again(rid)
+        else:
+            self._ask(val.succ.rid, Next(val.succ.cfg, val.succ.places))
+
+    def _limit(self, val: Val) -> int:
+        return max(HOPS_MIN, HOPS_PER_TICKET * val.n)
+
+    def _again(self, rid: str) -> None:
+        if self._walks < WALKS:
+            self._desk.host.after(self._desk.config.rtx, self.start)
+        else:
+            self._done(self._found, rid)
+
+
+class Reading:
+    """``Tickets.read``."""
+
+    def __init__(self, pool: str, desk: Desk, cview: Cview, done: Read) -> None:
+        self._pool, self._desk, self._cview, self._done = pool, desk, cview, done
+
+    def start(self) -> None:
+        Walk(self._pool, self._desk, self._on_walked).start()
+
+    def _on_walked(self, found: list[Found], stuck: str) -> None:
+        if stuck == ANCHOR and not found:
+            # A majority that knows nothing of the pool: nobody has founded it, so nobody owns anything.
+            self._desk.query(Key(self._pool, ANCHOR, 0), self._desk.seats, self._on_anchor)
+        elif stuck:
+            self._done(None)
+        else:
+            self._done(self._view(found))
+
+    def _on_anchor(self, end: End) -> None:
+        self._done(self._view([]) if end.won and end.best[1] is None else None)
+
+    def _view(self, found: list[Found]) -> TicketView:
+        owners: dict[int, Holder] = {}
+        for _, val in found:
+            if val.status is Status.LIVE and val.holder is not None:
+                said = self._cview.owners(self._pool).get(val.head)
+                metadata = dict(said.metadata) if said is not None and said.token == val.token else {}
+                owners[val.head] = Holder(val.holder.life, val.token, metadata)
+        n = found[0][1].n if found else 0
+        return TicketView(self._pool, n, dict(sorted(owners.items())), self._desk.host.now, hint=False)
+
+
+class Abandoning:
+    """``Tickets.abandon``: finds the holder of the cell that points to the lost one, which is asked to go on without it."""
+
+    def __init__(
+        self, pool: str, number: int, desk: Desk, call: Callable[[Agent, Callable[[int], Abandon]], None], refuse: Callable[[str], None]
+    ) -> None:
+        self._pool, self._number, self._desk, self._call, self._refuse = pool, number, desk, call, refuse
+
+    def start(self) -> None:
+        Walk(self._pool, self._desk, self._on_walked).start()
+
+    def _on_walked(self, found: list[Found], stuck: str) -> None:
+        if not stuck:
+            self._refuse("every cell of the pool answers; a dead holder is excluded by itself")
+        elif not found:
+            self._refuse("no majority of the seats answers")
+        else:
+            self._ask_holder(found[-1][1], stuck)
+
+    def _ask_holder(self, val: Val, stuck: str) -> None:
+        head = (val.head - val.length) % val.n
+        if head != self._number:
+            self._refuse(f"ticket {head} is the one whose guardians do not answer; abandon that one first")
+        elif val.holder is None:
+            self._refuse("the cell before it has no holder either; somebody has to acquire a ticket first")
+        else:
+            self._call(Agent(val.holder.life, val.address), lambda op: Abandon(op, self._pool, stuck))
