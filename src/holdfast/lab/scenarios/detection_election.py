@@ -30,11 +30,12 @@ from holdfast.protocols.detection.termstore import TermStore
 from holdfast.protocols.detection.views_feed import ViewsFeed
 
 SECONDS = 20.0  # of faults
+SIZES = (1, 2, 3, 3, 4, 5, 5, 6, 7, 8, 9)  # small groups have the more interesting majorities
 STRAY_SECONDS = 3.2  # the longest a message of bad weather is on the road
 CALM_INTERVALS = 60.0  # I9: faults end, 60 t_itv pass
 WATCHED_INTERVALS = 4.0  # how long an agreement must last to count
-VIEWS_MAX = 4  # changes of the view in a run
-OFFER_SECONDS = 3.0  # longest between the first and the last member that hears of a view
+VIEWS = (0, 1, 2, 3, 6)  # changes of the view in a run
+OFFER_SECONDS = (0.1, 3.0, 12.0)  # longest until one member hears of a view: most at once, some long after
 RESIGN_SECONDS = 6.0  # mean time between two resignations
 DEAF = 0.3  # share of the runs in which somebody hears nobody for a while
 COMMON = (0.0, 0.0, 0.02, 0.1)  # share of the heartbeats of which all copies are lost
@@ -55,7 +56,7 @@ class ElectionScenario(Scenario):
     mode: Mode
 
     def setup(self, random: Random) -> Setup:
-        names = tuple(f"n{i}" for i in range(random.randint(1, 9)))
+        names = tuple(f"n{i}" for i in range(random.choice(SIZES)))
         t_itv = random.choice((0.5, 1.0))
         rho = random.choice((1e-3, 1e-3, 0.05))
         fixed = self.mode == "quorum" and random.random() < 0.3
@@ -63,7 +64,7 @@ class ElectionScenario(Scenario):
         parameters: dict[str, float | str] = {
             "t_itv": t_itv,
             "rho": rho,
-            "length": random.choice((0.0, 2 * t_itv + 3 * t_itv / 10)),
+            "length": random.choice((0.0, 2.3 * t_itv, 5 * t_itv)),  # the defaults of section 4, and one that outlasts most faults
             "elect_after": float(random.choice((1, 2))),
             "common": random.choice(COMMON),
             "voters": ",".join(names[: min(len(names), random.choice((3, 5)))]) if fixed else "",
@@ -134,7 +135,7 @@ class ElectionScenario(Scenario):
         random = Random(f"{world.seed}/views")
         for number, step in enumerate(read_steps(setup)[1:], 2):
             for name in setup.names:
-                world.at(step.at + random.uniform(0, OFFER_SECONDS), partial(self._offer, world, name, number, setup))
+                world.at(step.at + random.uniform(0, random.choice(OFFER_SECONDS)), partial(self._offer, world, name, number, setup))
         at = random.expovariate(1 / RESIGN_SECONDS)
         while at < setup.seconds:
             world.at(at, partial(resign, world))
@@ -204,7 +205,8 @@ def draw_steps(random: Random, names: tuple[str, ...], *, single: bool) -> list[
     """The first view, and what becomes of it: by one member at a time, or in any way."""
     present = sorted(random.sample(names, random.randint(max(1, len(names) - 2), len(names))))
     steps = [Step(0.0, tuple(present))]
-    for at in sorted(round(random.uniform(0, SECONDS), 3) for _ in range(random.randint(0, VIEWS_MAX))):
+    first, last = (0.0, SECONDS) if random.random() < 0.5 else (4.0, 6.0)  # at any time, or hard upon each other
+    for at in sorted(round(random.uniform(first, last), 3) for _ in range(random.choice(VIEWS))):
         changes = random.sample(names, 1 if single else random.randint(1, len(names)))
         later = sorted(set(present) ^ set(changes))
         if later:

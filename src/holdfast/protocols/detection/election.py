@@ -345,8 +345,11 @@ class LeaderElection:
 
     def _on_resign(self, source: NodeId, message: Resign) -> None:
         """The promise ends also when a START has moved us on already: the START that a resignation causes often overtakes it."""
-        if not (0 <= message.view <= self.term.view and 0 <= message.round <= ROUND_MAX):
+        if not 0 <= message.round <= ROUND_MAX:
             self.counts["malformed"] += 1
+            return
+        if message.view > self.term.view:
+            self.counts["other_view"] += 1
             return
         self._voter.release(source, Term(message.view, message.round))
         if (message.view, message.round) == self.term and source.name == self.watched:

@@ -1,0 +1,182 @@
+"""Elections with one rule taken out each, and feeds that break D17: what the checkers must catch.  No configuration reaches them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from msgspec.structs import replace
+
+from holdfast.host import Host, NodeId
+from holdfast.kit.promise import Answer, HolderId, Promises
+from holdfast.lab.election_spoken import SpokenElection
+from holdfast.lab.faults import Drift, Plan
+from holdfast.lab.scenario import Setup
+from holdfast.lab.scenarios.detection_election import ElectionScenario
+from holdfast.protocols.detection.config import ElectionConfig, Mode, Term
+from holdfast.protocols.detection.election import LeaderElection
+from holdfast.protocols.detection.election_voter import Voter
+from holdfast.protocols.detection.termstore import TermStore
+from holdfast.protocols.detection.views_feed import ViewsFeed
+
+
+class ShortVoter(Voter):
+    """F4: promises for the length that is set here, and here it is half of what is asked."""
+
+    def ask(self, life: NodeId, term: Term, length: float, then: Callable[[Answer], None]) -> None:
+        super().ask(life, term, length / 2, then)
+
+
+class UncheckedPromises(Promises):
+    """Grant rule: without the term check. Whoever asks when no promise to another runs gets it."""
+
+    def _refusal(self, key: str, holder: HolderId, number: int, length: float) -> Answer | None:
+        refusal = super()._refusal(key, holder, number, length)
+        return refusal if refusal is not None and refusal.wait > 0 else None
+
+
+class FaithlessPromises(Promises):
+    """Grant rule: without "unless a promise to another life runs"."""
+
+    def _refusal(self, key: str, holder: HolderId, number: int, length: float) -> Answer | None:
+        refusal = super()._refusal(key, holder, number, length)
+        return None if refusal is not None and self._keeper.wait == 0 and number >= refusal.number else refusal
+
+
+class HastyVoter(Voter):
+    """D18: grants at once after a restart."""
+
+    def start(self) -> None:
+        self._keeper._opens_at = self._keeper._host.now
+
+
+def with_voter(kind: type[Voter]) -> type[SpokenElection]:
+    """An election whose votes are given by another class."""
+
+    class Election(SpokenElection):
+        def __init__(self, host: Host, config: ElectionConfig, store: TermStore, *, name: str = "leader", voters: Sequence[str] = ()) -> None:
+            super().__init__(host, config, store, name=name, voters=voters)
+            self._voter = self._candidate._voter = self._monitor._voter = kind(host, store, config.rho)
+
+    Election.__name__ = kind.__name__
+    return Election
+
+
+def with_promises(kind: type[Promises]) -> type[SpokenElection]:
+    """An election whose promises follow another rule."""
+
+    class Election(SpokenElection):
+        def __init__(self, host: Host, config: ElectionConfig, store: TermStore, *, name: str = "leader", voters: Sequence[str] = ()) -> None:
+            super().__init__(host, config, store, name=name, voters=voters)
+            self._voter._promises = kind(host, store.promises, self._voter._keeper)
+
+    Election.__name__ = kind.__name__
+    return Election
+
+
+class StartsOver(SpokenElection):
+    """D18: a restarted process begins its view anew, not at the stored round."""
+
+    def _first_term(self, view: int) -> Term:
+        self._store.stored = min(self._store.stored, Term(view, -1))
+        return super()._first_term(view)
+
+
+class LeadsAgain(SpokenElection):
+    """D18: a new life leads the term that its former life may have led."""
+
+    def start(self) -> None:
+        super().start()
+        self._no_lead = Term(-1, -1)
+
+
+class SpeaksFirst(SpokenElection):
+    """D18: messages of a term leave before it is on disk."""
+
+    @property
+    def _busy(self) -> bool:
+        return False
+
+    def _enter(self, term: Term, why: str, *, announce: bool) -> None:
+        save, self._store.save = self._store.save, lambda term, then: then()  # type: ignore[method-assign]
+        try:
+            super()._enter(term, why, announce=announce)
+        finally:
+            self._store.save = save  # type: ignore[method-assign]
+        self._store.save(term, lambda: None)
+
+
+class FlaggedLease(SpokenElection):
+    """F9: whether this process leads is a flag that a timer takes down."""
+
+    def is_leader(self) -> bool:
+        return self.lease.term is not None
+
+
+class CountsFromReceipt(SpokenElection):
+    """G5: the lease counts from when the grants came, not from before the heartbeat left."""
+
+    def __init__(self, host: Host, config: ElectionConfig, store: TermStore, *, name: str = "leader", voters: Sequence[str] = ()) -> None:
+        super().__init__(host, config, store, name=name, voters=voters)
+        watched = self._candidate._watched
+        sent_at = watched.sent_at
+        watched.sent_at = lambda stamp: None if sent_at(stamp) is None else host.now  # type: ignore[method-assign]
+
+
+class MinorityLeads(SpokenElection):
+    """G5: one grant less is enough."""
+
+    @property
+    def quorum(self) -> int:
+        return max(1, super().quorum - 1)
+
+
+class NoMajority(ViewsFeed):
+    """D17: a view is handed on after the wait alone."""
+
+    def _majority(self) -> bool:
+        return True
+
+
+class NoWait(ViewsFeed):
+    """D17: a view is handed on as soon as a majority has installed the one before."""
+
+    def _advance(self) -> None:
+        super()._advance()
+        if self._wait is not None:
+            self._wait.cancel()
+            self._on_waited()
+
+
+class NoFeed(ViewsFeed):
+    """D17: views are handed on as they come."""
+
+    def _advance(self) -> None:
+        if self.held:
+            self._release(max(self._views))
+
+
+class ElectionAblation(ElectionScenario):
+    """The scenario of a mode with another class in the election's place, or in the feed's."""
+
+    def __init__(self, mode: Mode, machine: type[LeaderElection] = SpokenElection, feed: type[ViewsFeed] = ViewsFeed) -> None:
+        self.mode, self.machine, self.feed = mode, machine, feed
+        self.name = f"detection/{mode}"
+
+    def make(self, host: Host, config: ElectionConfig, store: TermStore, voters: Sequence[str]) -> LeaderElection:
+        return self.machine(host, config, store, voters=voters)
+
+    def make_feed(self, host: Host, election: LeaderElection) -> ViewsFeed:
+        feed = super().make_feed(host, election)
+        feed.__class__ = self.feed
+        return feed
+
+
+class WrongDrift(ElectionAblation):
+    """E19: clocks run 5 % apart from true time, and the group counts with 1e-4."""
+
+    def setup(self, random: Random) -> Setup:
+        setup = super().setup(random)
+        drifts = [Drift(0.0, name, random.choice((0.95, 1.05))) for name in setup.names]
+        faults = tuple(fault for fault in setup.plan.faults if not isinstance(fault, Drift))
+        return replace(setup, plan=Plan((*drifts, *faults)), parameters={**setup.parameters, "rho": 1e-4})
