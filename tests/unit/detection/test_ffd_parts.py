@@ -101,6 +101,37 @@ def test_window_of_estimated_points() -> None:
     assert points.jitter < 1e-5
 
 
+def test_very_late_heartbeats_are_no_measure() -> None:
+    """Section 6.1: one that counts as lost moves the mean by no more than the largest margin; a first one that was late is forgotten."""
+    points = Estimated(CONFIG)
+    points.arrived(0, 3.0)
+    for seq in range(1, 101):
+        points.arrived(seq, seq + (3.0 if seq % 20 == 0 else 0.01))
+    assert points.deadline(101) <= 101.01 + 0.05 * 0.25 + CONFIG.alpha_max
+
+
+def test_longer_road_is_believed() -> None:
+    """Section 5: eight late ones in a row are no accident: the estimate follows them at once."""
+    points = Estimated(CONFIG)
+    for seq in range(100):
+        points.arrived(seq, seq + 0.01)
+    for seq in range(100, 108):
+        assert points.deadline(seq) < seq + 0.5
+        points.arrived(seq, seq + 0.6)
+    assert points.deadline(108) == pytest.approx(108.6 + CONFIG.alpha_max)
+
+
+@pytest.mark.parametrize("drift", [-0.004, 0.004])
+def test_clocks_that_run_apart(drift: float) -> None:
+    """Section 5: the mean is behind by d window/2 t_itv, and the margin by four deviations of it covers that."""
+    points, late = Estimated(CONFIG), 0
+    for seq in range(1000):
+        at = seq * (1 + drift)
+        late += seq > 0 and at > points.deadline(seq)
+        points.arrived(seq, at)
+    assert late <= 10
+
+
 def test_read_late_is_no_sample() -> None:
     """F10: a heartbeat that waited in the socket serves as mean only while there is nothing better."""
     points = Estimated(CONFIG)

@@ -2,7 +2,8 @@
 
 Synchronised clocks: ``sigma_i + t_lat + skew``. Otherwise NFD-E: every heartbeat tells how far the two clocks and the delay are
 apart, ``x_j = A_j - j t_itv``, and the mean of the last ones gives the expected arrival, ``EA_i = mean(x) + i t_itv``. A heartbeat
-that left off the grid says by how much, so it is as good a sample as any other.
+that left off the grid says by how much, so it is as good a sample as any other. One that is very late counts as lost, so it must not
+move the mean by more than the largest margin; eight in a row are a longer road or a slower clock, and are believed.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class Estimated:
         self._base: float | None = None
         self._sum = self._squares = 0.0
         self._provisional = 0.0  # stands for the mean until the first sample
+        self._outliers = 0  # in a row
 
     def arrived(self, seq: int, at: float, *, timed: bool = True) -> None:
         offset = at - seq * self._interval
@@ -71,14 +73,13 @@ class Estimated:
             self._base = offset
         offset -= self._base
         if timed:
-            self._learn(offset)
+            self._learn(self._plausible(offset))
         else:
             self._provisional = offset  # Read late, so never early: no point that rests on it comes too soon.
 
     def deadline(self, seq: int) -> float:
         assert self._base is not None
-        mean = self._sum / len(self._offsets) if self._offsets else self._provisional
-        return self._base + mean + seq * self._interval + self.alpha
+        return self._base + self._mean + seq * self._interval + self.alpha
 
     @property
     def alpha(self) -> float:
@@ -92,6 +93,26 @@ class Estimated:
         if count < 2:
             return 0.0
         return sqrt(max(0.0, self._squares - self._sum * self._sum / count) / (count - 1))
+
+    @property
+    def _mean(self) -> float:
+        return self._sum / len(self._offsets) if self._offsets else self._provisional
+
+    def _plausible(self, offset: float) -> float:
+        """What the sample counts as. No message arrives before it is sent, so a much earlier one shows that all before were late."""
+        if not self._offsets:
+            return offset
+        mean = self._mean
+        self._outliers = self._outliers + 1 if offset > mean + self._most else 0
+        if self._outliers >= SAMPLES_MIN or offset < mean - self._most:
+            self._forget()
+            return offset
+        return min(offset, mean + self._most)
+
+    def _forget(self) -> None:
+        self._offsets.clear()
+        self._sum = self._squares = 0.0
+        self._outliers = 0
 
     def _learn(self, offset: float) -> None:
         if len(self._offsets) == self._offsets.maxlen:
