@@ -139,9 +139,11 @@ class Agents:
         return self._with_client(number) if alone else self.start(number)
 
     def until_whole(self) -> None:
-        """All are members in everybody's eyes."""
-        for agent in self._agents.values():
+        """All are members in everybody's eyes, and all seats vote: one that was killed waits as long as it may have promised."""
+        for number, agent in self._agents.items():
             until(lambda: formed(agent, len(self._agents)), f"{agent.socket} knows all", LOOK_INTERVAL, agent.check)  # noqa: B023 - called here
+            if number < SEEDS:
+                until(lambda: serves(agent), f"the seat at {agent.socket} votes", LOOK_INTERVAL, agent.check)  # noqa: B023 - as above
 
     def counters(self, number: int) -> Mapping[str, float]:
         """What the agent of a candidate counted in its life."""
@@ -154,6 +156,11 @@ class Agents:
         return Candidate(
             agent, Worker("holdfast", self._recorder, {"group": GROUP, "agent": agent.socket}, self._folder / "candidates.log")
         )
+
+
+def serves(agent: AgentProcess) -> bool:
+    """Its own seat may promise."""
+    return any(seat.own and seat.state == "serving" for seat in agent.ask(calls.Seats))
 
 
 @contextmanager
