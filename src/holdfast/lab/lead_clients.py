@@ -8,6 +8,7 @@ from random import Random
 
 from holdfast.events import Internal
 from holdfast.host import Host
+from holdfast.lab.faults import Crash, Cut, Pause
 from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
 from holdfast.protocols.detection.leadership import Leadership
@@ -74,7 +75,7 @@ class Clients:
         world.soon(self._look)
 
     def _change(self, name: str) -> None:
-        what = self._random.choice(("come", "come", "go", "leader goes", "leader goes", "neglect"))
+        what = self._random.choice(("come", "come", "come", "go", "leader goes", "neglect", "die", "die", "pause", "cut"))
         if what == "come":
             self._standing[name].add(self._random.choice(self._agents))
         elif what == "go":
@@ -82,10 +83,24 @@ class Clients:
         else:
             for host in self._world.alive:
                 if host.running and host.node.use(Leadership).is_leader(name):
-                    if what == "leader goes":
-                        self._standing[name].discard(host.me.name)
-                    else:
-                        self._neglect(host, name)
+                    self._hit(what, host, name)
+
+    def _hit(self, what: str, host: LabHost, name: str) -> None:
+        """Whoever leads is where faults tell most."""
+        world, agent, now = self._world, host.endpoint.name, round(self._world.now, 3)
+        if what == "leader goes":
+            self._standing[name].discard(agent)
+        elif what == "neglect":
+            self._neglect(host, name)
+        elif what == "die":
+            Crash(now, agent, self._random.choice((0.0, 1.0, 4.0))).begin(world)
+        elif what == "pause":
+            Pause(now, agent, self._length * self._random.choice((0.5, 1.0, 2.0)), self._random.choice(("host", "shuffled"))).begin(world)
+        else:
+            others = tuple(each for each in self._agents if each != agent)
+            some = tuple(self._random.sample(others, self._random.randint(1, len(others))))
+            source, target = self._random.choice((((agent,), some), (some, (agent,))))
+            Cut(now, self._length * self._random.choice((0.5, 1.5, 3.0)), source, target).begin(world)
 
     def _neglect(self, host: LabHost, name: str) -> None:
         """Its client does not answer for a while: what it was told is not extended."""

@@ -1,4 +1,7 @@
-"""What must hold of leadership, whatever happens to agents, seats, disks, clocks and member lists.  Spec: fast-detection 7; foundation F8, F9, F14."""
+"""What must hold of leadership, whatever happens to agents, seats, disks, clocks and member lists.
+
+Spec: fast-detection 7; foundation F8, F9, F14.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ from holdfast.kit.seats import Seats
 from holdfast.lab.checker import Checker
 from holdfast.lab.host import LabHost
 from holdfast.lab.lead_clients import Stopped, Told
+from holdfast.lab.lead_spoken import HeartbeatRead, MissSaid
 from holdfast.lab.world import World
+from holdfast.protocols.detection.facts import Suspect
 from holdfast.protocols.detection.lead_facts import Leading, RoundAsked
 from holdfast.protocols.detection.lead_seat import KEY
 from holdfast.protocols.detection.leadership import Leadership
@@ -121,6 +126,38 @@ class Backed(Checker):
         free = [slot.name for slot in slots if _free(world.nodes[slot.name], name, leader.me)]
         if len(free) > len(slots) // 2:
             self.fail(f"{leader.me} leads {name!r}, and the seats {free} would promise it to others")
+
+
+class ReportSound(Checker):
+    """I5: nobody is counted twice, the watched never; an acted report has a quorum of the seats, and meets the demand."""
+
+    name = "I5 report-sound"
+
+    def on_event(self, world: World, host: LabHost, event: Event) -> None:
+        if not isinstance(event, Suspect):
+            return
+        leadership = host.node.use(Leadership)
+        named = [*event.misses, *event.silent, *event.unheard, *event.have]
+        if len(set(named)) != len(named) or event.watched in named:
+            self.fail(f"{host.me} counts somebody twice, or the watched: {event}")
+        slots = {slot.name for slot in host.node.use(Seats).slots}
+        if event.acted and (len(slots & {*event.misses}) <= len(slots) // 2 or event.p_false > leadership.config.p_m + ROUNDING):
+            self.fail(f"{host.me} acts without a quorum of seats, or below the demand: {event}")
+
+
+class VoteTruth(Checker):
+    """I6: whoever says that it missed heartbeat i holds no heartbeat of that life from i on."""
+
+    name = "I6 vote-truth"
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[NodeId, NodeId], int] = {}
+
+    def on_event(self, world: World, host: LabHost, event: Event) -> None:
+        if isinstance(event, HeartbeatRead):
+            self._held[host.me, event.life] = max(event.seq, self._held.get((host.me, event.life), -1))
+        elif isinstance(event, MissSaid) and self._held.get((host.me, event.life), -1) >= event.seq:
+            self.fail(f"{host.me} says that it missed {event.seq} of {event.life}, and holds {self._held[host.me, event.life]}")
 
 
 def _free(seat: LabHost, name: str, leader: NodeId) -> bool:

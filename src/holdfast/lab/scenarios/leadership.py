@@ -6,8 +6,9 @@ Spec: fast-detection 7, D17b; foundation F8-F17.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from random import Random
+
+from msgspec.structs import replace
 
 from holdfast.host import Address, Host, Machine
 from holdfast.kit.broadcast import Broadcast
@@ -17,10 +18,20 @@ from holdfast.kit.keeper import MARGIN
 from holdfast.kit.seats import ASK_TIMEOUT, Seats
 from holdfast.kit.slots import Slot, own_slot
 from holdfast.lab.checker import Checker
-from holdfast.lab.checkers.leadership import Backed, ClientExclusive, FenceOrder, LeaseExclusive, RoundsGrow, TermUnique
+from holdfast.lab.checkers.leadership import (
+    Backed,
+    ClientExclusive,
+    FenceOrder,
+    LeaseExclusive,
+    ReportSound,
+    RoundsGrow,
+    TermUnique,
+    VoteTruth,
+)
 from holdfast.lab.faults import Drift, Fault, Menu, Plan, draw_plan
 from holdfast.lab.lead_clients import Clients
 from holdfast.lab.lead_members import Hidden, ListedMembers, Lists
+from holdfast.lab.lead_spoken import ForgetfulOffice, SpokenWatches
 from holdfast.lab.links import Exponential, Link
 from holdfast.lab.network import PORT
 from holdfast.lab.scenario import Scenario, Setup
@@ -54,6 +65,7 @@ class LeadershipScenario(Scenario):
             "t_itv": t_itv,
             "names": float(random.choice((1, 1, 2, 3))),
             "length": t_itv * random.choice((1.5, 1.5, 2.3)),
+            "numbers": random.choice(("known", "known", "known", "forgotten")),
         }
         link = Link(Exponential(0.01 * t_itv, least=0.0005), loss=random.choice((0.0, 0.01, 0.1)))
         return Setup(names, SECONDS, settle(setup_length(parameters), t_itv), plan, link, parameters)
@@ -71,13 +83,19 @@ class LeadershipScenario(Scenario):
         return Seats(host, places, own, machine=host.me.name, rho=RHO, length_max=setup_length(setup.parameters))
 
     def make(self, host: Host, members: ListedMembers, seats: Seats, exchange: Exchange, setup: Setup) -> Leadership:
-        return Leadership(host, members, seats, exchange, self.config(setup))
+        leadership = Leadership(host, members, seats, exchange, self.config(setup))
+        leadership.watches.__class__ = SpokenWatches
+        if setup.parameters["numbers"] == "forgotten":
+            leadership.office.__class__ = ForgetfulOffice
+        return leadership
 
     def config(self, setup: Setup) -> LeadershipConfig:
         return LeadershipConfig(t_itv=float(setup.parameters["t_itv"]), rho=RHO)
 
     def checkers(self, setup: Setup) -> Sequence[Checker]:
-        return [TermUnique(), FenceOrder(), RoundsGrow(), ClientExclusive(), LeaseExclusive(led_names(setup)), Backed(led_names(setup))]
+        names = led_names(setup)
+        exclusive = [ClientExclusive(), LeaseExclusive(names), Backed(names)]
+        return [TermUnique(), FenceOrder(), RoundsGrow(), *exclusive, ReportSound(), VoteTruth()]
 
     def drive(self, world: World, setup: Setup) -> None:
         random = Random(f"{world.seed}/leadership")
@@ -143,8 +161,6 @@ def settle(length: float, t_itv: float) -> float:
 
 
 def _founded(fault: Fault) -> Fault:
-    from msgspec.structs import replace
-
     return fault if isinstance(fault, Drift) else replace(fault, at=round(fault.at + FOUNDED_AFTER, 3))
 
 

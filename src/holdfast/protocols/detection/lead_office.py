@@ -16,7 +16,7 @@ from holdfast.kit.quorum import majority
 from holdfast.kit.seats import Seats
 from holdfast.protocols.detection.lead_board import Board
 from holdfast.protocols.detection.lead_campaign import Campaign, Candidacy
-from holdfast.protocols.detection.lead_config import LeadershipConfig
+from holdfast.protocols.detection.lead_config import NAMES_MAX, LeadershipConfig
 from holdfast.protocols.detection.lead_facts import Leading, LostLead, RoundAsked
 from holdfast.protocols.detection.lead_messages import Holders, Holding, StartRounds, Succession, WhoHolds
 from holdfast.protocols.detection.lead_pulse import Pulse
@@ -58,6 +58,7 @@ class LeadOffice:
         self._timer: Timer | None = None
         self._looking: list[str] = []  # names that are looked up in a moment
         self._starts: list[Succession] = []  # START of this turn
+        self._spent: dict[str, int] = {}  # the highest number of each name that this life asked for in a campaign that has ended
         self._former_tick_at = -inf
 
     @property
@@ -68,8 +69,12 @@ class LeadOffice:
 
     def stand(self, name: str, length: float, candidacy: Candidacy) -> None:
         self._board.stand(name)
-        self.campaigns[name] = Campaign(self, Deadline(self._host), name, length, candidacy)
+        self.campaigns[name] = campaign = self.make_campaign(name, length, candidacy)
+        campaign.spent = self._spent.get(name, 0)
         self.arm()
+
+    def make_campaign(self, name: str, length: float, candidacy: Candidacy) -> Campaign:
+        return Campaign(self, Deadline(self._host), name, length, candidacy)
 
     def leave(self, name: str) -> None:
         campaign = self.campaigns.pop(name)
@@ -78,6 +83,10 @@ class LeadOffice:
             campaign.end("resigned")
         else:
             campaign.leave()
+        self._spent.pop(name, None)
+        if len(self._spent) >= NAMES_MAX:
+            del self._spent[next(iter(self._spent))]
+        self._spent[name] = max(campaign.number, campaign.spent)
 
     def lapse(self) -> None:
         """F9: before anything else, whoever's deadline has passed leads no more."""

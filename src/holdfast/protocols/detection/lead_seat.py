@@ -28,12 +28,9 @@ class LeadSeat:
 
     def __init__(self, host: Host, seats: Seats) -> None:
         self._host, self._seats = host, seats
-        self.promises = self.make_promises(host, seats) if seats.own is not None else None
+        self.promises = Promises(host, host.storage.part("promises"), seats.keeper) if seats.own is not None else None
         self._given_up: dict[str, tuple[NodeId, int]] = {}  # name -> who resigned it last, under which number
         self.counts: Counter[str] = Counter()  # far_ahead, given_up
-
-    def make_promises(self, host: Host, seats: Seats) -> Promises:
-        return Promises(host, host.storage.part("promises"), seats.keeper)
 
     def ask(self, holder: NodeId, lead: Lead, then: Callable[[Granted], None]) -> None:
         """May that life lead under this number for this length? ``then`` runs at once or when it is durable, or never."""

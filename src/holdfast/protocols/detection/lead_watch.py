@@ -42,7 +42,7 @@ class Watch:
         return roads.seats_among(names) >= roads.quorum
 
     def say(self, to: NodeId | Address, message: Message) -> None:
-        self._watches.host.send(to, message)
+        self._watches.say(to, message)
 
     def on_missed(self, seq: int) -> None:
         self.say(self.life, MonitorOk(seq, -1, (), self.detector.missed_bits(seq)))
@@ -64,6 +64,9 @@ class Watches:
 
     def __len__(self) -> int:
         return len(self._watches)
+
+    def say(self, to: NodeId | Address, message: Message) -> None:
+        self.host.send(to, message)
 
     def get(self, life: NodeId) -> Watch | None:
         return self._watches.get(life)

@@ -62,7 +62,7 @@ class Leadership:
         self.roads = Roads(host, membership, seats)
         self.reigns = Reigns(host, self._on_reign)
         self.board = Board(host, exchange, self.roads.listed, self._on_row)
-        self.seat = self.make_seat(host, seats)
+        self.seat = LeadSeat(host, seats)
         self.watches = Watches(host, config, self.roads, self._on_dead)
         self.office = LeadOffice(
             host, config, seats, roads=self.roads, board=self.board, reigns=self.reigns, seat=self.seat, watches=self.watches
@@ -71,9 +71,6 @@ class Leadership:
         self._on: dict[type[Message], Callable[[NodeId, Message], None]] = {}
         self._register()
         membership.subscribe(self._on_member)
-
-    def make_seat(self, host: Host, seats: Seats) -> LeadSeat:
-        return LeadSeat(host, seats)
 
     # What the agent calls.
 
