@@ -51,10 +51,13 @@ class WithoutFfd(LeaderElection):
         monitor.ffd = SlowOnly(host, config, monitor, monitor.links)
 
 
-def settings(mode: Mode, *, length: float = 0.0, backups: int = 2, tries: int = 2, known: bool = True, rho: float = 1e-3) -> ElectionConfig:
+def settings(
+    mode: Mode, *, length: float = 0.0, backups: int = 2, tries: int = 2, known: bool = True, rho: float = 1e-3, skew: float | None = None
+) -> ElectionConfig:
     """The defaults of section 8; ``known``: every link counts with p = .1, as Omega's patience does."""
     return FreeConfig(
         mode=mode,
+        skew=skew,
         t_itv=INTERVAL,
         t_lat=LATENCY,
         length=length,
@@ -133,6 +136,13 @@ class Elections:
         leader = self.agreed()
         assert leader is not None
         return leader
+
+    def rotate(self) -> None:
+        """Everybody leads once, so that all know the life of all: only who was answered once is believed (F3)."""
+        for _ in self.names:
+            leader = self.settle()
+            self.world.step(self.world.nodes[leader], self.election(leader).resign)
+        self.settle()
 
     def ready(self, rest: float, share: float) -> str:
         """Let the group rest, then wait until this share of an interval has passed since a heartbeat of the leader; who it is."""

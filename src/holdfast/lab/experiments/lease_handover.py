@@ -23,7 +23,7 @@ DEAD = {RESIGN: 0, "crash": 0, "crash, next candidate dead": 1, "crash, next two
 PROTOTYPE = {RESIGN: 0.08, "crash": 1.5, "crash, next candidate dead": 1.6, "crash, next two dead": 3.4}
 LIMIT = 0.2  # seconds, of the median after a resignation
 PARTS = 4  # groups per way
-REST = 15.0  # seconds between a restart and the next end
+REST = 60.0  # seconds between a restart and the next end: the loss of the links from the leader is measured (40 heartbeats)
 PATIENCE = 60.0
 LOW_50, HIGH_50 = "p50, 95 % from", "p50, 95 % to"
 
@@ -50,7 +50,7 @@ class Handover(Experiment[HandoverParameters]):
         return [{"way": way, "ends": ends, "seed": seed * 100 + part} for way in DEAD for part in range(PARTS)]
 
     def measure(self, cell: Cell) -> Measured:
-        group = Elections(cell["seed"], MEMBERS, settings("quorum", length=LENGTH), loss=LOSS)
+        group = Elections(cell["seed"], MEMBERS, settings("quorum", length=LENGTH, known=False), loss=LOSS)
         random, ends = group.world.random, cell["ends"]
         found = [_end(group, cell["way"], (number + random.random()) / ends) for number in range(ends)]
         return {"way": cell["way"], "times": [seconds for seconds in found if seconds is not None], "never": found.count(None)}

@@ -36,7 +36,7 @@ class PartitionParameters(Parameters, frozen=True, kw_only=True):
 
 
 class Partition(Experiment[PartitionParameters]):
-    """Seven members; leader and one other on one side for 20 seconds, then the network is whole again. Clocks drift as far as allowed."""
+    """Seven members; leader and next candidate on one side for 20 seconds, then all is whole again. Clocks drift as far as allowed."""
 
     id = "detection/E18"
     name = "detection/partition"
@@ -80,7 +80,7 @@ class Partition(Experiment[PartitionParameters]):
         for axes, line in zip(panels, finding.measured["timelines"], strict=True):
             draw_reigns(axes, names, line["reigns"], f"{line['mode']} mode: who leads, with the round")
             axes.axvspan(CALM, CALM + CUT, color="#7b8794", alpha=0.15)
-        panels[-1].set_xlabel("seconds; shaded: the leader and one other are cut off")
+        panels[-1].set_xlabel("seconds; shaded: the leader and the next candidate are cut off")
 
 
 def _run(seed: int, mode: Mode) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _run(seed: int, mode: Mode) -> dict[str, Any]:
     world.run(CALM - 1 + random.random())
     leader = group.settle()
     world.run(CALM)
-    other = random.choice([name for name in group.names if name != leader])
+    (other,) = group.next_candidates(leader, 1)  # the one whose turn it would be
     world.network.partition("cut", [[leader, other], [name for name in group.names if name not in (leader, other)]])
     world.run(CALM + CUT)
     world.network.heal("cut")
