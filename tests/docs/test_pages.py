@@ -76,6 +76,6 @@ def test_a_tutorial_runs_as_printed(page: str, tmp_path: Path) -> None:
             until(lambda: len(shell.running()) == 1, "nothing but the shell is left")
 
 
-def test_the_tutorial_is_one_of_them() -> None:
-    """A comment that is misspelled would quietly leave it out."""
-    assert SESSIONS == ["docs/tutorial.md"]
+def test_pages_that_run_in_order() -> None:
+    """A comment that is misspelled would quietly leave one out."""
+    assert SESSIONS == ["docs/howto-one-scheduler.md", "docs/tutorial.md"]
