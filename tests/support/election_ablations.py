@@ -54,8 +54,8 @@ def with_voter(kind: type[Voter]) -> type[SpokenElection]:
     """An election whose votes are given by another class."""
 
     class Election(SpokenElection):
-        def __init__(self, host: Host, config: ElectionConfig, store: TermStore, *, name: str = "leader", voters: Sequence[str] = ()) -> None:
-            super().__init__(host, config, store, name=name, voters=voters)
+        def __init__(self, host: Host, config: ElectionConfig, store: TermStore, *, voters: Sequence[str] = ()) -> None:
+            super().__init__(host, config, store, voters=voters)
             self._voter = self._candidate._voter = self._monitor._voter = kind(host, store, config.rho)
 
     Election.__name__ = kind.__name__
@@ -66,8 +66,8 @@ def with_promises(kind: type[Promises]) -> type[SpokenElection]:
     """An election whose promises follow another rule."""
 
     class Election(SpokenElection):
-        def __init__(self, host: Host, config: ElectionConfig, store: TermStore, *, name: str = "leader", voters: Sequence[str] = ()) -> None:
-            super().__init__(host, config, store, name=name, voters=voters)
+        def __init__(self, host: Host, config: ElectionConfig, store: TermStore, *, voters: Sequence[str] = ()) -> None:
+            super().__init__(host, config, store, voters=voters)
             self._voter._promises = kind(host, store.promises, self._voter._keeper)
 
     Election.__name__ = kind.__name__

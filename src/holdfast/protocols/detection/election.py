@@ -324,8 +324,8 @@ class LeaderElection:
         else:
             self.counts["overflow"] += 1
 
-    def _current(self, source: NodeId, message: Message, view: int, number: int) -> bool:
-        """Is this said in our term? A newer one is entered first, an older one is answered (D16)."""
+    def _current(self, source: NodeId, view: int, number: int, message: Message | None) -> bool:
+        """Is this said in our term? An older one is answered; a newer one is entered, and the message is read in it (D16)."""
         if view != self.term.view:
             self.counts["other_view"] += 1  # Views come from the layer below.
         elif not 0 <= number <= ROUND_MAX:
@@ -333,14 +333,15 @@ class LeaderElection:
         elif number < self.term.round:
             self.say(source, StartRound("", *self.term))
         elif number > self.term.round:
-            self._waiting.appendleft((source, message))  # It brings the term, and is read when the disk knows that.
+            if message is not None:
+                self._waiting.appendleft((source, message))
             self._enter(Term(view, number), "told", announce=False)
         else:
             return True
         return False
 
     def _on_start(self, source: NodeId, message: StartRound) -> None:
-        if self._current(source, message, message.view, message.round) and self._candidate.stands:
+        if self._current(source, message.view, message.round, None) and self._candidate.stands:
             self._candidate.repeat_to(source)
 
     def _on_resign(self, source: NodeId, message: Resign) -> None:
@@ -364,7 +365,7 @@ class LeaderElection:
             self.counts["malformed"] += 1
             return
         (lead,) = message.leads
-        if not self._current(source, message, lead.view, lead.round):
+        if not self._current(source, lead.view, lead.round, message):
             return
         if source.name == self.watched:
             self._monitor.on_heartbeat(source, message, lead)
@@ -372,7 +373,7 @@ class LeaderElection:
             self.counts["not_watched"] += 1
 
     def _on_query(self, source: NodeId, message: DidYouMissToo) -> None:
-        if self._current(source, message, message.view, message.round) and self.watched != self.host.me.name:
+        if self._current(source, message.view, message.round, message) and self.watched != self.host.me.name:
             self._monitor.on_query(source, message)
 
     def _on_vote(self, source: NodeId, message: Vote) -> None:
