@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from math import inf
+from random import Random
 
 import pytest
 
@@ -106,7 +107,7 @@ def test_other_lives_are_not_believed() -> None:
     "ok",
     [
         WatchedOk(-1, 1, LEADS, (), 0.0),
-        WatchedOk(1 << 53, 1, LEADS, (), 0.0),
+        WatchedOk(1 << 40, 1, LEADS, (), 0.0),
         WatchedOk(1, 1, LEADS, (), 1.5),
         WatchedOk(1, 1, LEADS, (), float("nan")),
         WatchedOk(1, 1, LEADS, (), 0.0, after=-0.1),
@@ -300,6 +301,27 @@ def test_dismissal_names_the_witness() -> None:
     assert (owner.detector.ballot, owner.detector.p_false, owner.reports) == (None, 1.0, [])
 
 
+def test_question_from_the_future_keeps_nobody_from_asking() -> None:
+    """D4, D15: only a question about a heartbeat that is due counts as asked, so a wrong number silences no backup."""
+    owner = Owner("b")
+    owner.hear_until(1010)
+    owner.detector.on_query(NodeId("a", 1), DidYouMissToo("w", 5, "", 0, 1, 10**9, 1))
+    owner.host.pass_time(0.5)
+    assert owner.host.take(DidYouMissToo)
+
+
+def test_heartbeat_with_a_wild_index() -> None:
+    """An index far ahead leaves one timer, and the term after it starts from what comes then; nothing is counted up to it."""
+    owner = Owner()
+    owner.hear_until(1010)
+    owner.hear((1 << 40) - 1)
+    owner.detector.watch("w", Term(0, 1), ["b", "c"])
+    for _ in range(30):
+        owner.hear(round(owner.host.now))
+        owner.host.pass_time(1.0)
+    assert owner.detector.fresh_at == pytest.approx(owner.host.now, abs=CONFIG.alpha_max + 1e-3)
+
+
 def test_stop() -> None:
     """A stopped detector has no timer, answers nothing, and may be asked for slow ballots without harm."""
     owner = Owner()
@@ -312,3 +334,36 @@ def test_stop() -> None:
     owner.detector.on_query(NodeId("b", 1), DidYouMissToo("w", 5, "", 0, 1, 1011, 1))
     owner.host.pass_time(5.0)
     assert owner.host.sent == []
+
+
+def test_no_input_breaks_it() -> None:
+    """What a peer sends is dropped or believed, never raised: any numbers, in any order, at any time."""
+    owner, random = Owner(), Random(5)
+    numbers = [-(1 << 63), -1, 0, 1, 5, 999, 1000, 1001, 1010, 1 << 40, (1 << 40) - 1, 1 << 40, 1 << 53, (1 << 64) - 1]
+    fractions = [0.0, -1.0, 0.1, 0.5, 1.0, 1e300, float("inf"), float("nan")]
+    lives = [NodeId(name, boot) for name in ("a", "b", "c", "w", "z") for boot in (1, 5)]
+
+    def number() -> int:
+        return random.choice([*numbers, owner.detector.last_seq, owner.detector.last_seq + 1])
+
+    for turn in range(4000):
+        if turn % 50 == 0:
+            owner.detector.watch("w", Term(0, 1), ["b", "c"])
+            owner.hear(round(owner.host.now))
+        source, kind = random.choice(lives), random.randrange(5)
+        if kind == 0:
+            ok = WatchedOk(
+                number(), number(), LEADS, ("b", "w", "b"), random.choice(fractions), random.choice(fractions), number(), number()
+            )
+            owner.detector.on_heartbeat(source, ok)
+        elif kind == 1:
+            query = DidYouMissToo("w", random.choice([0, 5, 9]), "", 0, 1, number(), number(), random.random() < 0.5)
+            owner.detector.on_query(source, query)
+        elif kind == 2:
+            owner.detector.on_vote(
+                source, Vote("w", 0, 1, number(), random.randrange(100), VoteKind(random.randrange(3)), random.choice(fractions))
+            )
+        elif kind == 3:
+            owner.detector.open_slow()
+        owner.host.pass_time(random.choice([0.0, 0.01, 0.3]))
+    assert owner.host.timers <= 8

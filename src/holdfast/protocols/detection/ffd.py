@@ -23,7 +23,7 @@ from holdfast.protocols.detection.sight import Sight
 
 __all__ = ["FastDetector", "Links", "Report", "Watcher"]
 
-SEQ_MAX = 1 << 53  # an index stays exact as a float
+SEQ_MAX = 1 << 40  # an index times t_itv is still exact to microseconds; ten a second need 3000 years to get there
 AMONG_MAX = 64  # monitors in one heartbeat (F17)
 DEFERRED_MAX = 64  # askers who wait for our freshness point; each has one question
 
@@ -176,7 +176,8 @@ class FastDetector:
             self.counts["other_term"] += 1
             return
         sight.asked_at = self.host.now
-        sight.asked_seq = max(sight.asked_seq, query.seq)
+        if self._is_due(query.seq):
+            sight.asked_seq = max(sight.asked_seq, query.seq)
         self._answer(source, query)
 
     def on_vote(self, source: NodeId, vote: Vote) -> bool:
@@ -245,16 +246,17 @@ class FastDetector:
     def _arm_fresh(self, seq: int) -> None:
         link = self._sight.link
         assert link is not None
-        if self._backlog:
-            seq = next_point(link.freshness, seq, self.host.now, self.config.t_itv)  # F11: what is missing now may be on its way to us.
-        self._arm("fresh", max(link.freshness.deadline(seq), self.host.now), lambda: self._on_fresh(seq))
+        # Points that went by are not made up for: we were stopped (F11), or this heartbeat was on the road for longer than an interval.
+        seq = next_point(link.freshness, seq, self.host.now, self.config.t_itv)
+        self._arm("fresh", link.freshness.deadline(seq), lambda: self._on_fresh(seq))
 
     def _on_fresh(self, seq: int) -> None:
         """tau_seq passed, and neither ``seq`` nor a later one came: it would have moved the timer."""
-        if self.host.late > self.config.lat:
-            self._oversleep(seq)
-            return
         self._arm_fresh(seq + 1)
+        if self.host.late > self.config.lat:
+            self.counts["late_timers"] += 1  # F11: it was us who were stopped. Whoever asked meanwhile has closed without us.
+            self._sight.deferred.clear()
+            return
         self._answer_deferred(seq, VoteKind.MISSED)
         self.watcher.on_missed(seq)
         rank = self.rank()
@@ -262,14 +264,6 @@ class FastDetector:
             self._open_fast(seq)
         elif rank is not None and rank <= self.config.backups:
             self._arm("backup", self.host.now + rank * self.config.w, lambda: self._on_backup(seq))
-
-    def _oversleep(self, seq: int) -> None:
-        """F11: it was us who were stopped. Whoever asked meanwhile has closed without us."""
-        link = self._sight.link
-        assert link is not None
-        self.counts["late_timers"] += 1
-        self._sight.deferred.clear()
-        self._arm_fresh(next_point(link.freshness, seq, self.host.now, self.config.t_itv))
 
     def _on_backup(self, seq: int) -> None:
         """D15: the primary may be dead, or stopped."""
@@ -312,11 +306,13 @@ class FastDetector:
         return VoteKind.MISSED if now >= tau and not self._backlog else None  # F11: it may wait right behind this question.
 
     def _may_defer(self, asker: str, seq: int) -> bool:
-        """Our freshness point comes while the ballot is open, if it was opened just now."""
-        link, deferred = self._sight.link, self._sight.deferred
-        assert link is not None
-        soon = link.freshness.deadline(seq) - self.host.now <= self.config.w
-        return soon and (asker in deferred or len(deferred) < DEFERRED_MAX)
+        deferred = self._sight.deferred
+        return self._is_due(seq) and (asker in deferred or len(deferred) < DEFERRED_MAX)
+
+    def _is_due(self, seq: int) -> bool:
+        """Its freshness point here has passed, or comes while a ballot is open that was opened just now."""
+        link = self._sight.link
+        return link is not None and link.freshness.deadline(seq) - self.host.now <= self.config.w
 
     def _answer_deferred(self, seq: int, kind: VoteKind) -> None:
         deferred = self._sight.deferred
