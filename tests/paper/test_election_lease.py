@@ -1,0 +1,545 @@
+"""Quorum mode of the election: promises, lease, terms on disk, resignation.  One test per rule.
+
+Spec: fast-detection 5 (tick, heartbeat, renew, MONITOR-OK, count, lease timer, grant rule, RESIGN, resign), G3, G5, D14, D17-D19, D22, D26.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+
+from holdfast.errors import LeadershipLost, StorageDamaged
+from holdfast.events import LeaderChanged
+from holdfast.host import NodeId
+from holdfast.kit.deadline import holder_length, wait_length
+from holdfast.kit.keeper import MARGIN
+from holdfast.protocols.detection.config import LENGTH_MAX, ElectionConfig, Term
+from holdfast.protocols.detection.election import LeaderElection
+from holdfast.protocols.detection.election_candidate import RETRY_MARGIN
+from holdfast.protocols.detection.election_facts import Leading, LostLead, TermEntered
+from holdfast.protocols.detection.messages import Granted, MonitorOk, Resign, StartRound, WatchedOk
+from tests.support.election_ablations import FlaggedLease, LeadsAgain, StartsOver, UncheckedPromises, with_promises
+from tests.support.election_stand import ADDRESSES, NAMES, QUORUM, A, B, C, D, E, Stand
+from tests.support.fake_host import FakeStorage
+
+L, RHO = QUORUM.lease, QUORUM.rho
+
+
+def newest(stand: Stand) -> WatchedOk:
+    return stand.host.take(WatchedOk)[-1][1]
+
+
+def won() -> tuple[Stand, float]:
+    """The candidate of round 0, which two others have granted its first heartbeat; and when that one left."""
+    stand = Stand("a", QUORUM, fresh=True)
+    stamp, left_at = newest(stand).stamp, stand.host.now
+    stand.host.pass_time(0.05)
+    for voter in (B, C):
+        stand.granted_by(voter, stamp)
+    assert stand.election.is_leader()
+    return stand, left_at
+
+
+def answers(stand: Stand) -> list[tuple[object, Granted]]:
+    return [(to, answer) for to, message in stand.host.take(MonitorOk) for answer in message.answers]
+
+
+# count.
+
+
+def test_majority_of_grants_leads() -> None:
+    """Count: with its own voice a candidate of five needs two others; then Leading, and everybody is told at once."""
+    stand = Stand("a", QUORUM, fresh=True)
+    ok = newest(stand)
+    assert not ok.leads[0].leading
+    stand.granted_by(B, ok.stamp)
+    assert (stand.election.is_leader(), stand.host.events(Leading)) == (False, [])
+    stand.granted_by(C, ok.stamp)
+    assert stand.host.events(Leading) == [Leading(Term(1, 0))]
+    assert stand.host.events(LeaderChanged)[-1] == LeaderChanged("leader", A, 1 << 32)
+    said = stand.host.take(WatchedOk)
+    assert [to for to, _ in said] == [ADDRESSES[name] for name in "bcde"]
+    assert all(message.leads[0].leading for _, message in said)
+
+
+def test_votes_are_sets() -> None:
+    """Count, D7: one voter is one voice, however often it speaks; who has no vote has none."""
+    stand = Stand("a", QUORUM, fresh=True)
+    stamp = newest(stand).stamp
+    for _ in range(5):
+        stand.granted_by(B, stamp)
+    stand.election.on_message(NodeId("x", 1), MonitorOk(0, stamp, (Granted("", 1, 0, True),), 0))
+    assert not stand.election.is_leader()
+
+
+def test_g5_lease_counts_from_before_the_heartbeat_left() -> None:
+    """Count, G5, F8: L (1 - rho)/(1 + rho), from the send time, not from when the grants came."""
+    stand, left_at = won()
+    assert stand.election.lease.until == left_at + holder_length(L, RHO)
+
+
+def test_g5_quorum_th_newest_grant_counts() -> None:
+    """Count: each voter's newest grant; the oldest of a quorum's newest decides."""
+    stand, _ = won()
+    stand.host.pass_time(1.0 - (stand.host.now - 1000.0))
+    tick, left_at = newest(stand).stamp, stand.host.now
+    until = stand.election.lease.until
+    stand.granted_by(B, tick)
+    assert stand.election.lease.until == until  # c's newest is still that of the first heartbeat.
+    stand.granted_by(D, tick)
+    assert stand.election.lease.until == left_at + holder_length(L, RHO)
+    stand.granted_by(C, 1)
+    assert stand.election.lease.until == left_at + holder_length(L, RHO)
+
+
+@pytest.mark.parametrize("stamp", [0, 99, -1], ids=["none", "never sent", "missed"])
+def test_grant_of_an_unknown_stamp_counts_nothing(stamp: int) -> None:
+    """MONITOR-OK: only stamps whose send time is known count."""
+    stand = Stand("a", QUORUM)
+    for voter in (B, C, D, E):
+        stand.granted_by(voter, stamp)
+    assert not stand.election.is_leader()
+
+
+def test_grant_of_another_term_counts_nothing() -> None:
+    """MONITOR-OK "of our term": what was granted in a former one is over with it."""
+    stand = Stand("a", QUORUM, fresh=True)
+    stamp = newest(stand).stamp
+    stand.election.on_message(B, StartRound("", 1, 5))
+    for voter in (B, C, D, E):
+        stand.granted_by(voter, stamp, number=0)
+        stand.granted_by(voter, stamp, number=5)
+    assert (stand.round, stand.election.is_leader()) == (5, False)
+
+
+@pytest.mark.parametrize("machine, believes", [(LeaderElection, False), (FlaggedLease, True)], ids=["real", "FlaggedLease"])
+def test_f9_is_leader_reads_the_clock(machine: type[LeaderElection], believes: bool) -> None:
+    """is_leader(), F9, D19: no timer has run since the process was stopped, and it knows all the same."""
+    stand = Stand("a", QUORUM, names="a", machine=machine)
+    stand.host.clock = stand.election.lease.until
+    assert stand.election.is_leader() == believes
+
+
+def test_lease_that_runs_out_moves_on() -> None:
+    """Lease timer: step down, LostLead, and the next round, announced."""
+    stand, left_at = won()
+    stand.said()
+    stand.host.pass_time(left_at + holder_length(L, RHO) - stand.host.now)
+    assert stand.host.events(LostLead) == [LostLead(Term(1, 0), "lapsed")]
+    assert stand.host.events(TermEntered)[-1] == TermEntered(Term(1, 1), "lapsed")
+    assert stand.host.take(StartRound) == [(ADDRESSES[name], StartRound("", 1, 1)) for name in "bcde"]
+    with pytest.raises(LeadershipLost, match="does not lead"):
+        stand.election.token()
+
+
+def test_renewed_lease_runs_on() -> None:
+    """Lease timer: a lease that was extended meanwhile is not over."""
+    stand, _ = won()
+    for _ in range(5):
+        stand.host.pass_time(1.0)
+        stamp = newest(stand).stamp
+        for voter in (D, E):
+            stand.granted_by(voter, stamp)
+    assert stand.election.is_leader()
+    assert stand.host.events(LostLead) == []
+
+
+def test_f9_message_after_the_end_finds_a_former_leader() -> None:
+    """F9: a grant that is read after the lease ended revives nothing: the term is over for this life."""
+    stand, left_at = won()
+    stand.host.clock = left_at + holder_length(L, RHO)
+    stand.granted_by(B, 2)
+    assert stand.host.events(LostLead) == [LostLead(Term(1, 0), "lapsed")]
+    assert stand.round == 1
+
+
+# heartbeat, renew, retry, give up.
+
+
+def test_renew_repeats_to_those_who_are_missing() -> None:
+    """Renew: 1.5 t_rtt apart, at most renew_tries times, only to those who did not grant, only while there is no quorum."""
+    stand = Stand("a", QUORUM, fresh=True)
+    first = newest(stand)
+    stand.granted_by(B, first.stamp)
+    stand.said()
+    for _ in range(QUORUM.renew_tries):
+        stand.host.pass_time(QUORUM.nag)
+        said = stand.host.take(WatchedOk)
+        assert [to for to, _ in said] == [ADDRESSES[name] for name in "cde"]
+        assert said[0][1].seq == first.seq
+    stand.host.pass_time(2 * QUORUM.nag)
+    assert stand.host.take(WatchedOk) == []
+
+
+def test_renew_stops_with_a_quorum() -> None:
+    """Renew: "still without a quorum"; grants of repeats count with those of the first."""
+    stand, _ = won()
+    stamp = newest(stand).stamp
+    stand.granted_by(B, stamp)
+    stand.host.pass_time(QUORUM.nag)
+    repeat = newest(stand)
+    stand.granted_by(C, repeat.stamp)
+    stand.host.pass_time(3 * QUORUM.nag)
+    assert stand.host.take(WatchedOk) == []
+
+
+def test_refused_candidate_asks_when_the_first_promise_ends() -> None:
+    """MONITOR-OK: refused with wait, not leading: again when the first such promise ends, not at the next tick."""
+    stand = Stand("a", ElectionConfig(t_itv=10.0, t_lat=0.05, length=30.0, renew_tries=0), fresh=True)
+    stamp = newest(stand).stamp
+    stand.granted_by(D, stamp)
+    stand.refused_by(B, stamp, 3.0)
+    stand.refused_by(C, stamp, 2.0)
+    stand.refused_by(E, stamp, 4.0)
+    stand.host.pass_time(2.0)
+    assert stand.host.take(WatchedOk) == []
+    stand.host.pass_time(RETRY_MARGIN)
+    assert [to for to, _ in stand.host.take(WatchedOk)] == [ADDRESSES[name] for name in "bce"]
+
+
+def test_own_promise_counts_among_those_that_end() -> None:
+    """Heartbeat, retry: a candidate that has promised to another life does not count itself, and asks again when that ends."""
+    stand = Stand("b", ElectionConfig(t_itv=10.0, t_lat=0.05, renew_tries=0))
+    stand.hear(A, 0, length=1.5)
+    stand.said()
+    stand.election.on_message(C, StartRound("", 1, 1))
+    stamp = newest(stand).stamp
+    for voter in (C, D):
+        stand.granted_by(voter, stamp)
+    assert not stand.election.is_leader()
+    stand.host.pass_time(1.5 + RETRY_MARGIN)
+    assert stand.election.is_leader()
+
+
+@pytest.mark.parametrize("wait", [-1.0, inf, LENGTH_MAX + 1])
+def test_nonsense_waits_are_not_waited_for(wait: float) -> None:
+    """A peer's bad input: a wait that no promise has arms nothing."""
+    stand = Stand("a", QUORUM, fresh=True)
+    timers = stand.host.timers
+    stand.refused_by(B, newest(stand).stamp, wait)
+    assert stand.host.timers == timers
+
+
+def test_d14_candidate_that_hears_nobody_gives_up() -> None:
+    """Tick, D14: without a majority for L + 2 t_itv the round is passed on, and announced."""
+    stand = Stand("a", QUORUM)
+    stand.host.pass_time(L + 2 * QUORUM.t_itv)
+    assert stand.round == 0
+    stand.host.pass_time(QUORUM.t_itv)
+    assert stand.host.events(TermEntered)[-1] == TermEntered(Term(1, 1), "gave up")
+
+
+# Grant rule.
+
+
+def test_voter_grants_and_renews() -> None:
+    """Grant rule: nothing speaks against it: granted, stamp echoed; a renewal extends the promise."""
+    stand = Stand("d", QUORUM)
+    for stamp in (1, 2):
+        stand.hear(A, 0, stamp=stamp)
+        ((to, message),) = stand.host.take(MonitorOk)
+        assert (to, message.stamp, message.answers[0].grant) == (A, stamp, True)
+        stand.host.pass_time(0.1)
+
+
+def test_promise_to_another_life_is_kept() -> None:
+    """Grant rule, D17: refused with the seconds left, whatever the term; it binds to the life."""
+    stand = Stand("d", QUORUM)
+    stand.hear(A, 0, length=1.5)
+    stand.host.pass_time(0.5)
+    stand.said()
+    for source in (B, NodeId("a", 2)):
+        stand.hear(source, 1 if source == B else 5, stamp=7)
+        ((_, answer),) = answers(stand)
+        assert (answer.grant, answer.wait) == (False, 1.0)
+    stand.host.pass_time(1.0)
+    stand.hear(NodeId("a", 2), 5, stamp=8)
+    assert answers(stand)[-1][1].grant
+
+
+def test_leader_keeps_its_promise_across_its_own_terms() -> None:
+    """Grant rule: a promise binds to the life, not to the term."""
+    stand = Stand("d", QUORUM)
+    stand.hear(A, 0)
+    stand.hear(A, 5, stamp=2)
+    assert [answer.grant for _, answer in answers(stand)] == [True, True]
+
+
+def test_f4_promise_is_as_long_as_it_was_asked() -> None:
+    """Grant rule, F4: for the length in the message, whatever is set here; not above 60 s."""
+    stand = Stand("d", QUORUM)
+    stand.hear(A, 0, length=7.0)
+    stand.hear(B, 1, stamp=2)
+    assert [answer.wait for _, answer in answers(stand)] == [0.0, 7.0]
+    other = Stand("d", QUORUM)
+    other.hear(A, 0, length=LENGTH_MAX + 1)
+    assert [answer.grant for _, answer in answers(other)] == [False]
+
+
+@pytest.mark.parametrize("promises, grants", [(None, False), (UncheckedPromises, True)], ids=["real", "UncheckedPromises"])
+def test_g3_term_is_granted_to_one_life(promises: type[UncheckedPromises] | None, grants: bool) -> None:
+    """Grant rule, G3: a list that changes under one view id gives a term to somebody else; the voter remembers whom it granted it to,
+    also over a restart. Without the term check two lives lead one term."""
+    machine = LeaderElection if promises is None else with_promises(promises)
+    disk = FakeStorage(auto=True)
+    stand = Stand("d", QUORUM, storage=disk, machine=machine)
+    stand.hear(A, 0)
+    again = Stand("d", QUORUM, boot=2, names="bcdef", storage=disk, machine=machine)
+    again.host.pass_time(10.0)
+    again.host.sent.clear()
+    again.hear(B, 0)
+    assert [answer.grant for _, answer in answers(again)] == [grants]
+
+
+def test_promise_is_durable_before_it_is_answered() -> None:
+    """Grant rule: a new pair of life and term is saved, then granted; a renewal is answered at once."""
+    disk = FakeStorage()
+    stand = Stand("d", QUORUM, storage=disk)
+    disk.complete()
+    stand.hear(A, 0)
+    assert answers(stand) == []
+    disk.complete()
+    assert [answer.grant for _, answer in answers(stand)] == [True]
+    stand.hear(A, 0, stamp=2)
+    assert [answer.grant for _, answer in answers(stand)] == [True]
+
+
+def test_whoever_has_moved_on_grants_no_more() -> None:
+    """Grant rule: a promise whose save ends in a later term is kept, and not told."""
+    disk = FakeStorage()
+    stand = Stand("d", QUORUM, storage=disk)
+    disk.complete()
+    stand.hear(A, 0)
+    stand.election.on_message(C, StartRound("", 1, 1))
+    disk.complete()
+    assert answers(stand) == []
+
+
+def test_fixed_voters_alone_vote() -> None:
+    """D17: with fixed voters the others only monitor: they grant nothing, and their grants count nothing."""
+    monitor = Stand("e", QUORUM, voters=("a", "b", "c"))
+    monitor.hear(A, 0)
+    assert [answer.grant for _, answer in answers(monitor)] == [False]
+    candidate = Stand("a", QUORUM, fresh=True, voters=("a", "b", "c"))
+    stamp = newest(candidate).stamp
+    for source in (D, E):
+        candidate.granted_by(source, stamp)
+    assert not candidate.election.is_leader()
+    candidate.granted_by(C, stamp)
+    assert candidate.election.is_leader()
+
+
+def test_candidate_without_a_vote_needs_a_majority_of_others() -> None:
+    """D17: a member that is no voter may lead, with the voices of the fixed voters alone."""
+    stand = Stand("e", QUORUM, voters=("a", "b", "c"))
+    stand.election.on_message(B, StartRound("", 1, 4))
+    stamp = newest(stand).stamp
+    stand.granted_by(A, stamp)
+    assert not stand.election.is_leader()
+    stand.granted_by(C, stamp)
+    assert stand.election.is_leader()
+
+
+# D18: restarts.
+
+
+def test_d18_restart_begins_at_the_stored_round() -> None:
+    """D18: same id, same view: starts at the stored term; without it terms go back after a majority restarted."""
+    for machine, expected in ((LeaderElection, 3), (StartsOver, 0)):
+        disk = FakeStorage(auto=True)
+        Stand("c", QUORUM, storage=disk).hear(D, 3)
+        again = Stand("c", QUORUM, boot=2, storage=disk, machine=machine)
+        assert again.round == expected
+
+
+def test_d18_restart_ignores_views_before_the_stored_one() -> None:
+    """D18: the layer below may be behind what the former life had installed."""
+    disk = FakeStorage(auto=True)
+    Stand("c", QUORUM, storage=disk, view=4)
+    again = Stand("c", QUORUM, boot=2, storage=disk, view=3)
+    assert (again.election.members, again.election.installed, again.election.counts["stale"]) == ((), 4, 1)
+    again.install(NAMES, 4)
+    assert again.election.term == Term(4, 0)
+
+
+@pytest.mark.parametrize("machine", [LeaderElection, LeadsAgain], ids=["real", "LeadsAgain"])
+def test_d18_new_life_never_leads_a_stored_term(machine: type[LeaderElection]) -> None:
+    """enter, step 7, no_lead: a term that the former life may have led is passed on at once, announced."""
+    disk = FakeStorage(auto=True)
+    Stand("a", QUORUM, storage=disk)
+    again = Stand("a", QUORUM, boot=2, storage=disk, machine=machine)
+    again.host.pass_time(0.0)
+    spent = TermEntered(Term(1, 1), "spent")
+    assert (spent in again.host.events(TermEntered)) == (machine is LeaderElection)
+
+
+def test_d18_restarted_voter_waits() -> None:
+    """D18: how long a promise runs is not on disk, so nothing is granted for L (1 + rho)/(1 - rho), the longest that was ever asked."""
+    disk = FakeStorage(auto=True)
+    Stand("d", QUORUM, storage=disk).hear(A, 0, length=2.0)
+    again = Stand("d", QUORUM, boot=2, storage=disk)
+    again.hear(B, 1)
+    ((_, refused),) = answers(again)
+    assert (refused.grant, round(refused.wait, 6)) == (False, round(wait_length(2.0, RHO, MARGIN), 6))
+    again.host.pass_time(refused.wait)
+    again.hear(B, 1, stamp=2)
+    assert answers(again)[-1][1].grant
+
+
+def test_d18_voter_that_never_promised_waits_for_nothing() -> None:
+    """D18: the first life has nothing to wait for."""
+    stand = Stand("d", QUORUM)
+    stand.hear(A, 0)
+    assert answers(stand)[0][1].grant
+
+
+def test_damaged_term_is_not_guessed() -> None:
+    """D18: a term that cannot be read stops the process; it must come back under a new id."""
+    disk = FakeStorage({"election/term": b"\xc1"})
+    with pytest.raises(StorageDamaged, match="term"):
+        Stand("a", QUORUM, storage=disk)
+
+
+# Resignation.
+
+
+def test_resign_hands_over() -> None:
+    """resign(): step down, drop the own promise, RESIGN to all, enter(round + 1), announced."""
+    stand, _ = won()
+    stand.said()
+    stand.election.resign()
+    assert not stand.election.is_leader()
+    said = stand.said()
+    assert said[:4] == [(ADDRESSES[name], Resign("", 1, 0)) for name in "bcde"]
+    assert said[4:8] == [(ADDRESSES[name], StartRound("", 1, 1)) for name in "bcde"]
+    stand.hear(B, 1)
+    assert answers(stand)[0][1].grant  # Its own promise is free too.
+    with pytest.raises(LeadershipLost, match="nothing to resign"):
+        stand.election.resign()
+
+
+def test_resignation_ends_the_promise_and_the_round() -> None:
+    """RESIGN: our promise to that life ends now; the next round is entered without START."""
+    stand = Stand("d", QUORUM)
+    stand.hear(A, 0, leading=True)
+    stand.said()
+    stand.election.on_message(A, Resign("", 1, 0))
+    assert (stand.round, stand.election.leader(), stand.host.take(StartRound)) == (1, None, [])
+    stand.hear(B, 1)
+    assert answers(stand)[0][1].grant
+
+
+def test_resignation_that_was_overtaken_ends_the_promise_too() -> None:
+    """RESIGN: also when a START has moved us on: the START that it causes often overtakes it."""
+    stand = Stand("d", QUORUM)
+    stand.hear(A, 0)
+    stand.election.on_message(A, StartRound("", 1, 1))
+    stand.election.on_message(A, Resign("", 1, 0))
+    assert stand.round == 1
+    stand.said()
+    stand.hear(B, 1)
+    assert answers(stand)[0][1].grant
+
+
+def test_old_resignation_ends_no_later_promise() -> None:
+    """RESIGN: only what was given in that term or before; and only what was promised to that life."""
+    for source, number in ((A, 0), (NodeId("a", 2), 5), (B, 9)):
+        stand = Stand("d", QUORUM)
+        stand.hear(A, 5)
+        stand.election.on_message(source, Resign("", 1, number))
+        stand.said()
+        stand.hear(B, 6)
+        assert not answers(stand)[-1][1].grant
+    stand.election.on_message(A, Resign("", 2, 0))
+    assert stand.election.counts["other_view"] == 1
+
+
+def test_resignation_while_the_next_view_is_written() -> None:
+    """resign(): what was promised in the view before is given back, although the new term is not on disk yet."""
+    disk = FakeStorage()
+    stand = Stand("a", QUORUM, names="a", storage=disk)
+    disk.complete()
+    disk.complete()
+    assert stand.election.is_leader()
+    stand.install("ab", 2)
+    stand.election.resign()
+    assert stand.host.take(Resign) == [(ADDRESSES["b"], Resign("", 1, 0))]
+    disk.complete()
+    assert stand.election.term == Term(2, 1)
+
+
+# Views and leases.
+
+
+def test_d17_leader_keeps_its_old_token_until_the_new_view_grants() -> None:
+    """D17: after a view change lease and token are the old ones, until a majority of the new view granted the new term."""
+    stand, left_at = won()
+    stand.said()
+    stand.install("abcdef", 2)
+    assert (stand.election.term, stand.election.token()) == (Term(2, 0), Term(1, 0).token)
+    assert stand.election.lease.until == left_at + holder_length(L, RHO)
+    ok = newest(stand)
+    assert not ok.leads[0].leading  # The new term is not led yet.
+    for voter in (B, C):
+        stand.granted_by(voter, ok.stamp, view=2)
+    assert stand.election.token() == Term(1, 0).token
+    stand.granted_by(D, ok.stamp, view=2)
+    assert stand.election.token() == Term(2, 0).token
+    assert stand.host.events(LostLead) == []
+    assert [event.token for event in stand.host.events(LeaderChanged)] == [Term(1, 0).token, Term(2, 0).token]
+
+
+def test_d17_old_lease_ends_at_its_time() -> None:
+    """D17: if the new view does not grant, the old lease ends when it would have, and the next round begins."""
+    stand, left_at = won()
+    stand.install("abcdef", 2)
+    stand.host.pass_time(left_at + holder_length(L, RHO) - stand.host.now)
+    assert stand.host.events(LostLead) == [LostLead(Term(1, 0), "lapsed")]
+    assert stand.election.term == Term(2, 1)
+
+
+def test_quorum_mode_leader_stays_in_a_later_round_of_its_own() -> None:
+    """enter, step 2: in quorum mode a leader steps down unless it is also leader_of(term)."""
+    stand, _ = won()
+    stand.election.on_message(B, StartRound("", 1, 5))
+    assert stand.election.token() == Term(1, 0).token
+    stand.election.on_message(B, StartRound("", 1, 6))
+    assert stand.host.events(LostLead) == [LostLead(Term(1, 0), "demoted")]
+
+
+# Sizes and lengths.
+
+
+def test_d22_one_member_leads_at_once() -> None:
+    """D22: n = 1 leads at once, as soon as its disk knows the term and the promise to itself."""
+    disk = FakeStorage()
+    stand = Stand("a", QUORUM, names="a", storage=disk)
+    assert not stand.election.is_leader()
+    disk.complete()
+    disk.complete()
+    assert stand.election.is_leader()
+    stand.host.pass_time(30.0)
+    assert stand.election.is_leader()
+
+
+@pytest.mark.parametrize("members, quorum", [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (9, 5)])
+def test_d22_majorities(members: int, quorum: int) -> None:
+    """D22: even n: majority n/2 + 1; of two it is both."""
+    stand = Stand("a", QUORUM, names="abcdefghi"[:members])
+    assert stand.election.quorum == quorum
+
+
+def test_d26_default_length() -> None:
+    """D26: L = 1.5 t_itv unless it is set; it travels in every heartbeat."""
+    stand = Stand("a", ElectionConfig(t_itv=2.0), fresh=True)
+    assert newest(stand).leads[0].length == 3.0
+
+
+def test_link_and_plan_are_those_of_the_detector() -> None:
+    """API: link(peer) and demand(P_m) tell what was measured, and what an accuracy would cost."""
+    stand = Stand("d", QUORUM)
+    stand.hear(A, 0)
+    assert stand.election.link(A).p_upper == 0.1
+    plan = stand.election.demand(1e-4)
+    assert (plan.misses, plan.heartbeats, plan.feasible) == (4, 1, True)
