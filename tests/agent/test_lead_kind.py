@@ -25,7 +25,7 @@ class Stand:
         self.host = TurnHost()
         self.law = Grants(self.host)
         self.leads = FakeLeads(lambda: self.host.now)
-        self.kind = LeadKind.of(self.leads, CONFIG)
+        self.kind = LeadKind.of(self.leads, lambda: self.host.now, CONFIG)
         self.law.add(self.kind)
         self._sessions = 0
 
@@ -71,6 +71,7 @@ def test_a_new_holder_is_a_new_term() -> None:
     stand.leads.extend("x")
     assert (first.said, second.said) == (["granted"], [])  # Extended to the same instant: that is no news.
     stand.law.stopped(first, 1)
+    assert stand.kind.margin_least == pytest.approx(LENGTH)
     assert stand.leads.done == ["campaign x 0.45", "resign x", "campaign x 0.45"]
     assert stand.leads.lead("x") > token
     assert (first.said, second.said) == (["granted", "released"], ["granted"])

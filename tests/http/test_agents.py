@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import sync
 from tests.http.conftest import TOKEN
+from tests.http.test_metrics import parsed
 from tests.http.wire import ask
-from tests.support.agents import Fleet
+from tests.support.agents import Fleet, until
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 RSS_MIB_MAX = 42.0  # with HTTP; the reason why uvicorn gets a hollow ssl
@@ -46,4 +48,30 @@ def test_serving_costs_little(fleet: Fleet) -> None:
         assert TOKEN.encode() not in info.body + ask(url, "/metrics").body
         assert ask(url, "/").status == 200
         assert a.rss_mib <= RSS_MIB_MAX
+        assert a.stop() == 0
+
+
+def test_leadership_over_http(fleet: Fleet) -> None:
+    """/v1/leaders and the metrics of section 9, of an agent that is its own seat and leads for a client."""
+    with fleet:
+        a = fleet.start(name="a", http="127.0.0.1:0", key=None, group="alone", lease=None)
+        url = str(a.ready["http"])
+        assert ask(url, "/v1/leaders").json["leaders"] == []
+        with sync.join(agent=a.socket) as group, group.lead("<b>sched</b>", timeout=60) as term:
+            until(lambda: ask(url, "/v1/leaders").json["leaders"], "it is known to lead")
+            answer = ask(url, "/v1/leaders").json
+            (line,) = answer["leaders"]
+            assert (line["name"], line["leader"], line["boot"], line["token"]) == ("<b>sched</b>", "a", a.ready["boot"], term.token)
+            assert (line["me"], line["terms"], line["vacant"], line["candidates"]) == (True, 1, None, ["a"])
+            assert answer["timing"]["term"] == pytest.approx(0.45)
+            assert answer["timing"]["heartbeat"] < answer["timing"]["bound"] < 1.0
+            (grant,) = ask(url, "/v1/grants").json["grants"]
+            assert (grant["kind"], grant["token"]) == ("lead", term.token)
+            until(lambda: "lead_margin_seconds_least" in ask(url, "/metrics").body.decode(), "it was renewed")
+            _, samples = parsed(ask(url, "/metrics").body.decode())
+            assert [samples[f"holdfast_lead_{name}"] for name in ("names", "own", "candidacies", "terms_total")] == [1, 1, 1, 1]
+            assert samples["holdfast_lead_heartbeats_total"] > 1
+            assert 0 < samples["holdfast_lead_margin_seconds_least"] < 0.45
+            assert samples['holdfast_lead_step_downs_total{reason="lapsed"}'] >= 0
+        until(lambda: ask(url, "/v1/leaders").json["leaders"][0]["leader"] is None, "nobody leads it any more")
         assert a.stop() == 0

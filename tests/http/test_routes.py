@@ -112,6 +112,12 @@ def test_ring_shows_the_own_leases(group: StubGroup) -> None:
     assert answer["timing"]["bound"] == pytest.approx(answer["timing"]["arbitration"] + 4 * answer["timing"]["lease"])
 
 
+def test_leaders_where_there_are_no_seats(group: StubGroup) -> None:
+    """/v1/leaders: nothing can be led, and the missing setting is named (F12)."""
+    answer = ask(group.url, "/v1/leaders").json
+    assert answer == {"version": 0, "leaders": [], "timing": None, "why": "seats: none are configured"}
+
+
 def test_owner_is_the_hint_of_the_ring(group: StubGroup) -> None:
     """/v1/owner: the member that the ring itself names, and no promise is made by asking."""
     agent = group.agents["a"]

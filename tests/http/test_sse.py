@@ -230,7 +230,7 @@ def test_long_lists_are_sent_less_often() -> None:
         return [version]
 
     lists = Lists(lambda: version, lambda: range(5000), answer)
-    readers = [Pulse(lists, dict, lambda: now) for _ in range(3)]
+    readers = [Pulse([lists], dict, lambda: now) for _ in range(3)]
     sent = []
     for _ in range(40):
         now, version = now + 0.25, version + 1

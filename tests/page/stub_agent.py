@@ -15,7 +15,9 @@ from typing import Any, TypeVar
 from holdfast.agent.events import EventHub
 from holdfast.agent.grants import Grants
 from holdfast.agent.http import HttpServer
+from holdfast.agent.leaders import Board
 from holdfast.config import Config, check_tags
+from holdfast.events import LeaderChanged
 from holdfast.host import TAG_ROW, Address, Member, NodeId
 from holdfast.local.calls import GroupView
 from holdfast.net.host import NetHost
@@ -28,6 +30,13 @@ T = TypeVar("T")
 PATIENCE = 60.0
 
 
+class StubLeadership:
+    """As much of the machine as is looked at."""
+
+    def candidates(self, name: str) -> tuple[NodeId, ...]:
+        return NodeId("kelp", 1), NodeId("reef", 1)
+
+
 class StubAgent:
     """One member of a ring, and what ``HttpServer`` asks of an agent."""
 
@@ -36,6 +45,9 @@ class StubAgent:
         self.ring = RingNode(host, RingConfig(lease=config.lease, k=config.k, seeds=seeds, found=not seeds))
         self.seats = None
         self.seats_missing = "seats: none are configured"
+        self.leadership: StubLeadership | None = None  # what a test says it is
+        self.lead_kind = None
+        self.leaders = Board()
         self.ended = False
         self.grants = Grants(host)
         self.events = EventHub(lambda: self.ring.version, host.wall, asyncio.get_running_loop().call_soon)
@@ -66,6 +78,13 @@ class StubAgent:
 
     def _position(self, member: Member) -> int:
         return next(ring_id.pos for ring_id, entry in self.ring.list.of_name(member.name) if entry.node == member.id)
+
+    def leader_changed(self, name: str, leader: NodeId | None, token: int, at: float) -> None:
+        """As an agent does it: the table first, then the event."""
+        event = LeaderChanged(name, leader, token)
+        self.leadership = self.leadership or StubLeadership()
+        self.leaders.note(event, at)
+        self.events.publish(event)
 
     def set_tags(self, tags: Mapping[str, str | None]) -> None:
         check_tags({name: value for name, value in tags.items() if value is not None})

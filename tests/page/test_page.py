@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from holdfast import sync
 from tests.http.wire import ask
 from tests.page.chromium import Browser, Page
 from tests.support.agents import AgentProcess, Fleet, until
@@ -193,10 +194,16 @@ def test_nothing_jumps(page: Page, kelp: AgentProcess) -> None:
 
 
 def test_seats_are_shown_where_there_are_some(page: Page, fleet: Fleet) -> None:
-    """An agent that is its own seat (F12) shows it; the box is not there otherwise."""
-    alone = fleet.start(name="alone", key="", group="alone", state_dir=str(fleet.folder / "alone"))
+    """An agent that is its own seat (F12) shows it, and what it leads; the boxes are not there otherwise."""
+    alone = fleet.start(name="alone", key="", group="alone", state_dir=str(fleet.folder / "alone"), preset="local", lease=None)
     page.open(url(alone), calm=True)
     page.until("document.querySelectorAll('#seat-rows tr').length === 1 && !document.querySelector('#seats').hidden")
+    assert page.js("document.querySelector('#leaders').hidden")
+    with sync.join(agent=alone.socket) as group, group.lead("sched", timeout=60) as term:
+        page.until(f"document.querySelector('#leader-rows tr[data-leader=alone] .token')?.textContent === '{term.token}'")
+        page.until("document.querySelector('#grant-rows')?.textContent.includes('sched')")
+        page.until("document.querySelector('#leader-rows .candidates').textContent === 'alone'")
+    page.until("document.querySelector('#leader-rows tr').dataset.is === 'vacant'")
     assert page.errors == []
     alone.stop()
 

@@ -67,3 +67,28 @@ def test_no_empty_boxes(page: Page, group: StubGroup) -> None:
     assert page.js("document.querySelector('#grants').hidden && document.querySelector('#seats').hidden")
     assert page.js("[...document.querySelectorAll('.card')].filter((each) => !each.hidden).length") == 3
     assert page.errors == []
+
+
+def test_leaders_terms_and_takeovers(page: Page, group: StubGroup) -> None:
+    """A term, a death and a takeover appear as they happen: who leads, under which token, and how long nobody was known to."""
+    kelp = group.add("kelp", http="127.0.0.1:0")
+    page.open(group.url)
+    page.until("document.body?.dataset.link === 'live'")
+    assert page.js("document.querySelector('#leaders').hidden")
+    row = "document.querySelector('#leader-rows tr[data-lead=\"<b>sched</b>\"]')"
+    at = kelp.host.wall()
+    group.call(lambda: kelp.leader_changed("<b>sched</b>", NodeId("reef", 1), 41, at))
+    page.until(f"{row}?.dataset.leader === 'reef' && {row}.textContent.includes('41')")
+    assert page.js("document.querySelector('#leader-promise').textContent").startswith("The next one leads within")
+    group.call(lambda: kelp.leader_changed("<b>sched</b>", None, 41, at + 5.0))
+    page.until(f"{row}.dataset.is === 'vacant'")
+    assert "nobody" in page.js(f"{row}.textContent")
+    group.call(lambda: kelp.leader_changed("<b>sched</b>", NodeId("kelp", 1_700_000_000_000), 42, at + 5.25))
+    page.until(f"{row}.dataset.leader === 'kelp' && {row}.classList.contains('taken')")
+    cells = page.js(f"[...{row}.children].map((each) => each.textContent)")
+    assert (cells[0], cells[1], cells[2], cells[4], cells[5].split(), cells[6]) == (
+        "<b>sched</b>", "kelpthis agent", "42", "2", ["0.25", "s"], "kelp, reef",
+    )  # fmt: skip
+    assert page.js("[...document.querySelectorAll('#events li[data-event=LeaderChanged]')].length") == 3
+    assert page.js("document.querySelector('#leader-count').textContent") == "1"
+    assert page.errors == []

@@ -78,7 +78,7 @@ class Agent:
         self.seats, self.seats_missing = machines.seats, machines.seats_missing
         self.leadership = machines.leadership
         self.leaders = Board()
-        self.lead_kind = None if self.leadership is None else LeadKind.of(self.leadership, self.config)
+        self.lead_kind = None if self.leadership is None else LeadKind.of(self.leadership, lambda: host.now, self.config)
         self.grants.add(self.lead_kind or NoSeats("lead", self.seats_missing))
         self._narrator = Narrator(log)
         self._seeds: Seeds | None = None

@@ -133,6 +133,37 @@ class SeatsAnswer(Struct, frozen=True):
     why: str
 
 
+class LeaderAnswer(Struct, frozen=True):
+    """Who leads one name: a hint. Only the leader's own deadline says that it may act."""
+
+    name: str
+    leader: str | None  # None: somebody led it, and nobody is known to now
+    boot: int | None
+    me: bool  # the agent that answers
+    token: int  # of that term, or of the last one
+    since: float  # wall clock when this agent heard of it
+    terms: int  # that this agent heard of
+    vacant: float | None  # seconds for which nobody was known to lead before this term; None: there was none before it
+    candidates: tuple[str, ...]  # agents with a client that asks for it, in the order in which they are asked to lead
+
+
+class LeadTiming(Struct, frozen=True):
+    """The numbers of leadership, in seconds."""
+
+    heartbeat: float
+    term: float  # how long a term is promised at a time, without a grace
+    bound: float  # from the death of a leader until the next one leads
+
+
+class LeadersAnswer(Struct, frozen=True):
+    """Who leads what, as this agent knows it; ``why`` says what is missing when nothing can be led."""
+
+    version: int  # grows with every change
+    leaders: tuple[LeaderAnswer, ...]
+    timing: LeadTiming | None
+    why: str
+
+
 class GrantAnswer(Struct, frozen=True):
     """What a client of this agent holds."""
 

@@ -29,6 +29,7 @@ from holdfast.agent import http_answers as answers
 from holdfast.agent import http_views as views
 from holdfast.agent import metrics as numbers
 from holdfast.agent.http_guard import Guard
+from holdfast.agent.lead_metrics import of_leadership
 from holdfast.agent.openapi import EVENTS_DEFAULT, EVENTS_MAX, ROUTES, document
 from holdfast.agent.sse import EventStream, Feed, Lists, Pulse
 from holdfast.events import Internal
@@ -63,7 +64,10 @@ class Handlers:
 
     def __init__(self, agent: Agent, feed: Feed, lateness: numbers.Lateness) -> None:
         self._agent, self._feed, self._lateness = agent, feed, lateness
-        self._lists = Lists(lambda: agent.view().version, lambda: agent.view().members, partial(views.members_of, agent))
+        self._lists = (
+            Lists(lambda: agent.view().version, lambda: agent.view().members, partial(views.members_of, agent)),
+            Lists(lambda: agent.leaders.version, lambda: agent.leaders.lines, partial(views.leaders_of, agent), event="leaders"),
+        )
         self._version = str(agent.info().get("version", ""))
         self._document = msgspec.json.encode(document(self._version))
 
@@ -88,6 +92,9 @@ class Handlers:
     async def seats(self, request: Request) -> Response:
         return _json(views.seats_of(self._agent))
 
+    async def leaders(self, request: Request) -> Response:
+        return _json(views.leaders_of(self._agent))
+
     async def grants(self, request: Request) -> Response:
         return _json(views.grants_of(self._agent))
 
@@ -101,7 +108,8 @@ class Handlers:
         return Response(self._document, media_type="application/json")
 
     async def metrics(self, request: Request) -> Response:
-        text = numbers.render(numbers.of_agent(self._agent, self._feed, self._lateness, self._version))
+        of_agent = numbers.of_agent(self._agent, self._feed, self._lateness, self._version)
+        text = numbers.render([*of_agent, *of_leadership(self._agent)])
         return Response(text, headers={"content-type": numbers.CONTENT_TYPE})
 
     async def stream(self, request: Request) -> Any:

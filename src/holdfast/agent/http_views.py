@@ -13,6 +13,9 @@ from holdfast.agent.http_answers import (
     GrantAnswer,
     GrantsAnswer,
     Health,
+    LeaderAnswer,
+    LeadersAnswer,
+    LeadTiming,
     MemberAnswer,
     MembersAnswer,
     OwnerAnswer,
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from holdfast.agent.metrics import Lateness
     from holdfast.kit.seats import Seats
     from holdfast.kit.slots import Slot
+    from holdfast.local.calls import LeaderView
     from holdfast.protocols.ring.pair import Pair
     from holdfast.protocols.ring.ring import RingNode
 
@@ -91,6 +95,29 @@ def grants_of(agent: Agent) -> GrantsAnswer:
     now = agent.host.now
     held = (grant for grant in agent.grants.all if grant.token)
     return GrantsAnswer(tuple(GrantAnswer(each.kind, each.name, each.token, each.number, max(0.0, each.published - now)) for each in held))
+
+
+def leaders_of(agent: Agent) -> LeadersAnswer:
+    config, board = agent.config, agent.leaders
+    if agent.leadership is None:
+        return LeadersAnswer(board.version, (), None, agent.seats_missing)
+    timing = LeadTiming(config.heartbeat, config.term_length(0.0), config.takeover_bound())
+    return LeadersAnswer(board.version, tuple(_leader(agent, line) for line in board.lines), timing, "")
+
+
+def _leader(agent: Agent, line: LeaderView) -> LeaderAnswer:
+    assert agent.leadership is not None
+    return LeaderAnswer(
+        name=line.name,
+        leader=None if line.leader is None else line.leader.name,
+        boot=None if line.leader is None else line.leader.boot,
+        me=line.leader == agent.me,
+        token=line.token,
+        since=line.since,
+        terms=agent.leaders.terms(line.name),
+        vacant=agent.leaders.vacant(line.name),
+        candidates=tuple(life.name for life in agent.leadership.candidates(line.name)),
+    )
 
 
 def seats_of(agent: Agent) -> SeatsAnswer:

@@ -42,6 +42,7 @@ class LeadHeld:
         self.sink = sink
         self.over = False  # nobody is told anything any more
         self._queue = queue
+        self._deadline = 0.0  # as the machine said last
 
     # What the law says.
 
@@ -59,10 +60,13 @@ class LeadHeld:
     def on_leading(self, token: int, deadline: float) -> None:
         if not self.over:
             self._queue.on_leading(self)
+            self._deadline = deadline
             self.sink.granted(token, deadline)
 
     def on_extended(self, deadline: float) -> None:
         if not self.over:
+            self._queue.renewed(self._deadline)
+            self._deadline = deadline
             self.sink.extended(deadline)
 
     def on_at_risk(self) -> None:
@@ -77,8 +81,10 @@ class LeadHeld:
 class Queue:
     """All wishes of this agent for one name: the first is the candidate, or leads, or has led and may still act."""
 
-    def __init__(self, name: str, leads: Leads, empty: Callable[[], None]) -> None:
+    def __init__(self, name: str, leads: Leads, empty: Callable[[], None], renewed: Callable[[float], None]) -> None:
+        """``renewed`` hears the deadline that was there before."""
         self.name = name
+        self.renewed = renewed
         self.led = False  # the machine said that the first one leads; until it is released nobody else campaigns
         self._leads, self._empty = leads, empty
         self._wishes: deque[LeadHeld] = deque()
@@ -157,15 +163,16 @@ class LeadKind:
 
     kind = "lead"
 
-    def __init__(self, leads: Leads, *, term_length: Callable[[float], float], longest: float) -> None:
+    def __init__(self, leads: Leads, now: Callable[[], float], *, term_length: Callable[[float], float], longest: float) -> None:
         """``term_length`` says how long a term is for a grace, ``longest`` what the seats grant at most."""
-        self._leads, self._term_length, self._longest = leads, term_length, longest
+        self._leads, self._now, self._term_length, self._longest = leads, now, term_length, longest
+        self.margin_least: float | None = None  # of all renewals: seconds that were left
         self._queues: dict[str, Queue] = {}
         self.counts: Counter[str] = Counter()  # asked, refused
 
     @classmethod
-    def of(cls, leads: Leads, config: Config) -> LeadKind:
-        return cls(leads, term_length=config.term_length, longest=config.longest_grant)
+    def of(cls, leads: Leads, now: Callable[[], float], config: Config) -> LeadKind:
+        return cls(leads, now, term_length=config.term_length, longest=config.longest_grant)
 
     def acquire(self, name: str, options: Mapping[str, Any], sink: Sink) -> LeadHeld:
         try:
@@ -176,7 +183,7 @@ class LeadKind:
         self.counts["asked"] += 1
         queue = self._queues.get(name)
         if queue is None:
-            queue = self._queues[name] = Queue(name, self._leads, partial(self._forget, name))
+            queue = self._queues[name] = Queue(name, self._leads, partial(self._forget, name), self._on_renewed)
         held = LeadHeld(queue, length, sink)
         queue.ask(held)
         return held
@@ -185,6 +192,10 @@ class LeadKind:
     def waiting(self) -> Mapping[str, int]:
         """How many clients of this agent want each name, the one that leads included."""
         return {name: len(queue) for name, queue in sorted(self._queues.items())}
+
+    def _on_renewed(self, deadline: float) -> None:
+        left = deadline - self._now()
+        self.margin_least = left if self.margin_least is None else min(left, self.margin_least)
 
     def _forget(self, name: str) -> None:
         self._queues.pop(name, None)

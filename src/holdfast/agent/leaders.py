@@ -13,45 +13,60 @@ from holdfast.local.calls import LeaderView
 NAMES_MAX = 4096  # as many as a seat keeps promises for; beyond, names that nobody leads are forgotten first
 
 
+class Line:
+    """One name."""
+
+    def __init__(self) -> None:
+        self.view = LeaderView("", None, 0, 0.0)
+        self.terms = 0  # that were heard of
+        self.vacant: float | None = None  # seconds for which nobody was known to lead, before the present term
+
+
 class Board:
     """One line per name."""
 
     def __init__(self) -> None:
         self.version = 0  # grows with every change
-        self.changes = 0  # terms of others and own ones, since this agent began
-        self._lines: dict[str, LeaderView] = {}
-        self._terms: dict[str, int] = {}  # per name, how many terms were heard of
-        self._view: tuple[LeaderView, ...] | None = ()
+        self.terms_heard = 0  # of all names, since this agent began
+        self._lines: dict[str, Line] = {}
+        self._views: tuple[LeaderView, ...] | None = ()
 
     def note(self, event: LeaderChanged, at: float) -> None:
-        former = self._lines.get(event.name)
-        if former is not None and (former.leader, former.token) == (event.leader, event.token):
+        line = self._lines.get(event.name)
+        if line is None:
+            if len(self._lines) >= NAMES_MAX:
+                self._forget_one()
+            line = self._lines[event.name] = Line()
+        former = line.view
+        if (former.name, former.leader, former.token) == (event.name, event.leader, event.token):
             return
-        if event.leader is not None and (former is None or former.token != event.token):
-            self._terms[event.name] = self._terms.get(event.name, 0) + 1
-            self.changes += 1
-        if former is None and len(self._lines) >= NAMES_MAX:
-            self._forget_one()
-        token = event.token or (0 if former is None else former.token)
-        self._lines[event.name] = LeaderView(event.name, event.leader, token, at)
+        if event.leader is not None:
+            if line.terms:
+                line.vacant = 0.0 if former.leader is not None else max(0.0, at - former.since)
+            line.terms += 1
+            self.terms_heard += 1
+        line.view = LeaderView(event.name, event.leader, max(event.token, former.token), at)
         self.version += 1
-        self._view = None
+        self._views = None
 
     @property
     def lines(self) -> tuple[LeaderView, ...]:
         """Sorted by name; the same object until something changes."""
-        if self._view is None:
-            self._view = tuple(line for _, line in sorted(self._lines.items()))
-        return self._view
+        if self._views is None:
+            self._views = tuple(line.view for _, line in sorted(self._lines.items()))
+        return self._views
 
     def terms(self, name: str) -> int:
         """How many terms of this name were heard of."""
-        return self._terms.get(name, 0)
+        return self._lines[name].terms
+
+    def vacant(self, name: str) -> float | None:
+        """For how long nobody was known to lead it before the present term."""
+        return self._lines[name].vacant
 
     def led_by(self, life: NodeId) -> int:
-        return sum(line.leader == life for line in self._lines.values())
+        return sum(line.view.leader == life for line in self._lines.values())
 
     def _forget_one(self) -> None:
-        gone = min(self._lines.values(), key=lambda line: (line.leader is not None, line.since))
-        del self._lines[gone.name]
-        self._terms.pop(gone.name, None)
+        gone = min(self._lines.values(), key=lambda line: (line.view.leader is not None, line.view.since)).view.name
+        del self._lines[gone]

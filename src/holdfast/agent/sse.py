@@ -26,7 +26,7 @@ STALLED_TIMEOUT = 30.0  # seconds for which a reader may take nothing at all; th
 RETRY_MS = 1000  # after a broken connection
 PULSE_INTERVAL = 0.25  # seconds between two looks at the leases, for the page; the eye sees no faster change of a number
 
-MEMBERS_PER_SECOND = 1000  # of lists that are sent again and again while a large group changes: each line takes 3 us to write
+LINES_PER_SECOND = 1000  # of lists that are sent again and again while a large group changes: each line takes 3 us to write
 
 HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
 
@@ -105,36 +105,39 @@ def frame(data: Any, *, event: str = "", event_id: str = "") -> bytes:
 
 
 class Lists:
-    """The member list as the page gets it, encoded once for all readers."""
+    """One list as the page gets it, members or leaders, encoded once for all readers."""
 
-    def __init__(self, version: Callable[[], int], members: Callable[[], Sequence[Any]], answer: Callable[[], Any]) -> None:
-        self.version, self._members, self._answer = version, members, answer
+    def __init__(
+        self, version: Callable[[], int], lines: Callable[[], Sequence[Any]], answer: Callable[[], Any], *, event: str = "members"
+    ) -> None:
+        self.version, self._lines, self._answer, self._event = version, lines, answer, event
         self._frame, self._frame_of = b"", -1
 
     def __len__(self) -> int:
-        return len(self._members())
+        return len(self._lines())
 
     def frame(self) -> bytes:
         version = self.version()
         if version != self._frame_of:
-            self._frame, self._frame_of = frame(self._answer(), event="members"), version
+            self._frame, self._frame_of = frame(self._answer(), event=self._event), version
         return self._frame
 
 
 class Pulse:
-    """What the page wants to know several times a second: the member list when it changed, leases and health always."""
+    """What the page wants to know several times a second: lists when they changed, leases and health always."""
 
-    def __init__(self, lists: Lists, beat: Callable[[], Any], now: Callable[[], float]) -> None:
+    def __init__(self, lists: Sequence[Lists], beat: Callable[[], Any], now: Callable[[], float]) -> None:
         self._lists, self._beat, self._now = lists, beat, now
-        self._told = -1
-        self._next_at = now()
+        self._told = [-1] * len(lists)
+        self._next_at = [now()] * len(lists)
 
     def frames(self) -> Iterator[bytes]:
-        version = self._lists.version()
-        if version != self._told and self._now() >= self._next_at:
-            self._told = version
-            self._next_at = self._now() + len(self._lists) / MEMBERS_PER_SECOND
-            yield self._lists.frame()
+        for number, each in enumerate(self._lists):
+            version = each.version()
+            if version != self._told[number] and self._now() >= self._next_at[number]:
+                self._told[number] = version
+                self._next_at[number] = self._now() + len(each) / LINES_PER_SECOND
+                yield each.frame()
         yield frame(self._beat(), event="pulse")
 
 

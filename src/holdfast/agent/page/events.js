@@ -21,7 +21,7 @@ const WORDS = {
   Left: (f) => ["", f.member, "left", "It said goodbye."],
   Updated: (f) => ["", f.member, "changed what it publishes", tagsOf(f.member)],
   Expelled: (f) => ["dead", null, "This agent was put out of the group", `${f.why}. It comes back by itself, under a new id.`],
-  LeaderChanged: (f) => ["hold", f.leader, f.leader ? `leads ${f.name}` : `Nobody is known to lead ${f.name}`, f.leader ? `Token ${f.token}` : ""],
+  LeaderChanged: (f) => [f.leader ? "hold" : "doubt", f.leader, f.leader ? `leads ${f.name}` : `Nobody is known to lead ${f.name}`, f.leader ? `Token ${f.token}` : ""],
   Granted: (f) => ["hold", null, `${f.grant.kind} ${f.grant.name} granted`, `Token ${f.grant.token}`],
   AtRisk: (f) => ["doubt", null, `${f.grant.kind} ${f.grant.name} at risk`, "It was not renewed in time."],
   Lost: (f) => ["dead", null, `${f.grant.kind} ${f.grant.name} lost`, f.why],
@@ -30,6 +30,10 @@ const WORDS = {
   Paused: (f) => ["doubt", null, `This agent stood still for ${spanText(f.seconds)}`, "The paused accuse nobody before they have caught up."],
   ConfigMismatch: (f) => ["doubt", f.peer, `counts with another ${f.field}`, `Ours ${f.ours}, theirs ${f.theirs}: its messages are dropped.`],
   StorageFailed: (f) => ["dead", null, "The disk refused a write", f.why],
+  "detection.FoundDead": (f) => ["ask", f.life, "is missed by a majority of the seats", `Another one shall lead ${f.names.join(", ")}.`],
+  "detection.RoundAsked": (f) => ["", null, `This agent asks to lead ${f.name}`, `Token ${f.number}`],
+  "detection.Leading": (f) => ["hold", null, `This agent leads ${f.name}`, `Token ${f.number}`],
+  "detection.LostLead": (f) => ["doubt", null, `This agent leads ${f.name} no more`, f.why],
   "ring.Suspicion": (f) => ["ask", f.peer, "did not answer: its lease ran out", "Its arbitrators are asked."],
   "ring.Won": (f) => ["ask", f.peer, "lost the arbitration", "This agent has the majority."],
   "ring.Lost": (f) => ["dead", f.peer, "won against this agent", f.why],
@@ -47,6 +51,7 @@ export class Events {
   constructor() {
     this.list = byId("events");
     this.suspectedAt = new Map();
+    this.vacantAt = new Map(); // what was led -> since when nobody is known to lead it
     this.joined = new Map(); // name -> when, and the line that says so
     const inner = byId("inner");
     inner.addEventListener("change", () => this.list.classList.toggle("with-inner", inner.checked));
@@ -61,7 +66,7 @@ export class Events {
     const text = el("p", {}, ...(name === null ? [what] : [el("b", { dir: "auto" }, name), ` ${what}`]));
     line.append(text, el("time", { datetime: new Date(event.at * 1000).toISOString() }, timeOf(event.at, { exact: true })));
     const after = this.after(event, name);
-    if (more || after) line.append(el("p", { class: "more" }, more), after ? el("span", { class: "after", title: "since the suspicion" }, after) : "");
+    if (more || after) line.append(el("p", { class: "more" }, more), after ? el("span", { class: "after", title: event.name === "LeaderChanged" ? "nobody was known to lead" : "since the suspicion" }, after) : "");
     if (event.name === "Joined") this.joined.set(name, { at: event.at, line });
     this.put(line);
   }
@@ -95,6 +100,7 @@ export class Events {
   }
 
   after(event, name) {
+    if (event.name === "LeaderChanged") return this.takeover(event);
     if (name === null || event.internal) return null;
     const since = this.suspectedAt.get(name);
     if (event.name === "Suspected") this.suspectedAt.set(name, event.at);
@@ -102,5 +108,13 @@ export class Events {
     if (event.name === "Failed") this.suspectedAt.delete(name);
     const seconds = event.at - since;
     return seconds >= 0 && seconds < STORY_SECONDS ? `+${spanText(seconds)}` : null;
+  }
+
+  /** How long nobody was known to lead. */
+  takeover({ at, fields }) {
+    const since = this.vacantAt.get(fields.name);
+    this.vacantAt.delete(fields.name);
+    if (fields.leader === null) this.vacantAt.set(fields.name, at);
+    return fields.leader !== null && at - since < STORY_SECONDS ? `+${spanText(at - since)}` : null;
   }
 }

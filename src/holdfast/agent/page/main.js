@@ -2,18 +2,19 @@
 
 import { byId, say, set } from "./dom.js";
 import { Events } from "./events.js";
-import { HealthPanel, MembersPanel, showGrants, showSeats } from "./panels.js";
+import { HealthPanel, LeadersPanel, MembersPanel, showGrants, showSeats } from "./panels.js";
 import { Ring } from "./ring.js";
 import { Stream, Unauthorised, getJson } from "./stream.js";
 import { timeOf } from "./text.js";
 import { startTheme } from "./theme.js";
 
 const RECENT = 120; // events of before that are shown at the start
-const SEATS_EVERY_MS = 10000;
+const LOOK_EVERY_MS = 10000;
 const TOKEN = "holdfast-token";
 
 const ring = new Ring(byId("ring"), choose);
 const members = new MembersPanel(choose);
+const leaders = new LeadersPanel();
 const health = new HealthPanel();
 const events = new Events();
 let clockAhead = 0; // the agent's wall clock minus ours, in seconds
@@ -47,6 +48,11 @@ function showMembers(list) {
   tick();
 }
 
+function showLeaders(list) {
+  leaders.show(list);
+  tick();
+}
+
 function showPulse(beat) {
   clockAhead = beat.at - Date.now() / 1000;
   const state = byId("state");
@@ -77,6 +83,7 @@ function showLink() {
 function onEvent(name, data) {
   if (name === "pulse") showPulse(data);
   else if (name === "members") showMembers(data);
+  else if (name === "leaders") showLeaders(data);
   else if (name === "message") {
     events.add(data);
     ring.event(data);
@@ -97,14 +104,17 @@ async function introduce() {
   document.title = `${info.name ?? "agent"} \u00b7 ${info.group ?? ""} \u00b7 Holdfast`;
 }
 
-async function seats() {
+/** What changes seldom, and what the stream says only together with something else: seats, and who stands for a name. */
+async function look() {
   try {
     showSeats((await getJson("v1/seats", token())).seats);
+    showLeaders(await getJson("v1/leaders", token()));
   } catch { /* The stream says whether the agent is there. */ }
 }
 
 function tick() {
   members.tick(Date.now() / 1000 + clockAhead);
+  leaders.tick(Date.now() / 1000 + clockAhead);
   if (downAt !== null) showLink();
 }
 
@@ -141,8 +151,8 @@ async function start() {
   const stream = new Stream("events?internal=true&pulse=true", on, token);
   stream.lastId = recent?.last ?? null;
   setInterval(tick, 1000);
-  seats();
-  setInterval(() => document.hidden || seats(), SEATS_EVERY_MS);
+  look();
+  setInterval(() => document.hidden || look(), LOOK_EVERY_MS);
 }
 
 start();

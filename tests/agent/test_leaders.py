@@ -1,0 +1,54 @@
+"""The table of leaders that clients and pages read, fed by events alone.  Spec: foundation 5 (LeaderChanged)."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.agent import leaders
+from holdfast.agent.leaders import Board
+from holdfast.events import LeaderChanged
+from holdfast.host import NodeId
+from holdfast.local.calls import LeaderView
+
+A, B = NodeId("a", 1), NodeId("b", 2)
+
+
+def test_terms_and_vacancies() -> None:
+    """Every term is counted once; how long nobody led is the time between the two events; a hand-over has none."""
+    board = Board()
+    for leader, token, at in ((A, 7, 10.0), (A, 7, 11.0), (None, 7, 12.0), (B, 8, 12.5), (A, 9, 20.0)):
+        board.note(LeaderChanged("x", leader, token), at)
+    assert board.lines == (LeaderView("x", A, 9, 20.0),)
+    assert (board.version, board.terms("x"), board.vacant("x"), board.terms_heard) == (4, 3, 0.0, 3)
+    assert (board.led_by(A), board.led_by(B)) == (1, 0)
+
+
+def test_vacant_before_a_takeover() -> None:
+    """What the page shows beside the promise."""
+    board = Board()
+    for leader, token, at in ((A, 7, 10.0), (None, 7, 12.0), (B, 8, 12.5)):
+        board.note(LeaderChanged("x", leader, token), at)
+    assert board.vacant("x") == 0.5
+
+
+def test_lines_are_sorted_and_the_same_until_something_changes() -> None:
+    """The view is encoded once per version."""
+    board = Board()
+    for name in ("m", "z", "a"):
+        board.note(LeaderChanged(name, A, 1), 1.0)
+    lines = board.lines
+    assert [line.name for line in lines] == ["a", "m", "z"]
+    assert board.lines is lines
+
+
+def test_names_without_end_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the limit, names that nobody leads are forgotten first, the longest unheard of first."""
+    monkeypatch.setattr(leaders, "NAMES_MAX", 3)
+    board = Board()
+    for number, leader in enumerate((A, None, None)):
+        board.note(LeaderChanged(f"n{number}", A, 1), float(number))
+        if leader is None:
+            board.note(LeaderChanged(f"n{number}", None, 1), 10.0 - number)
+    for name in ("new", "newer"):
+        board.note(LeaderChanged(name, B, 2), 20.0)
+    assert [line.name for line in board.lines] == ["n0", "new", "newer"]
