@@ -50,7 +50,7 @@ class RealKills(Experiment[KillParameters]):
     id = "detection/R1"
     name = "detection/real-kills"
     title = "Real processes: kill -9 of the leader"
-    source = "fast-detection G2, G5, D26; issue 5, point 4"
+    source = "fast-detection G2, G5, D26"
     criterion = (
         "no two at work at the same time; no first deed before the deadline that the killed one was told; the median of all takeovers at "
         "most a lease (1.5 heartbeats) + 0.15 s; nobody takes over from a living leader"

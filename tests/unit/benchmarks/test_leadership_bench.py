@@ -28,7 +28,7 @@ def reign(pid: int, token: int, first_at: float, last_at: float, until: float = 
 
 
 def test_deeds_under_one_token_are_one_reign() -> None:
-    """Issue 5, real processes: first and last deed of each holder, on one clock."""
+    """G5: first and last deed of each holder, on one clock."""
     record = Record()
     for at, pid, token in ((1.0, 7, 1), (1.1, 7, 1), (2.0, 8, 2), (2.1, 7, 1), (3.0, 7, 3)):
         record.hear(Word(DEED, pid, token, at, at + 0.3), at + 0.01)
@@ -41,14 +41,14 @@ def test_deeds_under_one_token_are_one_reign() -> None:
 
 
 def test_the_recorder_finds_two_at_work() -> None:
-    """Issue 5: an outside recorder sees no overlap; and sees one where there is one, whatever the tokens say."""
+    """G5: an outside recorder sees no overlap; and sees one where there is one, whatever the tokens say."""
     assert overlaps([reign(1, 1, 0.0, 1.0), reign(2, 2, 1.1, 2.0), reign(1, 3, 2.1, 3.0)]) == []
     assert len(overlaps([reign(1, 1, 0.0, 1.2), reign(2, 2, 1.1, 2.0)])) == 1
     assert len(overlaps([reign(2, 2, 1.1, 2.0), reign(1, 1, 0.0, 5.0), reign(3, 3, 3.0, 4.0)])) == 2
 
 
 def test_a_takeover_is_false_where_nobody_was_killed() -> None:
-    """Issue 5: who lost it and got it again is an interruption, who was killed explains its successor."""
+    """G5: who lost it and got it again is an interruption, who was killed explains its successor."""
     reigns = [reign(1, 1, 0.0, 1.0), reign(2, 2, 1.0, 2.0), reign(2, 3, 2.0, 3.0), reign(1, 4, 3.0, 4.0)]
     assert (false_takeovers(reigns), interruptions(reigns)) == (2, 1)
     assert false_takeovers(reigns, dead=[1]) == 1
@@ -79,7 +79,7 @@ def kill(failover: float, gap: float | None = 0.1, overlapping: int = 0) -> dict
 
 @pytest.mark.parametrize("zookeeper, etcd, faster", [(4.0, 2.0, 8.0), (1.0, 2.0, 4.0)])
 def test_we_are_compared_with_the_better_one(zookeeper: float, etcd: float, faster: float) -> None:
-    """Issue 5: times_faster is the better of the two stock minima over ours."""
+    """How it is compared: times_faster is the better of the two stock minima over ours."""
     said = ratios(found(0.25, zookeeper, etcd))
     assert (said["failover_s"], said["zookeeper_min_s"], said["etcd_min_s"], said["times_faster"]) == (0.25, zookeeper, etcd, faster)
     assert said["etcd_bytes_per_s"] == 100.0
@@ -102,7 +102,7 @@ def test_a_fast_takeover_that_was_too_fast_is_a_problem(seen: dict[str, Any], to
 
 
 def test_missing_servers_are_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Issue 5, point 5: a missing package is said clearly, and is a miss; everything else is measured all the same."""
+    """How it is compared: a missing package is said clearly, and is a miss; everything else is measured all the same."""
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setattr(leadership_stock, "find_spec", lambda name: None)
     assert [line.partition(":")[2].strip() for line in leadership_stock.missing()] == [
@@ -174,7 +174,7 @@ def kills(*runs: tuple[float, float], two: int = 0, taken: int = 0, broken: str 
     ],
 )
 def test_kills_are_judged_by_every_limit(result: dict[str, Any], passed: bool) -> None:
-    """Issue 5, point 4: never before the old deadline, never two at work, and the median within a lease and what a machine needs."""
+    """G5: never before the old deadline, never two at work, and the median within a lease and what a machine needs."""
     finding = KILLS.judge(KillParameters(), [result])
     assert finding.passed is passed
     assert finding.measured["counted"] == {"lead_step_downs": 2.0}
