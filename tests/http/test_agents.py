@@ -63,8 +63,7 @@ def test_leadership_over_http(fleet: Fleet) -> None:
             (line,) = answer["leaders"]
             assert (line["name"], line["leader"], line["boot"], line["token"]) == ("<b>sched</b>", "a", a.ready["boot"], term.token)
             assert (line["me"], line["terms"], line["vacant"], line["candidates"]) == (True, 1, None, ["a"])
-            assert answer["timing"]["term"] == pytest.approx(0.45)
-            assert answer["timing"]["heartbeat"] < answer["timing"]["bound"] < 1.0
+            assert answer["timing"] == {"heartbeat": 0.3, "term": pytest.approx(0.45), "bound": None}  # nobody else is there
             (grant,) = ask(url, "/v1/grants").json["grants"]
             assert (grant["kind"], grant["token"]) == ("lead", term.token)
             until(lambda: "lead_margin_seconds_least" in ask(url, "/metrics").body.decode(), "it was renewed")

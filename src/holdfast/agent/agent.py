@@ -264,6 +264,9 @@ class Agent:
         found.update({f"drop_{why.value}": float(count) for why, count in sorted(self.host.drops.items())})
         found.update({f"mail_{name}": float(count) for name, count in sorted(self.mail.counts.items())})
         found.update({f"grants_{name}": float(count) for name, count in sorted(self.grants.counts.items())})
+        if self.leadership is not None:
+            counted = self.leadership.counts + self.leadership.office.counts + self.leadership.watches.links.counts
+            found.update({f"lead_{name}": float(count) for name, count in sorted(counted.items())})
         found["grants"] = float(len(self.grants))
         found["events_published"], found["events_lost"] = float(self.events.published), float(self.events.lost)
         datagrams = self.host.datagrams

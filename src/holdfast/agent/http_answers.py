@@ -152,7 +152,7 @@ class LeadTiming(Struct, frozen=True):
 
     heartbeat: float
     term: float  # how long a term is promised at a time, without a grace
-    bound: float  # from the death of a leader until the next one leads
+    bound: float | None  # from the death of a leader until the next one leads; None: nobody else is there
 
 
 class LeadersAnswer(Struct, frozen=True):

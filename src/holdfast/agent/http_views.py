@@ -101,7 +101,8 @@ def leaders_of(agent: Agent) -> LeadersAnswer:
     config, board = agent.config, agent.leaders
     if agent.leadership is None:
         return LeadersAnswer(board.version, (), None, agent.seats_missing)
-    timing = LeadTiming(config.heartbeat, config.term_length(0.0), config.takeover_bound())
+    bound = config.takeover_bound(len(agent.view().members))
+    timing = LeadTiming(config.heartbeat, config.term_length(0.0), bound if isfinite(bound) else None)
     return LeadersAnswer(board.version, tuple(_leader(agent, line) for line in board.lines), timing, "")
 
 

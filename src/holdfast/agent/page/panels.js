@@ -159,7 +159,7 @@ export class LeadersPanel {
       if (this.body.children[at] !== row.root) this.body.insertBefore(row.root, this.body.children[at] ?? null);
     });
     say(byId("leader-count"), String(leaders.filter((each) => each.leader !== null).length));
-    say(byId("leader-promise"), timing ? `The next one leads within ${spanText(timing.bound)} of a death` : "");
+    say(byId("leader-promise"), timing?.bound ? `The next one leads within ${spanText(timing.bound)} of a death` : "");
   }
 
   add(name) {
@@ -184,7 +184,7 @@ export class LeadersPanel {
     say(row.vacant, line.vacant === null ? "\u2013" : spanText(line.vacant));
     say(row.candidates, line.candidates.join(", ") || "\u2013");
     set(row.root, { "data-leader": line.leader, "data-is": line.leader === null ? "vacant" : "led" });
-    set(row.vacant, { "data-is": timing && line.vacant > timing.bound ? "warn" : null });
+    set(row.vacant, { "data-is": timing?.bound && line.vacant > timing.bound ? "warn" : null });
     if (taken && line.leader !== null) this.light(row.root);
   }
 
