@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from math import floor
 from random import Random
 
 from msgspec.structs import replace
@@ -15,9 +16,12 @@ from holdfast.lab.scenario import Setup
 from holdfast.lab.scenarios.detection_election import ElectionScenario
 from holdfast.protocols.detection.config import ElectionConfig, Mode, Term
 from holdfast.protocols.detection.election import LeaderElection
+from holdfast.protocols.detection.election_monitor import Monitor
 from holdfast.protocols.detection.election_voter import Voter
+from holdfast.protocols.detection.ffd import FastDetector
 from holdfast.protocols.detection.termstore import TermStore
 from holdfast.protocols.detection.views_feed import ViewsFeed
+from tests.support.ffd_ablations import WatchedHasRank
 
 
 class ShortVoter(Voter):
@@ -74,6 +78,70 @@ def with_promises(kind: type[Promises]) -> type[SpokenElection]:
     return Election
 
 
+def with_detector(kind: type[FastDetector]) -> type[SpokenElection]:
+    """An election whose monitors judge with another detector."""
+
+    class Election(SpokenElection):
+        def __init__(self, host: Host, config: ElectionConfig, store: TermStore, *, voters: Sequence[str] = ()) -> None:
+            super().__init__(host, config, store, voters=voters)
+            self._monitor.ffd = kind(host, config, self._monitor, self._monitor.links)
+
+    Election.__name__ = kind.__name__
+    return Election
+
+
+def with_monitor(kind: type[Monitor]) -> type[SpokenElection]:
+    """An election with another class on the monitor's side."""
+
+    class Election(SpokenElection):
+        def __init__(self, host: Host, config: ElectionConfig, store: TermStore, *, voters: Sequence[str] = ()) -> None:
+            super().__init__(host, config, store, voters=voters)
+            self._monitor = kind(host, config, self._voter, self._timers, self)
+
+    Election.__name__ = kind.__name__
+    return Election
+
+
+class NoPrimary(with_detector(WatchedHasRank)):  # type: ignore[misc]
+    """D2, as printed: the watched never leaves V, and V is what a heartbeat says."""
+
+    def __init__(self, host: Host, config: ElectionConfig, store: TermStore, *, voters: Sequence[str] = ()) -> None:
+        super().__init__(host, config, store, voters=voters)
+        self._candidate._watched._fitting = lambda names: (*names, host.me.name)
+
+
+class CandidateStaysOut(SpokenElection):
+    """D12 (a), as printed: the body of StartRound stands inside "if p is not s mod n"."""
+
+    def _enter(self, term: Term, why: str, tell: Sequence[str] = ()) -> None:
+        if why == "view" or self.members[term.round % len(self.members)] != self.host.me.name:
+            super()._enter(term, why, tell)
+
+
+class NoElse(Monitor):
+    """D12 (c), as printed: line 26 has no else, so only a candidate that was heard is ever given up."""
+
+    def begin(self) -> None:
+        super().begin()
+        self._timers.cancel("omega")
+
+
+class NaiveElse(Monitor):
+    """D12 (d): with an else at the next freshness point of the grid, whenever the round was entered."""
+
+    def begin(self) -> None:
+        super().begin()
+        t_itv = self._config.t_itv
+        self._arm_omega((floor(self._host.now / t_itv) + 1) * t_itv + self._config.lat)
+
+
+class AnyoneDemotes(Monitor):
+    """D14: a report is acted upon without a majority."""
+
+    def enough(self, names: Collection[str]) -> bool:
+        return True
+
+
 class StartsOver(SpokenElection):
     """D18: a restarted process begins its view anew, not at the stored round."""
 
@@ -97,10 +165,10 @@ class SpeaksFirst(SpokenElection):
     def _busy(self) -> bool:
         return False
 
-    def _enter(self, term: Term, why: str, *, announce: bool) -> None:
+    def _enter(self, term: Term, why: str, tell: Sequence[str] = ()) -> None:
         save, self._store.save = self._store.save, lambda term, then: then()  # type: ignore[method-assign]
         try:
-            super()._enter(term, why, announce=announce)
+            super()._enter(term, why, tell)
         finally:
             self._store.save = save  # type: ignore[method-assign]
         self._store.save(term, lambda: None)

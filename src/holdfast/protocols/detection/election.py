@@ -167,7 +167,8 @@ class LeaderElection:
         self._waiting.clear()  # said in a former view
         if self.host.me.name in members:
             self.members = tuple(self._addresses)
-            self._enter(self._first_term(view), "view", announce=False)
+            # All who may ask each other in a ballot meet now: a first contact costs a round trip, which a ballot does not have.
+            self._enter(self._first_term(view), "view", list(dict.fromkeys((*self.voters, *self.members)))[:VOTERS_MAX])
         else:
             self._leave()
 
@@ -214,7 +215,7 @@ class LeaderElection:
         self.host.send(to, message)
 
     def enter_next(self, why: str) -> None:
-        self._enter(self.term.next(), why, announce=True)
+        self._enter(self.term.next(), why, self.members)
 
     def on_won(self) -> None:
         self.host.emit(Leading(self.term))
@@ -262,8 +263,8 @@ class LeaderElection:
         first = Term(view, self.members.index(followed) if followed in self.members else 0)
         return max(first, self._store.stored) if self._store.stored.view == view else first
 
-    def _enter(self, term: Term, why: str, *, announce: bool) -> None:
-        """StartRound."""
+    def _enter(self, term: Term, why: str, tell: Sequence[str] = ()) -> None:
+        """StartRound; ``tell``: who is sent START."""
         assert term > self.term
         self._timers.cancel_all()
         self._monitor.end()
@@ -276,18 +277,18 @@ class LeaderElection:
         elif self.config.mode == "paper" or self.watched != self.host.me.name:
             self._step_down("demoted")
         if term > self._store.stored:
-            self._store.save(term, lambda: self._on_stored(term, announce=announce))
+            self._store.save(term, lambda: self._on_stored(term, tell))
         else:
-            self._begin(announce=announce)
+            self._begin(tell)
 
-    def _on_stored(self, term: Term, *, announce: bool) -> None:
+    def _on_stored(self, term: Term, tell: Sequence[str]) -> None:
         if term == self.term and self.members:  # Else a later one is on its way to the disk, or we are in no view.
-            self._begin(announce=announce)
+            self._begin(tell)
 
-    def _begin(self, *, announce: bool) -> None:
+    def _begin(self, tell: Sequence[str]) -> None:
         """The disk knows the term; now others may."""
-        if announce:
-            for address in self.others().values():
+        for name, address in self.others().items():
+            if name in tell:
                 self.say(address, StartRound("", *self.term))
         if self.watched != self.host.me.name:
             self._monitor.begin()
@@ -335,7 +336,7 @@ class LeaderElection:
         elif number > self.term.round:
             if message is not None:
                 self._waiting.appendleft((source, message))
-            self._enter(Term(view, number), "told", announce=False)
+            self._enter(Term(view, number), "told")
         else:
             return True
         return False
@@ -354,7 +355,7 @@ class LeaderElection:
             return
         self._voter.release(source, Term(message.view, message.round))
         if (message.view, message.round) == self.term and source.name == self.watched:
-            self._enter(self.term.next(), "resigned", announce=False)
+            self._enter(self.term.next(), "resigned")
 
     def _on_monitor_ok(self, source: NodeId, message: MonitorOk) -> None:
         if self._candidate.stands:

@@ -79,9 +79,9 @@ class Candidate:
         assert self._latest is not None
         sent_at = self._watched.sent_at(self._latest.stamp)
         assert sent_at is not None
-        after = self._latest.after + self._host.now - sent_at
-        if after < self._config.t_itv:  # Else the next one is leaving now.
-            self._election.say(monitor, replace(self._latest, after=after))
+        ago = self._host.now - sent_at
+        if ago >= self._config.t_rtt and self._latest.after + ago < self._config.t_itv:  # Else one is on its way, or is leaving now.
+            self._election.say(monitor, replace(self._latest, after=self._latest.after + ago))
 
     def on_monitor_ok(self, source: NodeId, message: MonitorOk) -> None:
         known = self._watched.on_monitor_ok(source, message) is not None
