@@ -20,7 +20,8 @@ import pytest
 
 from holdfast.cli.demo import _verdict
 from holdfast.cli.demo_fleet import SUSPICION, Fleet, Said
-from holdfast.cli.demo_story import Bounds, Death, Story, bounds, judged, witnessed
+from holdfast.cli.demo_lead import Reign, taken_over
+from holdfast.cli.demo_story import Bounds, Death, Story, bounds, judged, judged_takeover, witnessed
 from holdfast.cli.demo_view import bar, first_told
 from holdfast.config import Config
 from holdfast.host import NodeId
@@ -109,9 +110,11 @@ def test_it_stays_until_interrupted_and_everything_was_kept(tmp_path: Path) -> N
     assert "BROKEN" not in demo.text
     assert "Everything happened as promised" in demo.text
     order = [
-        demo.text.index(words) for words in ("kill -9", "is suspected", "is held to be dead", "is gone:", "starts again", "said goodbye")
+        demo.text.index(words)
+        for words in ("leads 'scheduler'", "kill -9", "is suspected", "is held to be dead", "is gone:", "starts again", "said goodbye")
     ]
     assert order == sorted(order)
+    assert demo.text.count("says: ") > demo.text.count("leads 'scheduler'\n") >= 2
 
 
 def test_ctrl_c_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
@@ -212,6 +215,26 @@ def test_what_is_within_the_bounds_is_kept() -> None:
 def test_what_is_not_is_broken(heard: list[Said], broken: list[int]) -> None:
     """Each kind of breach is seen, and nothing else is blamed for it."""
     assert [at for at, promise in enumerate(judged(death(*heard), PROMISED, 0.0)) if not promise.kept] == broken
+
+
+A, B = Reign("kelp-4", 7, 90.0, 100.4), Reign("kelp-2", 8, 100.5, 101.0)
+
+
+@pytest.mark.parametrize(
+    "reigns, kept",
+    [
+        ([A, B], [True, True]),
+        ([A], [False]),
+        ([A, B._replace(began_at=100.7)], [False, True]),
+        ([A._replace(until=100.6), B], [True, False]),
+        ([A, B._replace(leader="kelp-4")], [True, False]),
+    ],
+    ids=["in time", "nobody", "too late", "too early", "the dead one"],
+)
+def test_a_takeover_is_judged(reigns: list[Reign], kept: list[bool]) -> None:
+    """G2, G5: within the bound, and not before the last deadline that was told, also one that was told just before the kill."""
+    takeover = taken_over(100.0, A, reigns)
+    assert [promise.kept for promise in judged_takeover(takeover, 0.5, 0.1)] == kept
 
 
 def test_the_order_is_that_of_the_agents_not_of_the_ear() -> None:

@@ -34,7 +34,7 @@ def demo(
     stay: Annotated[bool, Flag("--stay", help="Keep the group up until Ctrl-C, to look at the page.")] = False,
     as_json: Annotated[bool, JSON] = False,
 ) -> int:
-    """A live group on this machine. Seven agents form a ring, one is killed, the others decide; exit 0 only if all went as promised."""
+    """A live group on this machine. Seven agents form a ring, the leader is killed, another leads; exit 0 only if all went as promised."""
     if preset not in PRESETS:
         raise ConfigError(f"--preset {preset}: accepted are {', '.join(PRESETS)}")
     view = view_for(as_json=as_json)
@@ -47,6 +47,7 @@ def demo(
             with _uninterrupted():
                 fleet.tell()
                 view.close()
+                story.candidates.close()
                 fleet.close()
     return _verdict(story, broken, as_json=as_json)
 
@@ -72,6 +73,7 @@ def _told(story: Story, view: View, *, stay: bool) -> str:
         story.fleet.tell()
         if story.fleet.page:
             view.step(f"The group is up. Its page: {story.fleet.page}")
+        story.lead()
         story.kill()
         story.restart()
         if stay:
@@ -105,18 +107,19 @@ def _sum_up(story: Story, broken: str, *, kept: bool, stalled: bool) -> None:
     rows = [("kept" if each.kept else "BROKEN", each.what, each.measured, each.promised) for each in story.promises]
     print_table(("", "WHAT", "MEASURED", "PROMISED"), [*rows, ("BROKEN", broken, "", "")] if broken else rows)
     if kept:
-        print(KEPT.format(names=len(story.fleet.names), lease=story.config.lease, failed=story.bounds.failed))
+        assert story.takeover is not None
+        print(KEPT.format(names=len(story.fleet.names), lease=story.config.lease, failed=story.bounds.failed, took=story.takeover.seconds))
     elif not stalled:
         print("\nNOT everything happened as promised.")
 
 
 KEPT = """
-Everything happened as promised. In words: {names} programs on this machine formed a group without any server. One was killed without a
-word; its neighbours noticed within two leases ({lease:g} s each), a majority of them agreed, and once its time must have run out, within
-{failed:.2f} s, all of them declared it gone. Only then somebody else got its key, with a larger token. It came back as a new life, and
-everybody left in peace.
+Everything happened as promised. In words: {names} programs on this machine formed a group without any server, and one of them led. It was
+killed without a word: {took:.2f} s later another one led, with a larger token, and never both at once. Its neighbours noticed within two
+leases ({lease:g} s each), a majority of them agreed, and once its time must have run out, within {failed:.2f} s, all of them declared it
+gone. Only then somebody else got its key. It came back as a new life, and everybody left in peace.
 
-Next: the same in your program, docs/tutorial.md; what is promised and why, docs/ring.md."""
+Next: the same in your program, docs/tutorial.md; what is promised and why, docs/leadership.md and docs/ring.md."""
 
 
 def _facts(story: Story, broken: str, *, kept: bool, stalled: bool) -> dict[str, Any]:
@@ -129,6 +132,8 @@ def _facts(story: Story, broken: str, *, kept: bool, stalled: bool) -> dict[str,
         "killed": death.victim.name if death else None,
         "bounds": story.bounds._asdict(),
         "measured": {} if death is None else {event.lower(): times for event, times in death.seen.items()},
+        "takeover": None if story.takeover is None else story.takeover.seconds,
+        "takeover_bound": story.config.takeover_bound(len(story.fleet.names)),
         "late": story.late,
         "promises": [promise._asdict() for promise in story.promises],
         "never": broken,

@@ -39,7 +39,7 @@ class Said(NamedTuple):
     by: str
     at: float
     event: str
-    about: str  # name of the member it is about, if it is about one
+    about: str  # name of the member it is about, if it is about one; of the one that leads
     life: NodeId | None
     certain: bool
     seconds: float
@@ -55,6 +55,7 @@ class _Fields(msgspec.Struct):
     seconds: float = 0.0
     peer: str = ""
     id: str = ""
+    leader: NodeId | None = None
 
 
 class Running:
@@ -65,6 +66,7 @@ class Running:
         self.view: GroupView | None = None
         self.metrics: Mapping[str, float] = {}
         self.page = ""
+        self.socket = ""  # once it answers
         self._ready = ready
         self._said = b""
         self.stream: AgentCall | None = None
@@ -86,7 +88,7 @@ class Running:
         told: dict[str, Any] = msgspec.json.decode(self._said) if self._said else {"text": self._last_words()}
         if "socket" not in told:
             raise CannotServe(f"agent {self.name} could not start: {told.get('text', '')}")
-        self.page = told.get("http", "")
+        self.page, self.socket = told.get("http", ""), told["socket"]
         self.stream = AgentCall(told["socket"], program="holdfast demo")
         self.view = self.stream.ask(Watch, True)
         self._call = AgentCall(told["socket"], program="holdfast demo")
@@ -230,7 +232,7 @@ class Fleet:
             fields = msgspec.msgpack.decode(item.fields, type=_Fields)
         except msgspec.ValidationError:
             return  # A fact inside a protocol whose fields have the same names and other meanings.
-        life = None if fields.member is None else fields.member.id
+        life = fields.leader if fields.member is None else fields.member.id
         about = life.name if life else ""
         said = Said(name, self._looked_at, item.name, about, life, fields.certain, fields.seconds, fields.peer, item.at)
         if item.name == BECAME_MEMBER:

@@ -1,7 +1,7 @@
 """What happens in ``holdfast demo``, what was promised about it, and whether it was kept.  Spec: ring G2 to G5, G9; docs/ring.md.
 
 Seven members with k = 3 watch each other all: each of the six others is a monitor of the one that is killed, and each of them is
-held to the bounds.
+held to the bounds. The one that is killed leads; how soon another one does is a bound of its own (``demo_lead``).
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from holdfast.cli.demo_fleet import OVERSLEPT, SUSPICION, Fleet, Running, Said
+from holdfast.cli.demo_lead import NAME, TIMERS, Candidates, Reign, Takeover, taken_over
 from holdfast.config import Config
 from holdfast.host import MemberStatus, NodeId
 from holdfast.kit.deadline import wait_length
 from holdfast.net import clock
 
 NAMES = tuple(f"kelp-{number}" for number in range(1, 8))
+LEAD_TIMEOUT = 30.0  # seconds; fresh seats wait for the longest grant once
 FORM_TIMEOUT = 40.0  # seconds; a quiet machine takes 3 to 8 at the preset local
 DECLARE_LEASES = 30.0  # in T_l: long after every bound, so that a promise that is broken is measured too
 RETURN_TIMEOUT = 20.0  # seconds; a restarted member is back after some T_l
@@ -128,6 +130,8 @@ class Story:
         self.bounds = bounds(config)
         self.promises: list[Promise] = []
         self.death: Death | None = None
+        self.takeover: Takeover | None = None
+        self.candidates = Candidates()
         self.key = ""
         self.late = 0.0
         self._say, self._tick = step, tick
@@ -146,14 +150,32 @@ class Story:
         took = clock.now() - began_at
         self._keep(f"{len(fleet.names)} agents find each other and form a ring", f"after {took:.1f} s", "no limit")
 
-    def kill(self) -> None:
-        """The owner of a key is killed; the others notice, decide, declare, and one of them inherits."""
+    def lead(self) -> None:
+        """All but the first ask to lead one name; one of them does."""
         fleet = self.fleet
-        before = self._an_owned_key()
+        asking = fleet.names[1:]
+        self._step(f"{len(asking)} of them ask to lead {NAME!r}. The three seats, which are the seeds, promise it to one at a time.")
+        for name in asking:
+            self.candidates.ask(name, fleet.running[name].socket)
+        began_at = clock.now()
+        longest = self.config.longest_grant
+        self._until(lambda: self.candidates.leads_now() is not None, LEAD_TIMEOUT + longest, f"somebody leads {NAME!r}")
+        leader = self.candidates.last
+        assert leader is not None
+        promised = f"no limit; seats that are new wait {longest:g} s, once"
+        self._keep(f"{leader.leader} leads {NAME!r}", f"{max(0.0, leader.began_at - began_at):.2f} s after it asked", promised)
+
+    def kill(self) -> None:
+        """The leader, who owns a key, is killed; another one leads; the others notice, decide, declare, and one of them inherits."""
+        fleet = self.fleet
+        before, leader = self._a_leader_with_a_key()
         view = fleet.running[before.owner].view
         assert view is not None
         victim, ring_id = view.me.id, fleet.ring_ids[before.owner]
-        self._step(f"{before.owner} may act for the key {self.key!r} (fencing token {before.token}). Now: kill -9 {before.owner}.")
+        self._step(
+            f"{before.owner} leads {NAME!r} (fencing token {leader.token}) and may act for the key {self.key!r} (token {before.token}). "
+            f"Now: kill -9 {before.owner}."
+        )
         fleet.late = 0.0
         monitors = [name for name in fleet.names if name != before.owner]
         heard_before = len(fleet.heard)
@@ -164,13 +186,17 @@ class Story:
         def gone_everywhere() -> bool:
             self.death = witnessed(victim, ring_id, killed_at, monitors, fleet.heard[heard_before:])
             heirs.extend(self._owners())
-            return len(self.death.seen["Failed"]) == len(monitors) and bool(heirs)
+            self.takeover = taken_over(killed_at, leader, self.candidates.reigns.values())
+            return len(self.death.seen["Failed"]) == len(monitors) and bool(heirs) and self.takeover.next is not None
 
         limit = DECLARE_LEASES * self.config.lease
         with suppress(NeverHappened):  # The promises below say what is missing.
             self._until(gone_everywhere, limit, f"everybody declares {before.owner} gone, and its key has an heir")
         self.late = self.lateness(heard_before)
         assert self.death is not None
+        if self.takeover is not None:
+            allowed = TIMERS * self.late + (self.config.heartbeat if self._overslept(heard_before) else 0.0)
+            self.promises += judged_takeover(self.takeover, self.config.takeover_bound(len(fleet.names)), allowed)
         self.promises += judged(self.death, self.bounds, self.late)
         self.promises.append(_inherited(before, heirs, self.key))
 
@@ -191,6 +217,7 @@ class Story:
     def leave(self) -> None:
         """One leaves and the others hear a goodbye, no failure; then all leave."""
         fleet = self.fleet
+        self.candidates.close()
         last = fleet.names[-1]
         others = [name for name in fleet.names if name != last]
         self._step("Everybody leaves: first one of them (SIGTERM), then all others.")
@@ -228,6 +255,7 @@ class Story:
 
     def _pass(self) -> None:
         self.fleet.listen()
+        self.candidates.listen()
         if clock.now() - self._looked_at >= LOOK_INTERVAL:
             for running in list(self.fleet.running.values()):
                 _look(running)
@@ -239,20 +267,22 @@ class Story:
         running = self.fleet.running
         return len(running) == len(self.fleet.names) and all(_sees(each, len(self.fleet.names)) for each in running.values())
 
-    def _an_owned_key(self) -> Ownership:
-        """Of somebody else than the first, who shows the page."""
+    def _a_leader_with_a_key(self) -> tuple[Ownership, Reign]:
+        """Whoever leads; never the first, who shows the page and does not ask."""
         owned: list[Ownership] = []
 
         def found() -> bool:
-            for key in KEYS:
-                self.key = key
-                owned[:] = [each for each in self._owners() if each.owner != self.fleet.names[0]]
+            leader = self.candidates.leads_now()
+            for self.key in KEYS:
+                owned[:] = [each for each in self._owners() if leader is not None and each.owner == leader.leader]
                 if owned:
-                    return True
-            return False
+                    break
+            return bool(owned)
 
-        self._until(found, FORM_TIMEOUT, "somebody owns a key")
-        return owned[0]
+        self._until(found, FORM_TIMEOUT, "the leader owns a key")
+        leader = self.candidates.last
+        assert leader is not None
+        return owned[0], leader
 
     def _owners(self) -> list[Ownership]:
         found = []
@@ -264,11 +294,30 @@ class Story:
 
     def lateness(self, since: int = 0) -> float:
         """How late timers ran: as the agents noticed it, and as seen from here. ``since`` is how much had been heard before."""
-        noticed = [said.seconds for said in self.fleet.heard[since:] if said.event in ("Paused", OVERSLEPT)]
-        return max([self.config.ring_config().oversleep, self.fleet.late, *noticed])
+        return max([self.config.ring_config().oversleep, self.fleet.late, *self._overslept(since)])
+
+    def _overslept(self, since: int) -> list[float]:
+        """By how much, as the agents noticed it. Whoever is late judges no leader before the next heartbeat (F11)."""
+        return [said.seconds for said in self.fleet.heard[since:] if said.event in ("Paused", OVERSLEPT)]
 
     def _keep(self, what: str, measured: str, promised: str, *, kept: bool = True) -> None:
         self.promises.append(Promise(what, kept, measured, promised))
+
+
+def judged_takeover(takeover: Takeover, bound: float, allowed: float) -> list[Promise]:
+    """Somebody else leads in time, with a larger token, and not before the former one's last deadline. ``allowed``: for late timers."""
+    former, after = takeover.former, takeover.next
+    what = f"another one leads {NAME!r}"
+    limits = f"within {bound:.2f} s, {allowed:.2f} s more for late timers"
+    if after is None or takeover.seconds is None:
+        return [Promise(what, False, "nobody did", limits)]
+    gap = after.began_at - former.until
+    one = Promise(what, takeover.seconds <= bound + allowed, f"{after.leader}, after {takeover.seconds:.2f} s", limits)
+    measured = f"{gap:.2f} s after the last deadline, token {after.token}"
+    return [
+        one,
+        Promise("never two at once", gap >= 0 and after.leader != former.leader, measured, f"not before it, token above {former.token}"),
+    ]
 
 
 def _inherited(before: Ownership, heirs: list[Ownership], key: str) -> Promise:

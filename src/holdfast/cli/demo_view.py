@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.cli.demo_fleet import Fleet, Said
+from holdfast.cli.demo_lead import NAME
 from holdfast.cli.show import shown
 from holdfast.host import MemberStatus
 from holdfast.net import clock
@@ -17,13 +18,14 @@ if TYPE_CHECKING:
 
     from holdfast.cli.demo_story import Bounds, Death, Story
 
-TOLD = ("Joined", "Suspected", "Decided", "Failed", "Left", "Expelled", "Paused")
+TOLD = ("Joined", "Suspected", "Decided", "Failed", "Left", "Expelled", "Paused", "LeaderChanged")
 MEANING = {
     "Joined": "is a member",
     "Suspected": "is suspected",
     "Decided": "is held to be dead: route away from it",
     "Failed": "is gone: its keys may be taken over",
     "Left": "said goodbye",
+    "LeaderChanged": f"leads {NAME!r}",
 }
 MARKS = {"Suspected": "s", "Decided": "D", "Failed": "X"}
 BAR = 36  # columns from the crash to the last bound: the whole picture fits a terminal of 80
@@ -122,7 +124,7 @@ class Live(Silent):
 
 def first_told(said: Said, told: set[tuple[str, str, int]]) -> str:
     """The line for an event that nobody has told yet about that life; "" otherwise."""
-    if said.event not in TOLD:
+    if said.event not in TOLD or (said.event == "LeaderChanged" and said.life is None):
         return ""
     if said.life is None:  # about the agent itself
         return f"{shown(said.by)}: {said.event}" + (f" for {said.seconds:.2f} s" if said.seconds else "")
@@ -190,4 +192,6 @@ def _column(seconds: float, bounds: Bounds) -> int:
 
 
 def _style(event: str) -> str:
-    return {"Suspected": "yellow", "Decided": "magenta", "Failed": "red", "Joined": "green", "Left": "cyan"}.get(event, "dim")
+    return {"Suspected": "yellow", "Decided": "magenta", "Failed": "red", "Joined": "green", "LeaderChanged": "green", "Left": "cyan"}.get(
+        event, "dim"
+    )

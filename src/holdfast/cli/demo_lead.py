@@ -1,0 +1,113 @@
+"""Leadership in ``holdfast demo``: who asks, who leads, and how soon somebody else does after a kill.  Spec: fast-detection G2, G5, G6.
+
+The demo is a client of every agent but the first, which shows the page. All of them ask to lead one name; a term counts as begun when the
+client hears of it, and as over at the last deadline that it was told, whatever became of its agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from holdfast.cli.agent_call import AgentCall
+from holdfast.errors import HoldfastError
+from holdfast.local.calls import Acquire, GrantItem, Pushed
+from holdfast.net import clock
+
+NAME = "scheduler"
+TIMERS = 3  # that may each have been late on the way from a death to the next term: the heartbeat, the ballot, the question to the seats
+
+
+class Reign(NamedTuple):
+    """One term, as its client was told."""
+
+    leader: str
+    token: int
+    began_at: float  # heard here
+    until: float  # the last deadline
+
+
+class Candidate:
+    """One client that asks to lead."""
+
+    def __init__(self, name: str, path: str) -> None:
+        self.name = name
+        self.reign: Reign | None = None
+        self._call = AgentCall(path, program="holdfast demo")
+        self._call.say(Acquire, "lead", NAME, {})
+
+    def fileno(self) -> int:
+        return self._call.fileno()
+
+    def read(self) -> bool:
+        """False when there is nothing more to hear: its agent is gone, and extends nothing any more."""
+        try:
+            while (said := self._call.hear(0)) is not None:
+                if isinstance(said, Pushed):
+                    self._on_item(msgspec.msgpack.decode(said.item, type=GrantItem))
+        except HoldfastError:
+            self._call.close()
+            return False
+        return True
+
+    def close(self) -> None:
+        self._call.close()
+
+    def _on_item(self, item: GrantItem) -> None:
+        if item.what == "granted":
+            self.reign = Reign(self.name, item.token, clock.now(), item.deadline)
+        elif item.what == "extended" and self.reign is not None:
+            self.reign = self.reign._replace(until=item.deadline)
+
+
+class Candidates:
+    """All of them."""
+
+    def __init__(self) -> None:
+        self._asking: dict[str, Candidate] = {}
+        self.reigns: dict[int, Reign] = {}  # by token, as they came
+
+    def ask(self, name: str, path: str) -> None:
+        self._asking[name] = Candidate(name, path)
+
+    def listen(self) -> None:
+        for name, candidate in list(self._asking.items()):
+            if not candidate.read():
+                del self._asking[name]
+            if candidate.reign is not None:
+                self.reigns[candidate.reign.token] = candidate.reign
+
+    @property
+    def last(self) -> Reign | None:
+        """The latest term, by its token."""
+        return self.reigns[max(self.reigns)] if self.reigns else None
+
+    def leads_now(self) -> Reign | None:
+        reign = self.last
+        return reign if reign is not None and clock.now() < reign.until else None
+
+    def close(self) -> None:
+        for candidate in self._asking.values():
+            candidate.close()
+        self._asking.clear()
+
+
+class Takeover(NamedTuple):
+    """One death of a leader, and who came after it."""
+
+    former: Reign
+    killed_at: float
+    next: Reign | None
+
+    @property
+    def seconds(self) -> float | None:
+        return None if self.next is None else self.next.began_at - self.killed_at
+
+
+def taken_over(killed_at: float, former: Reign, reigns: Iterable[Reign]) -> Takeover:
+    """``former`` may have been extended by what was on its way when its agent died."""
+    known = {reign.token: reign for reign in reigns}
+    after = sorted(token for token in known if token > former.token)
+    return Takeover(known.get(former.token, former), killed_at, known[after[0]] if after else None)
