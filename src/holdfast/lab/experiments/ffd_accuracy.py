@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 INTERVAL, LATENCY = 1.0, 0.05  # section 8
 RATE, LIMIT, DEMAND = "acted reports per heartbeat", "99 % below", "P_m"
 RULE, KNOWN, MEASURED = "rule", "p known", "p measured"
-PARTS = 4  # pieces of the work per cell, so that other processes can help
+PARTS = 2  # pieces of the work per cell, so that other processes can help
 TRAINING = 1000  # heartbeats: the window of the loss estimates; before, nobody claims anything about a link of unknown loss
 TRAINING_KNOWN = 100  # heartbeats: the window of the arrival times
 DEMANDS_RULE = {0.1: (2, 3), 0.2: (2, 3), 0.3: (2, 3, 4), 0.5: (3, 5)}  # k by p, of the rule alone
@@ -57,8 +57,8 @@ class Accuracy(Experiment[AccuracyParameters]):
     repetitions = "heartbeats"
     quick: ClassVar[Mapping[str, str]] = {
         "losses": "[0.3]",
-        "members": "[4]",
-        "measuring": "[7]",
+        "members": "[7]",
+        "measuring": "[4]",
         "demands": "[0.03]",
         "heartbeats": "2000",
         "monitors": "[4,8]",

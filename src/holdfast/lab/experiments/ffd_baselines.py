@@ -45,7 +45,6 @@ PROTOTYPE_SECONDS = {
 }
 PROTOTYPE_RATE = {"temporal m=5": 1e-5, "temporal m=1": 9.5e-2, "NFD-E alpha=0.05": 0.1, "phi=3": 1.1e-2, "phi=5": 9.9e-3, "phi=8": 4.1e-3}
 PARTS = 4  # pieces of the work of fast detection, so that other processes can help
-TRAINING = 1000  # heartbeats that fast detection has measured its links with
 LEAD = 4  # heartbeats between two deaths
 DEATH_HEARTBEATS_MAX = 12
 TIMES_MAX = 20_000  # crashes kept of a run
@@ -57,6 +56,7 @@ class BaselinesParameters(Parameters, frozen=True, kw_only=True):
     heartbeats: Annotated[int, Meta(ge=1000, le=100_000_000)] = 200_000  # per baseline
     group_heartbeats: Annotated[int, Meta(ge=400, le=100_000_000)] = 40_000  # of a live leader that a group watches
     deaths: Annotated[int, Meta(ge=8, le=1_000_000)] = 1000  # of a leader that a group watches
+    training: Annotated[int, Meta(ge=60, le=100_000)] = 1000  # heartbeats that a group has measured its links with
 
 
 class Baselines(Experiment[BaselinesParameters]):
@@ -69,7 +69,7 @@ class Baselines(Experiment[BaselinesParameters]):
     criterion = "no baseline detects faster than 2 t_itv on average with fewer than 1e-3 mistakes per heartbeat; fast detection does"
     parameters = BaselinesParameters
     repetitions = "heartbeats"
-    quick: ClassVar[Mapping[str, str]] = {"heartbeats": "3000", "group_heartbeats": "4800", "deaths": "20"}
+    quick: ClassVar[Mapping[str, str]] = {"heartbeats": "3000", "group_heartbeats": "4800", "deaths": "20", "training": "60"}
 
     def cells(self, parameters: BaselinesParameters, seed: int) -> Sequence[Cell]:
         pairs: list[Cell] = [
@@ -83,6 +83,7 @@ class Baselines(Experiment[BaselinesParameters]):
                 "setting": MEMBERS,
                 "heartbeats": -(-parameters.group_heartbeats // PARTS),
                 "deaths": -(-parameters.deaths // PARTS),
+                "training": parameters.training,
                 "seed": seed * PARTS + part,
             }
             for part in range(PARTS)
@@ -154,7 +155,7 @@ def make(kind: str, setting: float) -> PairDetector:
 
 def _group(cell: Cell) -> dict[str, Any]:
     group = Watching(cell["seed"], MEMBERS, FfdConfig(t_itv=INTERVAL, t_lat=LATENCY, p_m=DEMAND), loss=LOSS)
-    heartbeats, mistakes = live(group, TRAINING, cell["heartbeats"])
+    heartbeats, mistakes = live(group, cell["training"], cell["heartbeats"])
     group.demote = False
     times, unnoticed = group.detections(cell["deaths"], DEATH_HEARTBEATS_MAX, lead=LEAD, worst=False)
     return {"heartbeats": heartbeats, "mistakes": mistakes, "times": times, "unnoticed": unnoticed}

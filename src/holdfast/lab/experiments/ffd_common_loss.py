@@ -21,7 +21,7 @@ from holdfast.protocols.detection.config import FfdConfig
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MEMBERS, LOSS, DEMAND = 8, 0.1, 1e-3  # n, p, P_m
+MEMBERS, LOSS = 8, 0.1  # n, p
 Way = Literal["ignored", "known", "measured", "measured while demoted"]
 WAYS: tuple[Way, ...] = ("ignored", "known", "measured", "measured while demoted")
 IGNORED, KNOWN, MEASURED, DEMOTED = WAYS
@@ -29,6 +29,7 @@ RATE = "acted reports per heartbeat"
 CLOSE = 0.2  # "about c": this share of it
 TOLD = "measured while demoted: every loss that all share begins a new term, and what its monitors would have reported of it is dropped"
 PARTS = 4  # pieces of the work per cell, so that other processes can help
+PROTOTYPE_DEMAND = 1e-3  # P_m
 PROTOTYPE = {"ignored, c=0.01": 9.9e-3, "ignored, c=0.05": 4.9e-2, "known, c=0.01": 1e-4, "known, c=0.05": 2.5e-4}
 
 
@@ -37,6 +38,7 @@ class CommonLossParameters(Parameters, frozen=True, kw_only=True):
 
     commons: Annotated[tuple[Annotated[float, Meta(ge=0.0, le=0.2)], ...], Meta(min_length=1, max_length=LIST_MAX)] = (0.0, 0.01, 0.05)
     ways: Annotated[tuple[Way, ...], Meta(min_length=1, max_length=4)] = WAYS
+    demand: Annotated[float, Meta(ge=1e-4, le=0.1)] = 1e-3  # P_m
     heartbeats: Annotated[int, Meta(ge=400, le=10_000_000)] = 20_000  # counted, per cell
     training: Annotated[int, Meta(ge=100, le=100_000)] = 5000  # before: the window of the estimate
 
@@ -52,12 +54,25 @@ class CommonLoss(Experiment[CommonLossParameters]):
     criterion = "c ignored: mistakes within 20 % of c; c known, and c measured (after 5000 heartbeats): the 95 % interval ends below P_m"
     parameters = CommonLossParameters
     repetitions = "heartbeats"
-    quick: ClassVar[Mapping[str, str]] = {"commons": "[0.05]", "ways": '["ignored","measured"]', "heartbeats": "3800", "training": "400"}
+    quick: ClassVar[Mapping[str, str]] = {
+        "commons": "[0.05]",
+        "ways": '["ignored","measured"]',
+        "demand": "0.01",
+        "heartbeats": "2000",
+        "training": "250",
+    }
 
     def cells(self, parameters: CommonLossParameters, seed: int) -> Sequence[Cell]:
         share = -(-parameters.heartbeats // PARTS)
         return [
-            {"c": c, "way": way, "heartbeats": share, "training": parameters.training, "seed": seed * 10_000 + number * 100 + part}
+            {
+                "c": c,
+                "way": way,
+                "demand": parameters.demand,
+                "heartbeats": share,
+                "training": parameters.training,
+                "seed": seed * 10_000 + number * 100 + part,
+            }
             for number, c in enumerate(parameters.commons)
             for way in parameters.ways
             for part in range(PARTS)
@@ -65,7 +80,7 @@ class CommonLoss(Experiment[CommonLossParameters]):
 
     def measure(self, cell: Cell) -> Measured:
         common = {IGNORED: 0.0, KNOWN: cell["c"]}.get(cell["way"])
-        config = FfdConfig(t_itv=INTERVAL, t_lat=LATENCY, p_m=DEMAND, common=common)
+        config = FfdConfig(t_itv=INTERVAL, t_lat=LATENCY, p_m=cell["demand"], common=common)
         group = Watching(cell["seed"], MEMBERS, config, loss=LOSS)
         random, share = Random(f"{cell['seed']}/common"), cell["c"]
         group.watched.lost = lambda: random.random() < share
@@ -76,16 +91,20 @@ class CommonLoss(Experiment[CommonLossParameters]):
     def judge(self, parameters: CommonLossParameters, results: Sequence[Measured]) -> Finding:
         keys = dict.fromkeys((row["way"], row["c"]) for row in results)
         rows = {key: _row([row for row in results if (row["way"], row["c"]) == key]) for key in keys}
-        notes = [note for (way, c), row in rows.items() for note in _misses(way, c, row)]
+        notes = [note for (way, c), row in rows.items() for note in _misses(way, c, row, parameters.demand)]
         measured: dict[str, Any] = by_column({_name(*key): row for key, row in rows.items()})
-        expected = {RATE: {_name(way, c): c if way == IGNORED and c else DEMAND for way, c in rows}}
-        expected["prototype"] = {key: rate for key, rate in PROTOTYPE.items() if key in measured[RATE]}
+        expected = {RATE: {_name(way, c): c if way == IGNORED and c else parameters.demand for way, c in rows}}
+        expected["prototype"] = {
+            key: rate for key, rate in PROTOTYPE.items() if key in measured[RATE] and parameters.demand == PROTOTYPE_DEMAND
+        }
+        measured["P_m"] = parameters.demand
         measured["prototype"] = {key: measured[RATE][key] for key in expected["prototype"]}
         return Finding(measured, expected, not notes, (*notes, TOLD))
 
     def draw(self, figure: Figure, finding: Finding) -> None:
         axes = figure.subplots()
-        floor = DEMAND / 100
+        demand = finding.measured["P_m"]
+        floor = demand / 100
         cells = {key: key.split(", c=") for key in finding.measured[RATE]}
         for shift, way in zip((0.96, 0.99, 1.02, 1.05), WAYS, strict=True):
             keys = [key for key, (each, _) in cells.items() if each == way]
@@ -98,7 +117,7 @@ class CommonLoss(Experiment[CommonLossParameters]):
             )
         ends = [0.001, 0.1]
         axes.plot(ends, ends, color="#7b8794", linestyle=":", label="c: what nobody can beat with one heartbeat")
-        axes.axhline(DEMAND, color="#7b8794", linestyle="--", label="P_m")
+        axes.axhline(demand, color="#7b8794", linestyle="--", label="P_m")
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel("c: share of heartbeats that reach nobody (0 is drawn at the left end)")
@@ -117,13 +136,13 @@ def _row(parts: Sequence[Measured]) -> dict[str, float]:
     return {RATE: count / heartbeats, LOW: low, HIGH: high, "mistakes": count, "heartbeats": heartbeats, "c used at the end": estimate}
 
 
-def _misses(way: str, c: float, row: Mapping[str, float]) -> list[str]:
+def _misses(way: str, c: float, row: Mapping[str, float], demand: float) -> list[str]:
     told = f"{_name(way, c)}: {row[RATE]:.4g} per heartbeat (95 %: {row[LOW]:.4g} to {row[HIGH]:.4g})"
     if way == DEMOTED:
         return []
     if way == IGNORED and c:
         return [f"{told}, expected about c"] if abs(row[RATE] - c) > CLOSE * c else []
-    return [f"{told}, expected below {DEMAND:g}"] if row[HIGH] > DEMAND else []
+    return [f"{told}, expected below {demand:g}"] if row[HIGH] > demand else []
 
 
 EXPERIMENT = CommonLoss()

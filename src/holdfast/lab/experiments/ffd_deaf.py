@@ -46,7 +46,7 @@ class Deaf(Experiment[DeafParameters]):
     source = "fast-detection 8, E15, D14 (the paper is silent)"
     criterion = "paper mode: 4 new leaderships in every run, the last of them the deaf one's; quorum mode: none"
     parameters = DeafParameters
-    quick: ClassVar[Mapping[str, str]] = {"seeds": "3"}
+    quick: ClassVar[Mapping[str, str]] = {"seeds": "2"}
 
     def cells(self, parameters: DeafParameters, seed: int) -> Sequence[Cell]:
         firsts = range(0, parameters.seeds, RUNS_PER_CELL)
