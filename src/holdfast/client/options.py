@@ -55,6 +55,7 @@ class Plan(Struct, frozen=True):
     config: str = ""  # a file of settings below these
     guessed: bool = False  # we chose where it binds
     seeds: tuple[str, ...] = ()
+    taken: tuple[str, ...] = ()  # addresses that we chose and that somebody else has
 
     @property
     def shared(self) -> bool:
@@ -62,11 +63,14 @@ class Plan(Struct, frozen=True):
         return self.attach and self.settings is not None
 
     def elsewhere(self) -> Plan:
-        """The port we had chosen was taken by somebody who was quicker: perhaps the next seed is free, else any port."""
+        """The address we had chosen was taken by somebody who was quicker, and who may not listen there yet: perhaps the next seed is
+        free, else any port."""
         assert self.settings is not None
-        taken, bind = self.settings["bind"], choose_bind(self.seeds)
-        guessed = bind not in (taken, ANYWHERE)
-        return replace(self, settings={**self.settings, "bind": bind if guessed else f"{taken.rpartition(':')[0]}:0"}, guessed=guessed)
+        taken = (*self.taken, self.settings["bind"])
+        bind = choose_bind(self.seeds, taken)
+        guessed = not bind.endswith(":0")
+        where = bind if guessed else f"{taken[-1].rpartition(':')[0]}:0"
+        return replace(self, settings={**self.settings, "bind": where}, guessed=guessed, taken=taken)
 
     def again(self) -> Plan:
         """For another start: a private socket is used once."""
@@ -117,12 +121,12 @@ def given(options: Options) -> dict[str, Any]:
     return found
 
 
-def choose_bind(seeds: Sequence[str]) -> str:
-    """Where an agent listens that was told nothing but its seeds: as one of them, if that is an address of this machine and free; else
-    at the address from which the first seed is reached."""
+def choose_bind(seeds: Sequence[str], taken: Sequence[str] = ()) -> str:
+    """Where an agent listens that was told nothing but its seeds: as one of them, if that is an address of this machine, free, and not
+    known to be taken; else at the address from which the first seed is reached."""
     places = [place for seed in seeds if (place := _resolved(seed)) is not None]
     for place in places:
-        if _is_ours_and_free(place):
+        if str(place) not in taken and _is_ours_and_free(place):
             return str(place)
     for place in places:
         with suppress(OSError), socket.socket(_family(place), socket.SOCK_DGRAM) as probe:
