@@ -7,19 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from math import inf
 
 from holdfast.events import Event
-from holdfast.lab.checker import Checker
+from holdfast.lab.checker import Checker, Violation
 from holdfast.lab.host import LabHost
 from holdfast.lab.ticket_users import TicketUsers
 from holdfast.lab.world import World
-from holdfast.protocols.tickets.coordinator import Coordinator, State
+from holdfast.protocols.tickets.coordinator import Coordinator
 from holdfast.protocols.tickets.facts import CellWritten, TicketAcquired, TicketExtended, TicketLost, TicketReleased
 from holdfast.protocols.tickets.guardian import Guardian
 from holdfast.protocols.tickets.tickets import Tickets
 from holdfast.protocols.tickets.values import ANCHOR, NO_SLOT, Ballot, Key, Place, Val, Who
 
 ROUNDING = 1e-9
+
+Shape = tuple[tuple[Coordinator, int, float], ...]  # what a process owns: coordinator, tickets, deadline
 
 
 def owners(host: LabHost) -> list[Coordinator]:
@@ -29,23 +32,64 @@ def owners(host: LabHost) -> list[Coordinator]:
     return [each for each in host.node.use(Tickets).coordinators if each.valid]
 
 
-class OwnExclusive(Checker):
+class TicketWatch(Checker):
+    """Looks at the process that was touched; calls ``changed`` when it owns more, or for longer, than before.
+
+    Nobody comes to own anything by the mere passing of time, so that is when two of them can begin to overlap.
+    """
+
+    name = "watch"
+
+    def __init__(self, *judges: Judge) -> None:
+        self._judges = judges
+        self._machines: dict[LabHost, tuple[Tickets, TicketUsers]] = {}
+        self._shapes: dict[LabHost, Shape] = {}
+        self._told: dict[LabHost, list[float]] = {}
+
+    def after(self, world: World, host: LabHost | None) -> None:
+        if host is None or host.dead:
+            return
+        machines = self._machines.get(host)
+        if machines is None:
+            if not host.node.running:
+                return
+            machines = self._machines[host] = host.node.use(Tickets), host.node.use(TicketUsers)
+        self._look_at_users(world, host, machines[1])
+        shape = tuple((each, each.free, each.deadline.until) for each in machines[0].coordinators if each.valid)
+        if shape != self._shapes.get(host, ()):
+            self._shapes[host] = shape
+            everybody = [(each, other) for each in world.alive for other in owners(each)] if shape else []
+            for coordinator, _, _ in shape:
+                for judge in self._judges:
+                    judge.judge(world, host, coordinator, everybody)
+
+    def _look_at_users(self, world: World, host: LabHost, machine: TicketUsers) -> None:
+        """G1 where it counts: two users never act under one ticket, each by what it was told and its own clock (F14)."""
+        told = [user.told_until for user in machine.users]
+        if told == self._told.get(host):
+            return
+        self._told[host] = told
+        acting = [(each.me, user.number) for each in world.alive for user in each.node.use(TicketUsers).users if user.acting]
+        for number in [user.number for user in machine.users if user.acting]:
+            users = [str(who) for who, used in acting if used == number]
+            if len(users) > 1:
+                raise Violation("G1 used-once", f"ticket {number} is used at {' and '.join(users)}")
+
+
+class Judge(Checker):
+    """What is asked about a coordinator that owns more, or for longer, than a moment ago."""
+
+    def judge(self, world: World, host: LabHost, mine: Coordinator, everybody: list[tuple[LabHost, Coordinator]]) -> None:
+        raise NotImplementedError
+
+
+class OwnExclusive(Judge):
     """I1, I2 (Theorem 4.1): nobody owns a ticket that another one owns or coordinates."""
 
     name = "I1 own-exclusive"
 
-    def after(self, world: World, host: LabHost | None) -> None:
-        if host is None:
-            return
-        mine = owners(host)
-        if not mine:
-            return
-        all_owners = [(each, other) for each in world.alive for other in owners(each)]
-        for coordinator in mine:
-            self._compare(host, coordinator, all_owners)
-
-    def _compare(self, host: LabHost, mine: Coordinator, all_owners: list[tuple[LabHost, Coordinator]]) -> None:
-        for other_host, other in all_owners:
+    def judge(self, world: World, host: LabHost, mine: Coordinator, everybody: list[tuple[LabHost, Coordinator]]) -> None:
+        for other_host, other in everybody:
             if other is mine or other.pool.name != mine.pool.name:
                 continue
             if other.head == mine.head:
@@ -54,24 +98,6 @@ class OwnExclusive(Checker):
             if common:
                 self.name = "I2 coordinate-exclusive"
                 self.fail(f"{host.me} and {other_host.me} coordinate {sorted(common)}, as {mine.who} and {other.who}")
-
-
-class UsedOnce(Checker):
-    """G1 where it counts: two users never act under one ticket, each by what it was told and its own clock (F14)."""
-
-    name = "G1 used-once"
-
-    def after(self, world: World, host: LabHost | None) -> None:
-        if host is None or host.dead or not host.node.running:
-            return
-        mine = [user.number for user in host.node.use(TicketUsers).users if user.acting]
-        if not mine:
-            return
-        acting = [(each.me, user.number) for each in world.alive for user in each.node.use(TicketUsers).users if user.acting]
-        for number in mine:
-            users = [str(who) for who, used in acting if used == number]
-            if len(users) > 1:
-                self.fail(f"ticket {number} is used at {' and '.join(users)}")
 
 
 class TokensGrow(Checker):
@@ -141,15 +167,10 @@ class Cells(Checker):
         self.fail(f"{pool}: arcs {[(val.head, val.length) for val in vals]} of {vals[0].n} tickets, the last points to {vals[-1].succ.rid}")
 
 
-class LeaseCover(Checker):
+class LeaseCover(Judge):
     """I5: while a coordinator owns, a majority of its guardian set grants nothing to anybody else; crashed ones grant nothing at all."""
 
     name = "I5 lease-cover"
-
-    def after(self, world: World, host: LabHost | None) -> None:
-        if host is not None:
-            for coordinator in owners(host):
-                self._check(world, host, coordinator)
 
     def on_event(self, world: World, host: LabHost, event: Event) -> None:
         """A guardian gave a cell to somebody."""
@@ -157,15 +178,13 @@ class LeaseCover(Checker):
             for each in world.alive:
                 for coordinator in owners(each):
                     if coordinator.key == event.key:
-                        self._check(world, each, coordinator)
+                        self.judge(world, each, coordinator, [])
 
-    def _check(self, world: World, host: LabHost, coordinator: Coordinator) -> None:
-        covered = sum(self._covers(world, place, coordinator) for place in coordinator.places)
-        if covered < len(coordinator.places) // 2 + 1:
-            left = coordinator.deadline.until - host.now
-            self.fail(
-                f"{host.me} owns ticket {coordinator.head} for {left:.3f} s and {covered} of {len(coordinator.places)} guardians keep it"
-            )
+    def judge(self, world: World, host: LabHost, mine: Coordinator, everybody: list[tuple[LabHost, Coordinator]]) -> None:
+        covered = sum(self._covers(world, place, mine) for place in mine.places)
+        if covered < len(mine.places) // 2 + 1:
+            left = mine.deadline.until - host.now
+            self.fail(f"{host.me} owns ticket {mine.head} for {left:.3f} s and {covered} of {len(mine.places)} guardians keep it")
 
     def _covers(self, world: World, place: Place, coordinator: Coordinator) -> bool:
         host = guardian_at(world, place)
@@ -190,24 +209,17 @@ class NoReturn(Checker):
             self.fail(f"{host.me} owns ticket {event.number} again as {event.who}")
 
 
-class QuorumAlone(Checker):
+class QuorumAlone(Judge):
     """I8 (invariant 1 of section 4): a lease lasts as long as the majority of guardians that echoed last, and no longer."""
 
     name = "I8 quorum-alone"
 
-    def after(self, world: World, host: LabHost | None) -> None:
-        if host is None:
-            return
-        for coordinator in owners(host):
-            need = len(coordinator.places) // 2 + 1
-            stamps = sorted(coordinator.stamps.values(), reverse=True)
-            until = stamps[need - 1] + coordinator.config.hold if len(stamps) >= need else -1.0
-            if coordinator.deadline.until > until + ROUNDING:
-                self.fail(
-                    f"{host.me} owns ticket {coordinator.head} until {coordinator.deadline.until:.6f}, a majority echoed for {until:.6f}"
-                )
-            if coordinator.state is not State.ACTIVE:
-                self.fail(f"{host.me} owns ticket {coordinator.head} in state {coordinator.state.name}")
+    def judge(self, world: World, host: LabHost, mine: Coordinator, everybody: list[tuple[LabHost, Coordinator]]) -> None:
+        need = len(mine.places) // 2 + 1
+        stamps = sorted(mine.stamps.values(), reverse=True)
+        until = stamps[need - 1] + mine.config.hold if len(stamps) >= need else -inf
+        if mine.deadline.until > until + ROUNDING:
+            self.fail(f"{host.me} owns ticket {mine.head} until {mine.deadline.until:.6f}, a majority echoed for {until:.6f}")
 
 
 def guardian_at(world: World, place: Place) -> LabHost | None:

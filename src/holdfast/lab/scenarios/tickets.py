@@ -18,7 +18,7 @@ from holdfast.kit.roster import Roster, listed
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, own_slot
 from holdfast.lab.checker import Checker
-from holdfast.lab.checkers.tickets import Cells, LeaseCover, NoReturn, OwnExclusive, QuorumAlone, TokensGrow, UsedOnce, guardian_at
+from holdfast.lab.checkers.tickets import Cells, LeaseCover, NoReturn, OwnExclusive, QuorumAlone, TicketWatch, TokensGrow, guardian_at
 from holdfast.lab.faults import Crash, CrashInSave, Fault, Menu, Plan, draw_plan
 from holdfast.lab.links import Link, Uniform
 from holdfast.lab.network import PORT
@@ -90,7 +90,8 @@ class TicketScenario(Scenario):
         return self.tickets(host, roster, seats, broadcast, exchange, config)
 
     def checkers(self, setup: Setup) -> Sequence[Checker]:
-        return [OwnExclusive(), UsedOnce(), TokensGrow(), Cells(), LeaseCover(), NoReturn(), QuorumAlone()]
+        cover = LeaseCover()
+        return [TicketWatch(OwnExclusive(), cover, QuorumAlone()), cover, TokensGrow(), Cells(), NoReturn()]
 
     def unsettled(self, world: World, setup: Setup) -> str:
         """I9, I10: everybody who is there wants one ticket, and has it if there are enough; no dead cell is left on the ring."""
@@ -121,10 +122,10 @@ def missing(world: World, setup: Setup) -> str:
 
 def key_places(cells: Cells, rid: str, cfg: int) -> tuple[Place, ...] | None:
     """The guardian set of a cell, from whoever points to it."""
-    for _, val in cells.highest.values():
-        if val.succ.rid == rid and val.succ.cfg == cfg:
+    for key, (_, val) in cells.highest.items():
+        if (val.succ.rid, val.succ.cfg) == (rid, cfg):
             return val.succ.places
-        if val.nxt is not None and val.nxt.cfg == cfg:
+        if key.rid == rid and val.nxt is not None and val.nxt.cfg == cfg:
             return val.nxt.places
     return None
 
