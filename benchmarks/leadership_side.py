@@ -141,9 +141,9 @@ def private_mib(pid: int) -> float:
 class Remote:
     """A side in another process."""
 
-    def __init__(self, system: str, level: str, count: int, settings: Mapping[str, Any]) -> None:
+    def __init__(self, system: str, *words: str, module: str = "benchmarks.leadership_side") -> None:
         self.system = system
-        command = [*namespaces(), sys.executable, "-m", "benchmarks.leadership_side", system, level, str(count), json.dumps(settings)]
+        command = [*namespaces(), sys.executable, "-m", module, system, *words]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def order(self, **fields: Any) -> None:
@@ -182,7 +182,7 @@ def sides(systems: list[str], level: str, count: int, **settings: Any) -> Iterat
     with ExitStack() as stack:
         found = {}
         for system in systems:
-            found[system] = Remote(system, level, count, settings)
+            found[system] = Remote(system, level, str(count), json.dumps(settings))
             stack.callback(found[system].end)
         for remote in found.values():
             remote.answer()

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -68,9 +68,9 @@ def missing() -> list[str]:
     return found
 
 
-def versions() -> dict[str, str]:
+def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
     """Of the Debian packages; empty where they come from elsewhere."""
-    command = ["dpkg-query", "-W", "-f", "${Package} ${Version}\n", *PACKAGES]
+    command = ["dpkg-query", "-W", "-f", "${Package} ${Version}\n", *packages]
     if shutil.which("dpkg-query") is None:
         return {}
     told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
@@ -81,9 +81,13 @@ class Server:
     """One process with its log."""
 
     def __init__(self, name: str, command: list[str], folder: Path) -> None:
-        self.name, self._log = name, folder / f"{name}.log"
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.name, self._command, self._folder, self._log = name, command, folder, folder / f"{name}.log"
+        self.start()
+
+    def start(self) -> None:
+        """Also after its end: then with what it had written."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.pid = self._process.pid
 
     def check(self) -> None:
@@ -99,14 +103,19 @@ class Server:
 
 
 class Ensemble(NamedTuple):
-    """Three servers that serve, and what a candidate has to know."""
+    """Servers that serve, and what a candidate has to know."""
 
     servers: list[Server]
     addresses: list[str]  # of clients
+    serves: Callable[[str], bool]
 
     @property
     def pids(self) -> list[int]:
         return [server.pid for server in self.servers]
+
+    def until_serving(self) -> None:
+        for server, address in zip(self.servers, self.addresses, strict=True):
+            until(lambda: self.serves(address), f"{server.name} serves", LOOK_INTERVAL, server.check)  # noqa: B023 - called here
 
 
 @contextmanager
@@ -120,9 +129,9 @@ def zookeeper(folder: Path, settings: Mapping[str, int]) -> Iterator[Ensemble]:
     command = ["java", *JVM, "-cp", str(ZOOKEEPER_JAR), MAIN]
     commands = {f"zookeeper{number}": [*command, f"zookeeper{number}.cfg"] for number in range(1, SERVERS + 1)}
     with running(commands, folder) as servers:
-        for server, address in zip(servers, clients, strict=True):
-            until(lambda: _serves_zookeeper(address), f"{server.name} serves", LOOK_INTERVAL, server.check)  # noqa: B023 - called here
-        yield Ensemble(servers, clients)
+        it = Ensemble(servers, clients, _serves_zookeeper)
+        it.until_serving()
+        yield it
 
 
 def zookeeper_cfg(home: Path, client: str, peers: list[str], elections: list[str], settings: Mapping[str, int]) -> str:
@@ -153,9 +162,9 @@ def etcd(folder: Path, settings: Mapping[str, int]) -> Iterator[Ensemble]:
     members = enumerate(zip(clients, peers, strict=True), 1)
     commands = {f"etcd{number}": etcd_command(f"etcd{number}", client, peer, cluster, settings) for number, (client, peer) in members}
     with running(commands, folder) as servers:
-        for server, address in zip(servers, clients, strict=True):
-            until(lambda: _serves_etcd(address), f"{server.name} serves", LOOK_INTERVAL, server.check)  # noqa: B023 - called here
-        yield Ensemble(servers, clients)
+        it = Ensemble(servers, clients, _serves_etcd)
+        it.until_serving()
+        yield it
 
 
 def etcd_command(name: str, client: str, peer: str, cluster: str, settings: Mapping[str, int]) -> list[str]:
