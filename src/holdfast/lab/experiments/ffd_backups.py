@@ -95,7 +95,7 @@ class Backups(Experiment[BackupsParameters]):
     def draw(self, figure: Figure, finding: Finding) -> None:
         axes = figure.subplots()
         bars = {f"backups {backups}": [_key(backups, dead, LOWEST) for dead in range(DEAD_MAX + 1)] for backups in BACKUPS}
-        bars["backups 2, as many others dead"] = [_key(max(BACKUPS), dead, HIGHEST) for dead in range(DEAD_MAX + 1)]
+        bars["backups 2, others dead"] = [_key(max(BACKUPS), dead, HIGHEST) for dead in range(DEAD_MAX + 1)]
         for number, (label, keys) in enumerate(bars.items()):
             there = [(place, key) for place, key in enumerate(keys) if key in finding.measured[MEAN]]
             middle, low, high = ([finding.measured[what][key] for _, key in there] for what in (MEAN, LOW, HIGH))
@@ -103,7 +103,7 @@ class Backups(Experiment[BackupsParameters]):
             axes.bar(places, middle, width=0.25, yerr=errors(middle, low, high), capsize=3, label=label)
         axes.set_xticks(range(DEAD_MAX + 1), [f"{dead} dead" for dead in range(DEAD_MAX + 1)])
         axes.set_xlabel("monitors that die with the leader, lowest rank first")
-        axes.set_ylabel("seconds until the next round begins, mean and its 95 % interval")
+        axes.set_ylabel("seconds until the next round, 95 % interval")
         axes.legend(loc="upper left")
 
 

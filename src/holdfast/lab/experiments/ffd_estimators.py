@@ -128,6 +128,7 @@ class Estimators(Experiment[EstimatorsParameters]):
             right.fill_between(places, low, high, color=drawn.get_color(), alpha=0.2)
             right.axhline(float(c.removeprefix("c=")), color=drawn.get_color(), linestyle="--", linewidth=0.8)
         right.set_yscale("symlog", linthresh=1e-4)
+        right.set_ylim(0, 4 * max(finding.measured[ESTIMATE].values()))
         right.set_xlabel("heartbeats")
         right.set_ylabel("estimate of c, mean and its 95 % interval (dashed: true)")
         right.legend(loc="center right")

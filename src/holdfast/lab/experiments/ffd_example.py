@@ -84,7 +84,7 @@ class Example(Experiment[ExampleParameters]):
             axes.bar(places, middle, width=0.38, yerr=errors(middle, low, high), capsize=3, label=f"measured, {when}")
         paper = [finding.expected[MEAN][f"{scheme}, {WORST}"] for scheme in schemes]
         axes.plot(
-            [p - 0.2 for p in range(len(schemes))], paper, linestyle="none", marker="_", markersize=36, color="#7b8794", label="paper"
+            [p - 0.2 for p in range(len(schemes))], paper, linestyle="none", marker="_", markersize=36, color="#1f2933", label="paper"
         )
         axes.set_xticks(range(len(schemes)), schemes)
         axes.set_ylabel("seconds to detect, mean and its 95 % interval")

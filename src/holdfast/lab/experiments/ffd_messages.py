@@ -40,7 +40,7 @@ class Messages(Experiment[MessagesParameters]):
 
     id = "detection/E8"
     name = "detection/messages"
-    title = "What watching costs: two messages per monitor and interval, and a few ballots"
+    title = "What watching costs: two messages per monitor, and a few ballots"
     source = "paper 002, section 1; fast-detection 8, E8"
     criterion = "messages per interval at most 2 (n - 1) + 2 p (n - 1)(1 + backups), and 5 %"
     parameters = MessagesParameters

@@ -109,7 +109,7 @@ class StepDowns(Experiment[StepDownsParameters]):
             axes.axhline(LIMIT, color="#7b8794", linestyle="--")
             axes.set_yscale("symlog", linthresh=0.5)
             axes.set_xlabel(f"L in intervals, {count} repeats")
-        panels[0].set_ylabel("step-downs per 1000 heartbeats (shaded: up to the 95 % limit)")
+        panels[0].set_ylabel("step-downs per 1000 heartbeats; shaded: 95 % limit")
         panels[-1].legend(loc="upper right", fontsize=8)
 
 
