@@ -49,13 +49,14 @@ class Size(NamedTuple):
     levels: tuple[str, ...] = ("smallest", "tuned", "default")
     candidates: int = 7
     default_kills: int = 3  # one takes ten seconds
+    reign_seconds: float = 10.0  # of a holder before it is killed: until then our monitors have not measured its links
     calm_seconds: float = 20.0
     busy_seconds: float = BUSY_ASKED
     seed: int = 5
 
 
 SIZE = Size()
-QUICK = Size(levels=("smallest",), candidates=3, calm_seconds=2.0, busy_seconds=5.0)
+QUICK = Size(levels=("smallest",), candidates=3, reign_seconds=0.0, calm_seconds=2.0, busy_seconds=5.0)
 
 
 def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
@@ -81,7 +82,7 @@ def at_level(level: str, systems: Sequence[str], rounds: int, size: Size) -> dic
             found[system]["calm"] = calm
         for number in range(size.default_kills if level == "default" else rounds):
             show_progress(f"{level}: kill {number + 1}")
-            for system, kill in of_all(remotes, do="kill", delay=random.uniform(0, PHASE)).items():
+            for system, kill in of_all(remotes, do="kill", delay=random.uniform(0, PHASE), reign=size.reign_seconds).items():
                 found[system]["kills"].append(kill)
         if level == "smallest":
             found |= only_here(remotes, rounds, random, size)

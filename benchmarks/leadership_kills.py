@@ -42,6 +42,7 @@ class KillParameters(Parameters, frozen=True, kw_only=True):
     kills: Annotated[int, Meta(ge=1, le=1000)] = ROUNDS
     members: Annotated[int, Meta(ge=3, le=32)] = 7
     heartbeat: Annotated[float, Meta(ge=0.1, le=10.0)] = 0.2
+    reign: Annotated[float, Meta(ge=0.0, le=600.0)] = 10.0  # seconds of a leader before it is killed: until then its links are not measured
 
 
 class RealKills(Experiment[KillParameters]):
@@ -57,10 +58,18 @@ class RealKills(Experiment[KillParameters]):
     )
     parameters = KillParameters
     repetitions = "kills"
-    quick: ClassVar[Mapping[str, str]] = {"kills": "3", "members": "3"}
+    quick: ClassVar[Mapping[str, str]] = {"kills": "3", "members": "3", "reign": "0"}
 
     def cells(self, parameters: KillParameters, seed: int) -> Sequence[Cell]:
-        return [{"kills": parameters.kills, "members": parameters.members, "heartbeat": parameters.heartbeat, "seed": seed}]
+        return [
+            {
+                "kills": parameters.kills,
+                "members": parameters.members,
+                "heartbeat": parameters.heartbeat,
+                "reign": parameters.reign,
+                "seed": seed,
+            }
+        ]
 
     def measure(self, cell: Cell) -> Measured:
         found: dict[str, Any] = {"kills": [], "sums": {}, "broken": "", "load": round(os.getloadavg()[0], 2)}
@@ -70,7 +79,7 @@ class RealKills(Experiment[KillParameters]):
                 remote = remotes[OURS]
                 for number in range(cell["kills"]):
                     show_progress(f"kill {number + 1} of {cell['kills']}")
-                    remote.order(do="kill", delay=random.uniform(0, cell["heartbeat"]))
+                    remote.order(do="kill", delay=random.uniform(0, cell["heartbeat"]), reign=cell["reign"])
                     found["kills"].append(remote.answer())
                 remote.order(do="sums")
                 found["sums"] = remote.answer()
@@ -145,7 +154,7 @@ class Size(NamedTuple):
 
 
 SIZE = Size()
-QUICK = Size({"members": "3"})
+QUICK = Size({"members": "3", "reign": "0"})
 
 
 def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:

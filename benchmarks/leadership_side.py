@@ -5,6 +5,7 @@ traffic of this installation and of nothing else, and whatever it started ends w
 line each:
 
     {"do": "kill", "delay": 0.3}        let so much time pass, then kill -9 the holder; how long until somebody else did its first deed?
+                                        with "reign": not before it has led for so long
     {"do": "calm", "seconds": 10}       touch nothing; CPU, bytes, memory, and who took over although nobody had died
     {"do": "sums"}                      who took over in all although nobody had died, and what the agents counted
 """
@@ -55,17 +56,20 @@ class Side:
         self._recorder.until(Record.holder, "somebody leads", STARTED_WITHIN)
         self._it.until_whole()
 
-    def kill(self, delay: float, *, alone: bool = False) -> dict[str, Any]:
-        """Of the holder, at an instant that has nothing to do with its heartbeats."""
+    def kill(self, delay: float, *, reign: float = 0.0, alone: bool = False) -> dict[str, Any]:
+        """Of the holder, when it has held it for so long, at an instant that has nothing to do with its heartbeats."""
         number, _ = self._holder()
         counted = self._it.counters(number)
         time.sleep(SETTLED + delay)
-        number, reign = self._holder()
+        number, former = self._holder()
+        while now() < former.heard_at + reign:
+            time.sleep(SETTLED)
+            number, former = self._holder()
         self._gone.update({} if alone else counted)
         killed_at = self.candidates[number].kill(alone=alone)
-        self.killed.append(reign.pid)
-        successor = self._recorder.until(lambda record: record.next_after(killed_at, reign.pid), "another one leads", FAILOVER_MAX)
-        gap = successor.first_at - reign.until if math.isfinite(reign.until) else None
+        self.killed.append(former.pid)
+        successor = self._recorder.until(lambda record: record.next_after(killed_at, former.pid), "another one leads", FAILOVER_MAX)
+        gap = successor.first_at - former.until if math.isfinite(former.until) else None
         self.candidates[number] = self._it.restart(number, alone=alone)
         self._until_standing(self.candidates[number])
         self._it.until_whole()

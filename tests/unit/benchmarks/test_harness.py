@@ -26,7 +26,7 @@ SIZES: dict[str, tuple[ModuleType, Any]] = {
     "datagrams": (datagrams, datagrams.Size(window=4, messages=20, alone=5, warm=5)),
     "memory": (memory, TINY),
     "agent": (agent, agent.Size(members=2, lease=0.4, settle_seconds=0.2, idle_seconds=0.5, calls=10, piped=50)),
-    "leadership": (leadership, leadership.Size(("flock",), ("smallest",), candidates=2, calm_seconds=0.1, busy_seconds=0.2)),
+    "leadership": (leadership, leadership.QUICK._replace(systems=("flock",), candidates=2, calm_seconds=0.1, busy_seconds=0.2)),
     "tickets": (tickets, tickets.Size(("flock",), ("smallest",), cycles=2, clients=2, seconds=0.1)),
     "ring": (ring, ring.Size(members=24, crashes=2, early=1, counted=(16,), neighbours=(1,), watched=8, hosts=2, lease=0.5, seconds=0.6)),
 }
