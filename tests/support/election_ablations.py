@@ -6,10 +6,12 @@ from collections.abc import Callable, Collection, Sequence
 from math import floor
 from random import Random
 
+import msgspec
 from msgspec.structs import replace
 
 from holdfast.host import Host, NodeId
 from holdfast.kit.promise import Answer, HolderId, Promises
+from holdfast.lab.checker import Checker
 from holdfast.lab.election_spoken import SpokenElection
 from holdfast.lab.faults import Drift, Plan
 from holdfast.lab.scenario import Setup
@@ -150,6 +152,20 @@ class StartsOver(SpokenElection):
         return super()._first_term(view)
 
 
+class ForgetsAll(StartsOver, with_promises(UncheckedPromises)):  # type: ignore[misc]
+    """D18 and the term check together: nothing is left that remembers a term."""
+
+
+class RoundsBeginAgain(SpokenElection):
+    """I4: whoever was away starts over."""
+
+    def on_away(self, seconds: float) -> None:
+        super().on_away(seconds)
+        if self.members:
+            self.term = self._store.stored = Term(self.term.view, -1)
+            self._enter(Term(self.term.view, 0), "told")
+
+
 class LeadsAgain(SpokenElection):
     """D18: a new life leads the term that its former life may have led."""
 
@@ -166,12 +182,11 @@ class SpeaksFirst(SpokenElection):
         return False
 
     def _enter(self, term: Term, why: str, tell: Sequence[str] = ()) -> None:
-        save, self._store.save = self._store.save, lambda term, then: then()  # type: ignore[method-assign]
-        try:
-            super()._enter(term, why, tell)
-        finally:
-            self._store.save = save  # type: ignore[method-assign]
-        self._store.save(term, lambda: None)
+        stored = self._store.stored
+        self._store.stored = max(term, stored)
+        super()._enter(term, why, tell)
+        if term > stored:
+            self._store._storage.save("term", msgspec.msgpack.encode(tuple(term)), lambda: None)
 
 
 class FlaggedLease(SpokenElection):
@@ -227,9 +242,15 @@ class NoFeed(ViewsFeed):
 class ElectionAblation(ElectionScenario):
     """The scenario of a mode with another class in the election's place, or in the feed's."""
 
-    def __init__(self, mode: Mode, machine: type[LeaderElection] = SpokenElection, feed: type[ViewsFeed] = ViewsFeed) -> None:
-        self.mode, self.machine, self.feed = mode, machine, feed
+    def __init__(
+        self, mode: Mode, machine: type[LeaderElection] = SpokenElection, feed: type[ViewsFeed] = ViewsFeed, without: str = ""
+    ) -> None:
+        self.mode, self.machine, self.feed, self.without = mode, machine, feed, without
         self.name = f"detection/{mode}"
+
+    def checkers(self, setup: Setup) -> Sequence[Checker]:
+        """All but one: to see what the others find."""
+        return [checker for checker in super().checkers(setup) if checker.name != self.without]
 
     def make(self, host: Host, config: ElectionConfig, store: TermStore, voters: Sequence[str]) -> LeaderElection:
         return self.machine(host, config, store, voters=voters)
