@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
+from holdfast.errors import ConfigError
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.watching import Watching
 from holdfast.protocols.detection.config import FfdConfig
@@ -37,6 +38,10 @@ class SpeedParameters(Parameters, frozen=True, kw_only=True):
     losses: Annotated[tuple[Annotated[float, Meta(ge=0.01, le=0.3)], ...], SOME] = (0.01, 0.05, 0.1, 0.2, 0.3)  # p_L
     accuracies: Annotated[tuple[Annotated[float, Meta(ge=1e-7, le=0.1)], ...], SOME] = (1e-3, 1e-5, 1e-7)  # P_m
     beyond: Annotated[tuple[Annotated[int, Meta(ge=0, le=BEYOND_MAX)], ...], SOME] = tuple(range(BEYOND_MAX + 1))  # n - m
+
+    def __post_init__(self) -> None:
+        if max(self.beyond) < 1:
+            raise ConfigError("beyond: [0]; accepted are lists with at least one of 1 to 10, because n = m is never enough")
 
 
 class Speed(Experiment[SpeedParameters]):
