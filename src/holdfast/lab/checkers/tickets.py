@@ -16,7 +16,6 @@ from holdfast.lab.ticket_users import TicketUsers
 from holdfast.lab.world import World
 from holdfast.protocols.tickets.coordinator import Coordinator
 from holdfast.protocols.tickets.facts import CellWritten, TicketAcquired, TicketExtended, TicketLost, TicketReleased
-from holdfast.protocols.tickets.guardian import Guardian
 from holdfast.protocols.tickets.tickets import Tickets
 from holdfast.protocols.tickets.values import ANCHOR, NO_SLOT, Ballot, Key, Place, Val, Who
 
@@ -168,7 +167,10 @@ class Cells(Checker):
 
 
 class LeaseCover(Judge):
-    """I5: while a coordinator owns, a majority of its guardian set grants nothing to anybody else; crashed ones grant nothing at all."""
+    """I5: a majority of the guardian set grants nothing to anybody else for as long as a coordinator owns, in true time.
+
+    Crashed guardians grant nothing at all, and when they come back they wait.
+    """
 
     name = "I5 lease-cover"
 
@@ -181,17 +183,11 @@ class LeaseCover(Judge):
                         self.judge(world, each, coordinator, [])
 
     def judge(self, world: World, host: LabHost, mine: Coordinator, everybody: list[tuple[LabHost, Coordinator]]) -> None:
-        covered = sum(self._covers(world, place, mine) for place in mine.places)
-        if covered < len(mine.places) // 2 + 1:
-            left = mine.deadline.until - host.now
-            self.fail(f"{host.me} owns ticket {mine.head} for {left:.3f} s and {covered} of {len(mine.places)} guardians keep it")
-
-    def _covers(self, world: World, place: Place, coordinator: Coordinator) -> bool:
-        host = guardian_at(world, place)
-        if host is None or host.dead or not host.node.running:
-            return True
-        guardian = host.node.use(Tickets).guardian
-        return holds(guardian, coordinator)
+        left = (mine.deadline.until - host.now) / host.rate
+        covered = [cover(world, place, mine) for place in mine.places]
+        if sum(seconds >= left - ROUNDING for seconds in covered) < len(mine.places) // 2 + 1:
+            kept = ", ".join(f"{seconds:.3f}" for seconds in covered)
+            self.fail(f"{host.me} owns ticket {mine.head} for {left:.3f} s and its guardians keep it for {kept} s")
 
 
 class NoReturn(Checker):
@@ -230,6 +226,13 @@ def guardian_at(world: World, place: Place) -> LabHost | None:
     return host if host is not None and host.me == place.agent.life else None
 
 
-def holds(guardian: Guardian, coordinator: Coordinator) -> bool:
+def cover(world: World, place: Place, coordinator: Coordinator) -> float:
+    """True seconds for which a member of the set gives the cell to nobody else, as things are."""
+    host = guardian_at(world, place)
+    if host is None or host.dead or not host.node.running:
+        return inf
+    guardian = host.node.use(Tickets).guardian
     cell = guardian.cells.get(coordinator.key)
-    return guardian.busy(cell) > 0 and (cell is None or cell.val is None or cell.val.who == coordinator.who)
+    if cell is not None and cell.val is not None and cell.val.who != coordinator.who:
+        return 0.0
+    return guardian.busy(cell) / host.rate

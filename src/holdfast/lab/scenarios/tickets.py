@@ -27,7 +27,7 @@ from holdfast.lab.ticket_users import Habits, TicketUsers
 from holdfast.lab.world import World
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.tickets import Tickets
-from holdfast.protocols.tickets.values import Place, Status
+from holdfast.protocols.tickets.values import Place
 
 POOL = "pool"
 RHO = 0.02
@@ -106,15 +106,19 @@ class TicketScenario(Scenario):
 
 
 def missing(world: World, setup: Setup) -> str:
+    """What is not yet as I9 and I10 want it."""
     cells = next(each for each in world.checkers if isinstance(each, Cells))
     held = {coordinator.who for host in world.alive for coordinator in host.node.use(Tickets).coordinators if coordinator.valid}
+    guarded = False  # the cell before is held, so this one is cared for; nobody cares for the anchor before somebody wants a ticket
     for key, val in cells.walk(POOL):
-        if val.status is Status.FREE or val.who in held:
+        if val.who in held:
+            guarded = True
             continue
         places = key_places(cells, key.rid, key.cfg)
         if places is not None and sum(_answers(world, place) for place in places) <= len(places) // 2:
             return ""  # A lost cell (D27): whatever is behind it has to wait for an operator.
-        return f"the cell of ticket {val.head}, {val.status.name} by {val.who}, is nobody's"
+        if guarded:
+            return f"the cell of ticket {val.head}, {val.status.name} by {val.who}, is nobody's"
     owning = sum(user.acting for host in world.alive for user in host.node.use(TicketUsers).users)
     wanted = min(len(world.alive), int(setup.parameters["n"]))
     return "" if owning >= wanted else f"{owning} own a ticket; {len(world.alive)} want one of {int(setup.parameters['n'])}"

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 NO_NUMBER = -1
 QUEUES = 3  # coordinators at which a candidate waits at the same time
-FULL_TURNS = 2  # in a row that must find no room before wait=False gives up
+FULL_TURNS = 2  # turns in a row that find no room before wait=False gives up, if somebody said that it is full
+SILENT_TURNS = 6  # the same, if nobody said anything
 HINTS_MAX = 32
 AFTER_GRANT = 0.001  # seconds after the end of a grant: the guardian's clock has passed it
 SOON = 0.05  # in polls: when there is reason to look again at once
@@ -69,7 +70,7 @@ class Candidate:
         self._hints: dict[Agent, None] = {}
         self._full: dict[NodeId, float] = {}  # no room there until then
         self._position = 0
-        self._full_turns = 0
+        self._fruitless = 0  # turns in a row in which nobody was believed to have room
         self._timer: Timer | None = None
 
     # The Attempt.
@@ -172,9 +173,9 @@ class Candidate:
             pause = poll * desk.host.random.uniform(0.3, 1.0)
             if not known:
                 pause = poll * desk.host.random.uniform(0.1, 0.3)
-        self._full_turns = 0 if roomy or not known else self._full_turns + 1
-        if not self._wait and self._full_turns > FULL_TURNS and all(life in self._full for life in known):
-            self._lose(FULL)
+        self._fruitless = 0 if roomy else self._fruitless + 1
+        if not self._wait and self._fruitless > (FULL_TURNS if self._full else SILENT_TURNS):
+            self._lose(FULL if self._full else UNAVAILABLE)
             return
         self._turn_after(min(pause, busy + AFTER_GRANT + poll * SOON * desk.host.random.random()))
 
@@ -297,4 +298,4 @@ class Candidate:
             self._desk.tell(agent, Cancel(self.pool.name, self._lease))
         self._asked.clear()
         self._queues.clear()
-        self._full_turns = 0
+        self._fruitless = 0

@@ -101,7 +101,9 @@ class Pool:
 
     def roomy(self, at_most: int) -> tuple[Agent, ...]:
         """Agents that have announced free tickets, those with most of them first."""
-        found = sorted((entry for entry in self.cview.owners(self.name).values() if entry.free > 0), key=lambda entry: (-entry.free, entry.agent))
+        found = sorted(
+            (entry for entry in self.cview.owners(self.name).values() if entry.free > 0), key=lambda entry: (-entry.free, entry.agent)
+        )
         agents = dict.fromkeys(entry.agent for entry in found if entry.life not in self.gone and entry.life != self.desk.me.life)
         return tuple(agents)[:at_most]
 

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Protocol
 
 from holdfast.errors import ConfigError
-from holdfast.events import Decided, Failed, Left, MembershipEvent
+from holdfast.events import Decided, Failed, Joined, Left, MembershipEvent
 from holdfast.host import Host, Membership, Message, NodeId, Timer, fingerprint
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
@@ -252,7 +252,9 @@ class Tickets:
                 candidate.poke()
 
     def _on_membership(self, event: MembershipEvent) -> None:
-        """F15: word of absence only starts a question."""
+        """F15: word of absence only starts a question. A life that was given up may come back (F1)."""
+        if isinstance(event, Joined):
+            self._gone.pop(event.member.id, None)
         if not isinstance(event, Decided | Failed | Left):
             return
         if not isinstance(event, Decided):
