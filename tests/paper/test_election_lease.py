@@ -15,7 +15,7 @@ from holdfast.host import NodeId
 from holdfast.kit.deadline import holder_length, wait_length
 from holdfast.kit.keeper import MARGIN
 from holdfast.protocols.detection.config import LENGTH_MAX, ElectionConfig, Term
-from holdfast.protocols.detection.election import LeaderElection
+from holdfast.protocols.detection.election import ROUND_MAX, LeaderElection
 from holdfast.protocols.detection.election_candidate import RETRY_MARGIN
 from holdfast.protocols.detection.election_facts import Leading, LostLead, TermEntered
 from holdfast.protocols.detection.messages import Granted, MonitorOk, Resign, StartRound, WatchedOk
@@ -143,6 +143,43 @@ def test_renewed_lease_runs_on() -> None:
             stand.granted_by(voter, stamp)
     assert stand.election.is_leader()
     assert stand.host.events(LostLead) == []
+
+
+def test_margin_is_what_was_left() -> None:
+    """Section 9, metrics: the lease margin is lease_until - now at the last renewal; it only counts real extensions."""
+    stand, left_at = won()
+    assert stand.election.lease.margin == inf
+    stand.host.pass_time(1.0 - (stand.host.now - 1000.0) + 0.05)
+    stamp = newest(stand).stamp
+    stand.granted_by(B, 1)
+    assert stand.election.lease.margin == inf
+    for voter in (B, C):
+        stand.granted_by(voter, stamp)
+    assert round(stand.election.lease.margin, 6) == round(left_at + holder_length(L, RHO) - stand.host.now, 6)
+
+
+def test_lease_timer_comes_back_with_the_member() -> None:
+    """install_view: who left a view and came back hears of the end of its lease in time."""
+    stand = Stand("a", QUORUM, names="a")
+    stand.install("b", 2)
+    stand.install("ab", 3)
+    stamp = newest(stand).stamp
+    stand.granted_by(B, stamp, view=3)
+    assert stand.election.is_leader()
+    stand.host.pass_time(L)
+    assert stand.host.events(LostLead)[-1] == LostLead(Term(3, 0), "lapsed")
+
+
+def test_rounds_of_a_view_are_limited() -> None:
+    """F16: a round that does not fit a token is never entered; the next view begins with round 0."""
+    stand = Stand("d", QUORUM)
+    stand.hear(B, ROUND_MAX)
+    for _ in range(3):
+        stand.election.enter_next("reported")
+    assert (stand.round, stand.election.counts["rounds_spent"]) == (ROUND_MAX + 1, 2)
+    assert Term(1, stand.round).token < Term(2, 0).token
+    stand.install(NAMES, 2)
+    assert stand.election.term == Term(2, 0)
 
 
 def test_f9_message_after_the_end_finds_a_former_leader() -> None:

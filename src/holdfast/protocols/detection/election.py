@@ -48,7 +48,7 @@ class LeaderElection:
                 f"voters: {', '.join(voters)}; accepted are up to {VOTERS_MAX} different names, none: the members of the view"
             )
         self.host, self.config, self.name = host, config, name
-        # What was not believed: stranger, malformed, other_view, not_watched, old_life, late_vote; what was not kept: stale, overflow.
+        # What was not believed: stranger, malformed, other_view, not_watched, late_vote; not kept: stale, overflow; not done: rounds_spent.
         self.counts: Counter[str] = Counter()
         self.term = NO_TERM
         self.members: tuple[str, ...] = ()  # sorted; empty while this process is in no view
@@ -148,6 +148,7 @@ class LeaderElection:
         self._monitor.end()
         if self._lease_end is not None:
             self._lease_end.cancel()
+            self._lease_end = None
 
     @entry
     def on_away(self, seconds: float) -> None:
@@ -215,6 +216,9 @@ class LeaderElection:
         self.host.send(to, message)
 
     def enter_next(self, why: str) -> None:
+        if self.term.round > ROUND_MAX:
+            self.counts["rounds_spent"] += 1  # Its token would be one of the next view, which begins with round 0.
+            return
         self._enter(self.term.next(), why, self.members)
 
     def on_won(self) -> None:
@@ -355,7 +359,7 @@ class LeaderElection:
             return
         self._voter.release(source, Term(message.view, message.round))
         if (message.view, message.round) == self.term and source.name == self.watched:
-            self._enter(self.term.next(), "resigned")
+            self._enter(self.term.next(), "resigned")  # Its sender tells everybody itself.
 
     def _on_monitor_ok(self, source: NodeId, message: MonitorOk) -> None:
         if self._candidate.stands:

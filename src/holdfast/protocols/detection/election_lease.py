@@ -21,6 +21,7 @@ class Lease:
         self._length = holder_length(length, rho)
         self.term: Term | None = None  # lead_term
         self.until = -inf  # lease_until
+        self.margin = inf  # seconds that were left when it was last extended, for metrics
         self._acks: dict[str, int] = {}  # voter -> the newest stamp of the running term that it granted
 
     @property
@@ -53,7 +54,9 @@ class Lease:
         left_at = sent_at(stamp) if stamp else None
         if left_at is None or left_at + self._length <= self._clock.now:
             return False
-        self.until = max(self.until, left_at + self._length)
+        if left_at + self._length > self.until:
+            self.margin = self.until - self._clock.now if self.term is not None else inf
+            self.until = left_at + self._length
         return True
 
     def hold(self, term: Term) -> None:
