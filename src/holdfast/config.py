@@ -142,19 +142,6 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """How long a leader asks its seats to promise (L): what outlives one lost heartbeat, and the grace on top of it."""
         return TERM_HEARTBEATS * self.heartbeat + grace
 
-    def takeover_bound(self, members: int, grace: float = 0.0) -> float:
-        """Seconds from the death of a leader until the next one leads, in a group of so many; infinity if nobody is left to. It is found
-        dead, or the seats' promises to it end, whichever is later; then a candidate asks and is answered. Holds while messages arrive
-        within t_lat and a candidate lives. The fewer there are to miss a heartbeat, the more heartbeats it takes (fast-detection D9), as
-        long as their links are not measured."""
-        from holdfast.protocols.detection.lead_config import MONITORS_MAX
-        from holdfast.protocols.detection.plan import make_plan
-
-        lead = self.leadership_config()
-        found_dead = make_plan(lead, lead.p_m, [lead.p_new] * min(members - 1, MONITORS_MAX), lead.c0).bound_s
-        promises_end = lead.lat + self.term_length(grace) * (1 + self.rho)
-        return max(found_dead, promises_end) + 2 * lead.t_rtt
-
     def leadership_config(self) -> LeadershipConfig:
         """The numbers of leadership."""
         from holdfast.protocols.detection.leadership import LeadershipConfig

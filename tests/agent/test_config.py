@@ -67,17 +67,6 @@ def test_a_lease_stretches_the_preset() -> None:
     assert load(overrides={"preset": "local", "lease": 0.04}).heartbeat == 0.1  # as short as elections allow
 
 
-def test_how_soon_the_next_one_leads() -> None:
-    """G2, D9, D26: with seven agents one heartbeat, its freshness point and a ballot, or the seats' promises; then a question. Fewer
-    agents need more heartbeats; alone there is no next one; a grace is waited for."""
-    config = load(overrides={"preset": "local"})
-    promises = 0.015 + 0.45 * 1.001
-    assert config.takeover_bound(7) == pytest.approx(max(0.3 + 0.09 + 0.06, promises) + 0.06)
-    assert config.takeover_bound(3) == pytest.approx(3 * 0.3 + 0.09 + 0.06 + 0.06)
-    assert config.takeover_bound(7, grace=2.0) == pytest.approx(config.takeover_bound(7) + 2.0 * 1.001)
-    assert config.takeover_bound(1) == float("inf")
-
-
 def test_every_setting_is_read_from_file_and_environment(tmp_path: Path) -> None:
     """The same name in all places, and text means the same as the typed value."""
     key_file = tmp_path / "key"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from holdfast.agent import leaders
+from holdfast.agent.lead_timing import takeover_bound
 from holdfast.agent.leaders import Board
+from holdfast.config import load
 from holdfast.events import LeaderChanged
 from holdfast.host import NodeId
 from holdfast.local.calls import LeaderView
@@ -52,3 +54,14 @@ def test_names_without_end_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> No
     for name in ("new", "newer"):
         board.note(LeaderChanged(name, B, 2), 20.0)
     assert [line.name for line in board.lines] == ["n0", "new", "newer"]
+
+
+def test_how_soon_the_next_one_leads() -> None:
+    """G2, D9, D26: with seven agents one heartbeat, its freshness point and a ballot, or the seats' promises; then a question. Fewer
+    agents need more heartbeats; alone there is no next one; a grace is waited for."""
+    config = load(overrides={"preset": "local"})
+    promises = 0.015 + 0.45 * 1.001
+    assert takeover_bound(config, 7) == pytest.approx(max(0.3 + 0.09 + 0.06, promises) + 0.06)
+    assert takeover_bound(config, 3) == pytest.approx(3 * 0.3 + 0.09 + 0.06 + 0.06)
+    assert takeover_bound(config, 7, grace=2.0) == pytest.approx(takeover_bound(config, 7) + 2.0 * 1.001)
+    assert takeover_bound(config, 1) == float("inf")

@@ -334,7 +334,7 @@ def test_lead_asks_for_the_grace_too(agent: FakeAgent, start: Start, record: Rec
 
 
 def test_a_deaf_command_of_a_term(agent: FakeAgent, start: Start, record: Record) -> None:
-    """Issue 5: SIGTERM at deadline minus grace, SIGKILL before the deadline, also if the grace is most of the term; exit code 124."""
+    """D26, F14: SIGTERM at deadline minus grace, SIGKILL before the deadline, also if the grace is most of the term; exit code 124."""
     grace = 0.75 * LENGTH
 
     def attempt() -> None:

@@ -38,7 +38,7 @@ def groups(runtime: Path) -> Iterator[list[Any]]:
 
 
 def test_one_leads_and_hands_over(groups: list[Any]) -> None:
-    """Issue 5: one of three leads, all know who; a hand-over by will needs no timeout, and the next token is larger."""
+    """PRODUCT: one of three leads, all know who; a hand-over by will needs no timeout, and the next token is larger."""
     deeds: list[tuple[str, int, float]] = []
     ended = Event()
     watches = [group.watch() for group in groups]

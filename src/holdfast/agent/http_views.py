@@ -26,6 +26,7 @@ from holdfast.agent.http_answers import (
     SeatsAnswer,
     Timing,
 )
+from holdfast.agent.lead_timing import takeover_bound
 from holdfast.errors import NotAMember
 from holdfast.events import Event
 from holdfast.host import Grant, Member, NodeId
@@ -101,7 +102,7 @@ def leaders_of(agent: Agent) -> LeadersAnswer:
     config, board = agent.config, agent.leaders
     if agent.leadership is None:
         return LeadersAnswer(board.version, (), None, agent.seats_missing)
-    bound = config.takeover_bound(len(agent.view().members))
+    bound = takeover_bound(config, len(agent.view().members))
     timing = LeadTiming(config.heartbeat, config.term_length(0.0), bound if isfinite(bound) else None)
     return LeadersAnswer(board.version, tuple(_leader(agent, line) for line in board.lines), timing, "")
 

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Annotated, Any
 
+from holdfast.agent.lead_timing import takeover_bound
 from holdfast.cli.demo_fleet import Fleet
 from holdfast.cli.demo_story import NAMES, NeverHappened, Story
 from holdfast.cli.demo_view import View, view_for
@@ -133,7 +134,7 @@ def _facts(story: Story, broken: str, *, kept: bool, stalled: bool) -> dict[str,
         "bounds": story.bounds._asdict(),
         "measured": {} if death is None else {event.lower(): times for event, times in death.seen.items()},
         "takeover": None if story.takeover is None else story.takeover.seconds,
-        "takeover_bound": story.config.takeover_bound(len(story.fleet.names)),
+        "takeover_bound": takeover_bound(story.config, len(story.fleet.names)),
         "late": story.late,
         "promises": [promise._asdict() for promise in story.promises],
         "never": broken,

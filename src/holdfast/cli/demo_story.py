@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from holdfast.agent.lead_timing import takeover_bound
 from holdfast.cli.demo_fleet import OVERSLEPT, SUSPICION, Fleet, Running, Said
 from holdfast.cli.demo_lead import NAME, TIMERS, Candidates, Reign, Takeover, taken_over
 from holdfast.config import Config
@@ -196,7 +197,7 @@ class Story:
         assert self.death is not None
         if self.takeover is not None:
             allowed = TIMERS * self.late + (self.config.heartbeat if self._overslept(heard_before) else 0.0)
-            self.promises += judged_takeover(self.takeover, self.config.takeover_bound(len(fleet.names)), allowed)
+            self.promises += judged_takeover(self.takeover, takeover_bound(self.config, len(fleet.names)), allowed)
         self.promises += judged(self.death, self.bounds, self.late)
         self.promises.append(_inherited(before, heirs, self.key))
 
