@@ -229,6 +229,16 @@ def test_a_machine_that_refuses_leaves_nothing_behind() -> None:
     assert stand.leads.done == ["campaign x 0.45"]
 
 
+def test_a_machine_that_refuses_the_next_one() -> None:
+    """It is told so, and the agent goes on: what a client does must never end it."""
+    stand = Stand()
+    first, second = stand.asking(2)
+    stand.leads.lead("x")
+    stand.leads.refuse = Unavailable("the table is full")
+    stand.law.stopped(first, 1)
+    assert (second.said, second.last.why, stand.kind.waiting, len(stand.law)) == (["lost"], "the table is full", {}, 0)
+
+
 def test_without_seats_the_missing_setting_is_named() -> None:
     """F12: exclusive calls say who the seats could be."""
     stand = Stand()

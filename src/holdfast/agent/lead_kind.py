@@ -147,11 +147,18 @@ class Queue:
         self._next()
 
     def _next(self) -> None:
+        """The first of those who wait, whom the machine takes."""
         self.led = False
-        if self._wishes:
-            self._campaign()
-        else:
-            self._empty()
+        while self._wishes:
+            try:
+                self._campaign()
+            except HoldfastError as error:
+                refused = self._wishes[0]
+                self._drop(refused)
+                refused.sink.lost(str(error))
+            else:
+                return
+        self._empty()
 
     def _campaign(self) -> None:
         wish = self._wishes[0]
