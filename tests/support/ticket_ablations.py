@@ -89,7 +89,7 @@ def ignores_nxt(stack: ExitStack) -> None:
     original = care.Absorption._retire
 
     def retire(self: care.Absorption, end: End) -> None:
-        yes = tuple((source, replace(each, val=each.val and replace(each.val, nxt=None))) for source, each in end.yes)  # type: ignore[type-var,attr-defined]
+        yes = tuple((source, replace(each, val=each.val and replace(each.val, nxt=None))) for source, each in end.yes)  # type: ignore[attr-defined]
         original(self, end._replace(yes=yes))
 
     put(stack, care.Absorption, "_retire", retire)

@@ -85,8 +85,8 @@ def _check(config: TicketConfig) -> None:
         if value:
             _between(name, value, 2 * config.period, 1000 * config.period)
     _between("move_gap", config.move_gap, 0.0, 1000 * config.period)
-    _between("rtx", config.rtx, 0.001, config.phase_timeout)
     _between("phase_timeout", config.phase_timeout, 0.01, LEASE_MAX)
+    _between("rtx", config.rtx, 0.001, config.phase_timeout)
     _between("poll", config.poll, 0.01, LEASE_MAX)
     _between("tombstone_ttl", config.tombstone_ttl, TTL_MIN, 1e6)
 
