@@ -36,8 +36,8 @@ class NoTermCheck(Promises):
 class OwnLength(LeadSeat):
     """F4: the seat promises for its own setting, not for what was asked."""
 
-    def ask(self, holder: NodeId, lead: Lead, then: Callable[[Granted], None]) -> None:
-        super().ask(holder, replace(lead, length=lead.length * 0.8), then)
+    def ask(self, holder: NodeId, lead: Lead, then: Callable[[Granted], None], later: Callable[[Granted], None] | None = None) -> None:
+        super().ask(holder, replace(lead, length=lead.length * 0.8), then, later)
 
 
 class ReleasesAnything(LeadSeat):
@@ -73,9 +73,9 @@ class CountsOneSeat(Campaign):
 class GivesBackEarly(Campaign):
     """F14, F15: RESIGN before the end."""
 
-    def on_tick(self, former_tick_at: float) -> None:
-        super().on_tick(former_tick_at)
-        if self.state is State.LEADING and self.office.random.random() < 0.2:
+    def on_granted(self, slot: int, answer: Granted, asked_at: float) -> None:
+        super().on_granted(slot, answer, asked_at)
+        if self.state is State.LEADING and self.office.random.random() < 0.1:
             assert isinstance(self.office, LeadOffice)
             self.office._resign(self.name, self.number)
 

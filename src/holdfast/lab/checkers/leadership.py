@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from holdfast.events import Event
 from holdfast.host import NodeId
-from holdfast.kit.promise import HolderId
+from holdfast.kit.keeper import Keeper
+from holdfast.kit.promise import HolderId, Promises
 from holdfast.kit.seats import Seats
 from holdfast.lab.checker import Checker
 from holdfast.lab.host import LabHost
@@ -93,39 +94,55 @@ class LeaseExclusive(Checker):
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
+        self._leaderships: dict[NodeId, Leadership] = {}
 
     def after(self, world: World, host: LabHost | None) -> None:
         if host is None or host.dead or not host.node.running:
             return
-        leadership = host.node.use(Leadership)
-        for name in self._names:
-            if leadership.is_leader(name):
-                for other in world.alive:
-                    if other is not host and other.node.running and other.node.use(Leadership).is_leader(name):
-                        self.fail(f"{host.me} and {other.me} lead {name!r} at the same time")
-
-
-class Backed(Checker):
-    """I11, I2: while somebody leads, those seats that would promise the name to another are no quorum."""
-
-    name = "I11 backed"
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = tuple(names)
-
-    def after(self, world: World, host: LabHost | None) -> None:
-        if host is None or host.dead or not host.node.running:
-            return
-        leadership = host.node.use(Leadership)
+        leadership = self._leaderships.get(host.me)
+        if leadership is None:
+            leadership = self._leaderships[host.me] = host.node.use(Leadership)
         for name in self._names:
             if leadership.is_leader(name):
                 self._check(world, host, name)
 
-    def _check(self, world: World, leader: LabHost, name: str) -> None:
-        slots = leader.node.use(Seats).slots
-        free = [slot.name for slot in slots if _free(world.nodes[slot.name], name, leader.me)]
-        if len(free) > len(slots) // 2:
-            self.fail(f"{leader.me} leads {name!r}, and the seats {free} would promise it to others")
+    def _check(self, world: World, host: LabHost, name: str) -> None:
+        for other in world.alive:
+            if other is not host and other.me in self._leaderships and self._leaderships[other.me].is_leader(name):
+                self.fail(f"{host.me} and {other.me} lead {name!r} at the same time")
+
+
+class Backed(LeaseExclusive):
+    """I11, I2: while somebody leads, those seats that would promise the name to another are no quorum."""
+
+    name = "I11 backed"
+
+    def __init__(self, names: Sequence[str], seats: Sequence[str]) -> None:
+        super().__init__(names)
+        self._seats = tuple(seats)
+        self._kept: dict[NodeId, tuple[Keeper, Promises]] = {}
+
+    def _check(self, world: World, host: LabHost, name: str) -> None:
+        free = [seat for seat in self._seats if self._free(world.nodes[seat], name, host.me)]
+        if len(free) > len(self._seats) // 2:
+            self.fail(f"{host.me} leads {name!r}, and the seats {free} would promise it to others")
+
+    def _free(self, seat: LabHost, name: str, leader: NodeId) -> bool:
+        if seat.dead or not seat.node.running:
+            return False
+        keeper, promises = self._kept_by(seat)
+        if keeper.wait > 0:
+            return False
+        promise = promises.get(KEY + name)
+        return promise is None or promise.until <= seat.now + ROUNDING or promise.holder != HolderId(leader, 0)
+
+    def _kept_by(self, seat: LabHost) -> tuple[Keeper, Promises]:
+        found = self._kept.get(seat.me)
+        if found is None:
+            promises = seat.node.use(Leadership).seat.promises
+            assert promises is not None
+            found = self._kept[seat.me] = (seat.node.use(Seats).keeper, promises)
+        return found
 
 
 class ReportSound(Checker):
@@ -158,12 +175,3 @@ class VoteTruth(Checker):
             self._held[host.me, event.life] = max(event.seq, self._held.get((host.me, event.life), -1))
         elif isinstance(event, MissSaid) and self._held.get((host.me, event.life), -1) >= event.seq:
             self.fail(f"{host.me} says that it missed {event.seq} of {event.life}, and holds {self._held[host.me, event.life]}")
-
-
-def _free(seat: LabHost, name: str, leader: NodeId) -> bool:
-    if seat.dead or not seat.node.running or seat.node.use(Seats).keeper.wait > 0:
-        return False
-    promises = seat.node.use(Leadership).seat.promises
-    assert promises is not None
-    promise = promises.get(KEY + name)
-    return promise is None or promise.until <= seat.now + ROUNDING or promise.holder != HolderId(leader, 0)

@@ -38,7 +38,7 @@ from holdfast.lab.scenario import Scenario, Setup
 from holdfast.lab.world import World
 from holdfast.protocols.detection.leadership import Leadership, LeadershipConfig
 
-SECONDS = 20.0  # of faults
+SECONDS = 20.0
 FOUNDED_AFTER = 3.0  # F13: all slots must be up once
 RHO = 0.02
 STRAY_SECONDS = 3.2  # the longest a message of bad weather is on the road
@@ -54,12 +54,13 @@ class LeadershipScenario(Scenario):
 
     name = "detection/leadership"
     title = "Leadership decided by seats, under mixed faults and member lists that differ"
+    seconds = SECONDS  # of faults
 
     def setup(self, random: Random) -> Setup:
         seats = random.choice((1, 3, 3, 3, 5))
         names = tuple(f"a{i}" for i in range(random.randint(max(3, seats), 9)))
         t_itv = random.choice((0.5, 1.0))
-        plan = draw(random, names, seats)
+        plan = draw(random, names, seats, self.seconds)
         parameters: dict[str, float | str] = {
             "seats": float(seats),
             "t_itv": t_itv,
@@ -68,7 +69,7 @@ class LeadershipScenario(Scenario):
             "numbers": random.choice(("known", "known", "known", "forgotten")),
         }
         link = Link(Exponential(0.01 * t_itv, least=0.0005), loss=random.choice((0.0, 0.01, 0.1)))
-        return Setup(names, SECONDS, settle(setup_length(parameters), t_itv), plan, link, parameters)
+        return Setup(names, self.seconds, settle(setup_length(parameters), t_itv), plan, link, parameters)
 
     def build(self, host: Host, setup: Setup) -> Iterable[Machine]:
         members = ListedMembers(host)
@@ -94,7 +95,7 @@ class LeadershipScenario(Scenario):
 
     def checkers(self, setup: Setup) -> Sequence[Checker]:
         names = led_names(setup)
-        exclusive = [ClientExclusive(), LeaseExclusive(names), Backed(names)]
+        exclusive = [ClientExclusive(), LeaseExclusive(names), Backed(names, [slot.name for slot in slots(setup)])]
         return [TermUnique(), FenceOrder(), RoundsGrow(), *exclusive, ReportSound(), VoteTruth()]
 
     def drive(self, world: World, setup: Setup) -> None:
@@ -126,9 +127,9 @@ def disagreement(world: World, name: str) -> str:
     return "" if shown is not None and (shown.leader, shown.token) == leaders[0] else f"{name!r}: {leaders} leads, members say {views}"
 
 
-def draw(random: Random, names: tuple[str, ...], seats: int) -> Plan:
+def draw(random: Random, names: tuple[str, ...], seats: int, seconds: float) -> Plan:
     """Mixed faults after the founding, and a majority of seats that survives all of it."""
-    plan = draw_plan(random, names, SECONDS - FOUNDED_AFTER, MENU).sparing(random.sample(names[:seats], seats // 2 + 1), SPARED_SECONDS)
+    plan = draw_plan(random, names, seconds - FOUNDED_AFTER, MENU).sparing(random.sample(names[:seats], seats // 2 + 1), SPARED_SECONDS)
     return Plan(tuple(_founded(fault) for fault in plan.faults))
 
 

@@ -69,14 +69,15 @@ class Board:
 
     def stand(self, name: str) -> None:
         """This agent is a candidate. Raises ConfigError if the table is full."""
+        me = self._host.me
+        self._put(Row(CANDIDATE, name, *me, me.boot, self._version + 1, over=False))
         self._version += 1
         self._own[name] = self._version
-        self._put(self._candidate(name, over=False))
 
     def withdraw(self, name: str) -> None:
-        if name in self._own:
-            self._put(self._candidate(name, over=True))
-            del self._own[name]
+        version, me = self._own.pop(name, None), self._host.me
+        if version is not None:
+            self._put(Row(CANDIDATE, name, *me, me.boot, version, over=True))
 
     def lead(self, name: str, number: int) -> None:
         self._put(Row(LEADER, name, *self._host.me, number, 0, over=False))
@@ -94,10 +95,6 @@ class Board:
         """Rows of names that are led, as far as the table says."""
         rows = (read(value) for _, value in self._rows.items())
         return (row for row in rows if row.kind == LEADER)
-
-    def _candidate(self, name: str, *, over: bool) -> Row:
-        me = self._host.me
-        return Row(CANDIDATE, name, me.name, me.boot, me.boot, self._own[name], over)
 
     def _put(self, row: Row) -> None:
         self._rows.set(_key(row), msgspec.msgpack.encode(row))

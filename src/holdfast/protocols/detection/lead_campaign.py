@@ -25,7 +25,7 @@ from holdfast.protocols.detection.messages import Granted, Lead
 
 RETRY_MARGIN = 0.001  # seconds after the end of a promise that is in the way
 PLACES_MAX = 8  # how far back in the order a candidate waits longer than those before it
-LOOK_PAUSE_MAX = 8.0  # in t_itv: between two looks that nobody answers
+LOOK_PAUSE_MAX = 4.0  # in t_itv: between two looks that nobody answers
 
 State = Enum("State", ["FOLLOWING", "LOOKING", "ASKING", "LEADING"])
 
@@ -80,10 +80,11 @@ class Office(Protocol):
         """How many living candidates come before this agent."""
 
     def alive(self, life: NodeId) -> bool: ...
+    def silent(self, life: NodeId) -> bool:
+        """It was heard here, and its next heartbeat is overdue."""
+
     def hope(self, name: str) -> Hope | None: ...
     def highest(self, name: str) -> int: ...
-    def is_leader(self, name: str, life: NodeId) -> bool:
-        """That life is known to lead it."""
 
 
 class Given(NamedTuple):
@@ -105,11 +106,12 @@ class Campaign:
         self.deadline = clock
         self.at_risk = False
         self._grants: dict[int, Given] = {}
-        self._refused: dict[int, Granted] = {}  # slots that recorded our number, or a higher one, for somebody else
-        self._answered: dict[int, None] = {}  # slots that said anything about the present number
-        self._look_at = office.now
+        self._rivals: dict[int, None] = {}  # slots that promised our number, or a higher one, to somebody else
+        self._answered = False  # somebody said something about the present number
+        self._look_at = office.now + office.config.lat  # by then those who stand up together know of each other
         self._heard_at = -inf  # a sign of the leader
         self._looks = 0  # in a row that nobody answered
+        self._busy_looks = 0  # in a row that found a promise to somebody who lives, and whom we do not hear
         self._vacant_since: float | None = None
         self._retry_at = self._give_up_at = self._rival_at = inf
 
@@ -147,17 +149,17 @@ class Campaign:
         return best
 
     def short(self, since: float) -> bool:
-        """A repeat of the heartbeat may help: no quorum has granted it since then, or answered at all."""
+        """A repeat of the heartbeat may help: no quorum has granted it since then, or yet, and no promise is waited for."""
         if self.state is State.LEADING:
             return self.granted_at() < since
-        return self.state is State.ASKING and len(self._answered) < self.office.quorum
+        return self.state is State.ASKING and self._retry_at == inf
 
     # What happens.
 
     def on_heard(self) -> None:
         """A sign of whoever leads, or of a candidate that asks."""
         self._heard_at = self.office.now
-        self._vacant_since = None
+        self._vacant_since, self._busy_looks = None, 0
 
     def on_due(self, late: float) -> None:
         """Its time has come. F11: a candidate that was stopped acts on nothing it knew before: it looks."""
@@ -194,26 +196,27 @@ class Campaign:
         if self.state is State.FOLLOWING:
             self._follow(self.office.config.delta_c * (1 + min(self.office.place(self.name), PLACES_MAX)))
 
-    def on_asker(self, number: int) -> None:
-        """Somebody else asks, or is told to: one of two must not keep what the other needs, and the higher round stays."""
-        if self.state is State.ASKING and number > self.number:
+    def on_asker(self, number: int, *, before: bool = False) -> None:
+        """Somebody else asks, or is told to: one of two must not keep what the other needs. The higher round stays, and of two in
+        one round whoever is ``before`` the other in the order of candidates."""
+        if self.state is State.ASKING and (number > self.number or (number == self.number and before)):
             self._give_up()
         self.on_heard()
 
     def on_granted(self, slot: int, answer: Granted, asked_at: float) -> None:
         if answer.round != self.number or self.state not in (State.ASKING, State.LEADING):
             return  # An answer to what is over.
-        self._answered[slot] = None
+        self._answered = True
         if answer.grant:
-            self._refused.pop(slot, None)
+            self._rivals.pop(slot, None)
             self._grants[slot] = max(self._grants.get(slot, Given(0, -inf)), Given(answer.era, asked_at))
             self._count()
         elif self.state is State.ASKING:
             self._on_refused(slot, answer)
 
-    def on_tick(self, former_tick_at: float) -> None:
-        """A heartbeat later."""
-        if self.state is State.LEADING and self.allowed and not self.at_risk and self.granted_at() < former_tick_at:
+    def on_missed(self, left_at: float) -> None:
+        """The heartbeat that left then was repeated as often as it is worth."""
+        if self.state is State.LEADING and self.allowed and not self.at_risk and self.granted_at() < left_at:
             self.at_risk = True
             self.candidacy.on_at_risk()
 
@@ -238,10 +241,12 @@ class Campaign:
 
     def allow(self, allowed: bool) -> None:
         self.allowed = allowed
-        if allowed and self.state is State.FOLLOWING:
-            self._look_at = min(self._look_at, self.office.now)
         if not allowed and self.state is State.ASKING:
             self._give_up()
+        elif allowed and self.state is State.LEADING:
+            self.office.again(self)
+        elif allowed:
+            self._look_at = min(self._look_at, self.office.now)
 
     def lapse(self) -> None:
         """F9: the deadline has passed."""
@@ -264,10 +269,11 @@ class Campaign:
     # Looking.
 
     def _on_look_due(self, late: float) -> None:
+        """Whoever hears the leader looks when its promise must have ended if that was its last word; others now and then."""
         now, config = self.office.now, self.office.config
-        patience = config.patience(self.length)
-        if self._heard_at + patience > now:
-            self._look_at = self._heard_at + patience * (1 + 0.25 * self.office.random.random())
+        quiet_until = self._heard_at + self.length + config.lat
+        if quiet_until > now:
+            self._look_at = quiet_until
         elif late > config.lat:
             self._look_at = now + config.t_rtt  # F11: what waited for us is read first.
         else:
@@ -277,19 +283,31 @@ class Campaign:
     def _why_not(self, holdings: Sequence[Holding]) -> float:
         """Seconds until it makes sense to look again; 0.0: nobody leads, and it is our turn to ask."""
         config, now, office = self.office.config, self.office.now, self.office
-        for holding in holdings:
-            life = NodeId(holding.holder, holding.boot)
-            if holding.wait > 0 and holding.holder and office.alive(life) and life != office.me:
-                self._vacant_since = None
-                if office.is_leader(self.name, life):
-                    return config.patience(self.length)
-                return min(holding.wait, self.length) + config.t_itv * office.random.random()
+        busy = self._busy(holdings)
+        if busy > 0:
+            self._vacant_since = None
+            self._busy_looks += 1
+            return min(busy * 2 ** (self._busy_looks - 1), config.patience(self.length)) + config.lat * office.random.random()
         hope = office.hope(self.name)
         if hope is not None and hope.life != office.me and self._hopeful(hope):
             return config.delta_c
         self._vacant_since = now if self._vacant_since is None else self._vacant_since
         turn_at = self._vacant_since + config.w * min(office.place(self.name), PLACES_MAX)
         return max(0.0, turn_at - now)
+
+    def _busy(self, holdings: Sequence[Holding]) -> float:
+        """Seconds until a quorum of seats is free of promises to others who live; 0.0: that is near enough to ask.
+
+        A promise to the dead is no reason to wait with asking: the seats say how long it lasts, and it is asked again when it ends.
+        """
+        office, waits = self.office, []
+        for holding in holdings:
+            life = NodeId(holding.holder, holding.boot)
+            blocks = holding.wait > 0 and holding.holder and life != office.me and office.alive(life)
+            near = office.silent(life) and holding.wait <= office.config.w
+            waits.append(min(holding.wait, self.length) if blocks and not near else 0.0)
+        unknown = [0.0] * (office.slots - len(holdings))
+        return sorted([*waits, *unknown])[office.quorum - 1]
 
     def _hopeful(self, hope: Hope) -> bool:
         """Somebody was told to ask, or asks: it has Delta_c to begin and, while it is heard, the time of a promise to succeed."""
@@ -305,7 +323,7 @@ class Campaign:
     def _begin_asking(self, number: int, why: str) -> None:
         config = self.office.config
         self.state, self.number = State.ASKING, number
-        self._grants, self._refused, self._answered = {}, {}, {}
+        self._grants, self._rivals, self._answered = {}, {}, False
         self._vacant_since = None
         self._retry_at = self._rival_at = inf
         self._give_up_at = self.office.now + self.length + 2 * config.t_itv
@@ -316,15 +334,17 @@ class Campaign:
             if answer.wait > 0:
                 self._retry_at = min(self._retry_at, self.office.now + answer.wait + RETRY_MARGIN)
             return
-        self._refused[slot] = answer
-        open_slots = self.office.slots - len(self._refused)
-        if open_slots >= self.office.quorum:
+        if answer.wait == 0:
+            give_up_at = self._give_up_at
+            self._begin_asking(answer.number + 1, "behind")  # The number is used up there, and nobody holds it.
+            self._give_up_at = give_up_at
+            return
+        self._rivals[slot] = None
+        if self.office.slots - len(self._rivals) < self.office.quorum:
+            self._give_up()  # Beaten.
+        else:
             # Two who ask for one number split the seats: whoever has no quorum after a while gives its part back.
             self._rival_at = min(self._rival_at, self.office.now + self.office.config.delta_c * (0.5 + self.office.random.random()))
-        elif open_slots + sum(refused.wait == 0 for refused in self._refused.values()) >= self.office.quorum:
-            self._begin_asking(max(refused.number for refused in self._refused.values()) + 1, "behind")
-        else:
-            self._give_up()  # Beaten: somebody else holds what is needed.
 
     def _give_up(self) -> None:
         unheard = not self._answered

@@ -9,14 +9,15 @@ from collections import Counter
 from collections.abc import Sequence
 from math import inf
 
-from holdfast.host import Address, Host, NodeId, Timer
+from holdfast.host import Host, NodeId, Timer
 from holdfast.kit.deadline import Deadline
 from holdfast.kit.phase import Phase, PhaseEnd, Questions
+from holdfast.kit.promise import NUMBER_MAX
 from holdfast.kit.quorum import majority
 from holdfast.kit.seats import Seats
 from holdfast.protocols.detection.lead_board import Board
 from holdfast.protocols.detection.lead_campaign import Campaign, Candidacy
-from holdfast.protocols.detection.lead_config import NAMES_MAX, LeadershipConfig
+from holdfast.protocols.detection.lead_config import AHEAD_MAX, NAMES_MAX, LeadershipConfig
 from holdfast.protocols.detection.lead_facts import Leading, LostLead, RoundAsked
 from holdfast.protocols.detection.lead_messages import Holders, Holding, StartRounds, Succession, WhoHolds
 from holdfast.protocols.detection.lead_pulse import Pulse
@@ -50,16 +51,16 @@ class LeadOffice:
         self.me, self.config, self.random = host.me, config, host.random
         self.slots, self.quorum = len(roads.slots), roads.quorum
         self.campaigns: dict[str, Campaign] = {}
-        self.counts: Counter[str] = Counter()  # starts, resigned, looks, gave_up, lapsed
+        self.counts: Counter[str] = Counter()  # starts, resigned, looks, gave_up, lapsed, far_ahead
         self._host, self._seats, self._roads, self._board, self._reigns = host, seats, roads, board, reigns
         self._seat, self._watches = seat, watches
-        self.pulse = Pulse(host, config, roads, seats, seat, self._leads, self._on_granted, self._short, self._on_tick)
+        self.pulse = Pulse(host, config, roads, seats, seat, self._leads, self._on_granted, self._short, self._on_missed)
         self.questions = Questions()
         self._timer: Timer | None = None
         self._looking: list[str] = []  # names that are looked up in a moment
         self._starts: list[Succession] = []  # START of this turn
+        self._stopped = False
         self._spent: dict[str, int] = {}  # the highest number of each name that this life asked for in a campaign that has ended
-        self._former_tick_at = -inf
 
     @property
     def now(self) -> float:
@@ -105,6 +106,7 @@ class LeadOffice:
             self._timer = self._host.at(due, self._on_due)
 
     def stop(self) -> None:
+        self._stopped = True  # What is planned for a moment later is not said any more.
         self.pulse.stop()
         if self._timer is not None:
             self._timer.cancel()
@@ -114,6 +116,12 @@ class LeadOffice:
     def first_number(self) -> int:
         """F16: wall-clock milliseconds."""
         return int(self._host.wall() * 1000)
+
+    def credible(self, name: str, number: int) -> bool:
+        """A peer's number: one that no clock and no candidate comes to is counted and dropped."""
+        ceiling = min(NUMBER_MAX - 1, max(self._reigns.highest(name), self.first_number()) + AHEAD_MAX)
+        self.counts["far_ahead"] += number > ceiling
+        return 0 <= number <= ceiling
 
     def asking(self, campaign: Campaign, why: str) -> None:
         self._host.emit(RoundAsked(campaign.name, campaign.number, why))
@@ -141,21 +149,32 @@ class LeadOffice:
         self._reigns.over(name, number)
         self._board.over(name, number)
         self._resign(name, number)
-        self.pass_on(name, number + 1, self.me)
+        self.pass_on(name, self.me)
 
     def gave_up(self, campaign: Campaign, *, unheard: bool) -> None:
         self.counts["gave_up"] += 1
         self._reigns.resigned(campaign.name, campaign.number, self.me)
         self._resign(campaign.name, campaign.number)
         if unheard:
-            self.pass_on(campaign.name, campaign.number + 1, self.me)
+            self.pass_on(campaign.name, self.me)
 
     def place(self, name: str) -> int:
-        living = [life for life in self._board.candidates(name) if life == self.me or self._watches.alive(life)]
+        living = [life for life in self._board.candidates(name) if life == self.me or self._is_there(life)]
         return living.index(self.me) if self.me in living else len(living)
+
+    def _is_there(self, life: NodeId) -> bool:
+        return self._watches.alive(life) and not self._watches.silent(life)
+
+    def before(self, name: str, life: NodeId) -> bool:
+        """That life comes before this agent in the order of candidates."""
+        order = self._board.candidates(name)
+        return life in order and self.me in order and order.index(life) < order.index(self.me)
 
     def alive(self, life: NodeId) -> bool:
         return self._watches.alive(life)
+
+    def silent(self, life: NodeId) -> bool:
+        return self._watches.silent(life)
 
     def hope(self, name: str) -> Hope | None:
         return self._reigns.hope(name)
@@ -163,15 +182,11 @@ class LeadOffice:
     def highest(self, name: str) -> int:
         return self._reigns.highest(name)
 
-    def is_leader(self, name: str, life: NodeId) -> bool:
-        reign = self._reigns.get(name)
-        return reign is not None and reign.life == life and not reign.over
-
     # START.
 
-    def pass_on(self, name: str, number: int, but: NodeId) -> None:
-        """The next candidate after ``but`` shall ask for this round: tell it, the seats and the other monitors."""
-        chosen = self._next(name, but)
+    def pass_on(self, name: str, but: NodeId) -> None:
+        """The next candidate after ``but`` shall ask for the next round: tell it, the seats and the other monitors."""
+        chosen, number = self._next(name, but), self._reigns.highest(name) + 1
         if chosen is None or not self._reigns.expect(name, number, chosen):
             return
         campaign = self.campaigns.get(name)
@@ -197,6 +212,8 @@ class LeadOffice:
 
     def _on_starts(self) -> None:
         starts, self._starts = self._starts, []
+        if self._stopped:
+            return
         monitors = self._roads.monitors()
         for page in _pages(starts):
             self.counts["starts"] += len(page)
@@ -207,7 +224,7 @@ class LeadOffice:
 
     def _on_nag(self, starts: Sequence[Succession], repeats: int) -> None:
         """Those who were named and not heard yet are told again."""
-        unheard = [start for start in starts if self._is_unheard(start)]
+        unheard = [start for start in starts if self._is_unheard(start) and not self._stopped]
         if unheard:
             self._tell_chosen(unheard)
             if repeats > 1:
@@ -237,14 +254,15 @@ class LeadOffice:
         self._host.after(self.config.nag, lambda: self._say_resign(Resign(name, 0, number)))
 
     def _say_resign(self, message: Resign) -> None:
-        to: list[NodeId | Address] = list(self._roads.monitors().values())
-        for target in to:
+        for target in () if self._stopped else tuple(self._roads.monitors().values()):
             self._host.send(target, message)
 
     # Looking.
 
     def _on_look(self) -> None:
         names, self._looking = self._looking, []
+        if self._stopped:
+            return
         room = 0
         pages: list[list[str]] = []
         for name in names:
@@ -280,7 +298,8 @@ class LeadOffice:
         for name in names:
             campaign = self.campaigns.get(name)
             if campaign is not None:
-                holdings: list[Holding] = [holding for answer in answers for holding in answer.holdings if holding.name == name]
+                said = (holding for answer in answers for holding in answer.holdings[: len(names)])
+                holdings: list[Holding] = [holding for holding in said if holding.name == name and self.credible(name, holding.round)]
                 campaign.looked(holdings if len(holdings) >= self.quorum else None)
         self.arm()
 
@@ -301,18 +320,17 @@ class LeadOffice:
         """May come from the own seat at any time: also from its disk."""
         self.lapse()
         campaign = self.campaigns.get(answer.name)
-        if campaign is not None:
+        if campaign is not None and self.credible(answer.name, answer.number):
             campaign.on_granted(slot, answer, asked_at)
             self.arm()
 
     def _short(self, since: float) -> Sequence[str]:
         return [name for name, campaign in self.campaigns.items() if campaign.short(since)]
 
-    def _on_tick(self) -> None:
+    def _on_missed(self, left_at: float) -> None:
         self.lapse()
         for campaign in list(self.campaigns.values()):
-            campaign.on_tick(self._former_tick_at)
-        self._former_tick_at = self._host.now
+            campaign.on_missed(left_at)
 
 
 def _pages(starts: Sequence[Succession]) -> list[tuple[Succession, ...]]:

@@ -9,6 +9,7 @@ the way ends, and again to those seats that have not granted it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 
 from holdfast.host import Address, Host, NodeId, Timer
 from holdfast.kit.seats import Seats
@@ -17,6 +18,10 @@ from holdfast.protocols.detection.lead_roads import Roads
 from holdfast.protocols.detection.lead_seat import ALL, LeadSeat
 from holdfast.protocols.detection.messages import Granted, Lead, MonitorOk
 from holdfast.protocols.detection.watched import STAMPS_MAX, Watched
+
+LEAD_BYTES = (
+    24  # of one entry without its name: array 1, name 2 and its bytes, view 1, round 9, leading 1, length 9; granted as a whole page
+)
 
 Asked = tuple[tuple[tuple[str, int], ...], ...]  # per page: names, and under which number they were asked for
 
@@ -34,20 +39,20 @@ class Pulse:
         leads: Callable[[], Sequence[Lead]],
         granted: Callable[[int, Granted, float], None],
         short: Callable[[float], Sequence[str]],
-        ticked: Callable[[], None],
+        missed: Callable[[float], None],
     ) -> None:
         """``leads``: all that is led or asked for now. ``granted``: a slot's answer, with the time of the asking. ``short``: names
-        that no quorum granted since then. ``ticked``: a tick begins."""
-        self.watched = Watched(host, config)
+        that no quorum granted since then. ``missed``: a heartbeat and all its repeats are over; it left then."""
+        self.watched = Watched(host, config, entry_bytes=LEAD_BYTES)
         self._host, self._config, self._roads, self._seats, self._seat = host, config, roads, seats, seat
-        self._leads, self._granted, self._short, self._ticked = leads, granted, short, ticked
+        self._leads, self._granted, self._short, self._missed = leads, granted, short, missed
         self._asked: dict[int, Asked] = {}  # by stamp
         self._tick: Timer | None = None
         self._renew: Timer | None = None
         self._soon: Timer | None = None
         self._soon_names: dict[str, bool] = {}  # names that are asked for in a moment -> all monitors shall hear
         self._tries = 0
-        self._tick_at = 0.0  # when the latest full heartbeat left
+        self._tick_at = -inf  # when the latest full heartbeat left
 
     @property
     def active(self) -> bool:
@@ -67,9 +72,6 @@ class Pulse:
         for answer in message.answers:
             for one in _spelled(answer, asked):
                 self._granted(slot, one, sent_at)
-
-    def on_away(self) -> None:
-        """Nothing is judged here; a tick that is due comes in its turn."""
 
     def stop(self) -> None:
         for timer in (self._tick, self._renew, self._soon):
@@ -94,7 +96,6 @@ class Pulse:
 
     def _on_tick(self) -> None:
         self._tick = None
-        self._ticked()
         leads = self._leads()
         if not leads:
             return  # The last name was given up: the next one begins anew.
@@ -109,6 +110,7 @@ class Pulse:
         """A repeat to the seats, for what the latest heartbeats did not get."""
         self._renew = None
         if self._tries >= self._config.renew_tries:
+            self._missed(self._tick_at)
             return
         short = dict.fromkeys(self._short(self._tick_at))
         leads = [lead for lead in self._leads() if lead.name in short]

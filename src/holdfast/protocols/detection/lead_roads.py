@@ -49,13 +49,9 @@ class Roads:
         return sum(life is not None and life.name in names for life in lives)
 
     def listed(self, life: NodeId) -> bool:
+        """The member list has this life, and holds it to be alive."""
         member = self._membership.get(life.name)
-        return member is not None and member.id == life
-
-    def superseded(self, life: NodeId) -> bool:
-        """A newer life of that name is listed."""
-        member = self._membership.get(life.name)
-        return member is not None and member.id.boot > life.boot
+        return member is not None and member.id == life and self._usable(member)
 
     def to_life(self, life: NodeId) -> NodeId | Address | None:
         """Where to tell this life something; None if nobody knows."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from holdfast.host import Host, NodeId
 from holdfast.kit.promise import Answer, HolderId, Promises
@@ -23,6 +24,15 @@ ALL = ""  # a Granted of this name speaks for a whole page, whose number is in `
 Told = Callable[[tuple[Granted, ...]], None]
 
 
+class Waiting(NamedTuple):
+    """Somebody whom only the promise to another stands in the way of."""
+
+    holder: NodeId
+    lead: Lead
+    then: Callable[[Granted], None]
+    until: float  # then it has asked again, or gone
+
+
 class LeadSeat:
     """What this agent promises as a seat; on other agents it says nothing."""
 
@@ -30,10 +40,13 @@ class LeadSeat:
         self._host, self._seats = host, seats
         self.promises = Promises(host, host.storage.part("promises"), seats.keeper) if seats.own is not None else None
         self._given_up: dict[str, tuple[NodeId, int]] = {}  # name -> who resigned it last, under which number
-        self.counts: Counter[str] = Counter()  # far_ahead, given_up
+        self._waiting: dict[str, Waiting] = {}  # name -> who was refused last because a promise runs
+        self.counts: Counter[str] = Counter()  # far_ahead, given_up, waited
 
-    def ask(self, holder: NodeId, lead: Lead, then: Callable[[Granted], None]) -> None:
-        """May that life lead under this number for this length? ``then`` runs at once or when it is durable, or never."""
+    def ask(self, holder: NodeId, lead: Lead, then: Callable[[Granted], None], later: Callable[[Granted], None] | None = None) -> None:
+        """May that life lead under this number for this length? ``then`` runs at once or when it is durable, or never. Whoever is
+        refused because a promise runs is granted as soon as that is given back, and hears it by ``later``, or ``then`` again: START
+        overtakes RESIGN as often as not."""
         if self.promises is None:
             return
         refused = self._refused(holder, lead)
@@ -42,6 +55,8 @@ class LeadSeat:
             return
 
         def told(answer: Answer) -> None:
+            if answer.wait > 0 and answer.number < lead.round:
+                self._wait(Waiting(holder, lead, later or then, self._host.now + lead.length))
             then(Granted(lead.name, 0, lead.round, answer.granted, answer.wait, answer.number, answer.era))
 
         self.promises.ask(KEY + lead.name, HolderId(holder, 0), lead.round, lead.length, told)
@@ -57,7 +72,7 @@ class LeadSeat:
                 then(_short(answers[before:], page, whole=before == 0))
 
         for lead in leads:
-            self.ask(holder, lead, one)
+            self.ask(holder, lead, one, lambda granted: then((granted,)))
         before, told = len(answers), True
         then(_short(answers, page, whole=before == len(leads)))
 
@@ -70,6 +85,10 @@ class LeadSeat:
             del self._given_up[next(iter(self._given_up))]
         former = self._given_up.get(name)
         self._given_up[name] = (holder, number if former is None or former[0] != holder else max(number, former[1]))
+        waiting = self._waiting.pop(name, None)
+        if waiting is not None and waiting.until > self._host.now and waiting.holder != holder:
+            self.counts["waited"] += 1
+            self.ask(waiting.holder, waiting.lead, waiting.then)
 
     def holdings(self, names: Sequence[str]) -> tuple[Holding, ...] | None:
         """What is promised now; None: this is no seat, or it may not speak."""
@@ -77,6 +96,12 @@ class LeadSeat:
         if self.promises is None or wait == float("inf"):
             return None
         return tuple(self._holding(name, wait) for name in names)
+
+    def _wait(self, waiting: Waiting) -> None:
+        name = waiting.lead.name
+        if name not in self._waiting and len(self._waiting) >= NAMES_MAX:
+            del self._waiting[next(iter(self._waiting))]
+        self._waiting[name] = waiting
 
     def _holding(self, name: str, wait: float) -> Holding:
         assert self.promises is not None

@@ -18,8 +18,8 @@ from holdfast.protocols.detection.links import Links
 from holdfast.protocols.detection.messages import DidYouMissToo, MonitorOk, Vote, WatchedOk
 
 WATCHES_MAX = 1024  # lives that lead something at the same time; a seat hears all of them
-# In t_itv: a life that was found dead is watched on for so long after the last of its names has gone elsewhere, because others may still
-# ask about it.
+# In t_itv: a life that was found dead is watched on for so long, because others may still ask about it, and because every report begins
+# anew for those of its names for which START was lost.
 LINGER_INTERVALS = 4.0
 
 
@@ -49,7 +49,7 @@ class Watch:
 
     def on_report(self, report: Report) -> None:
         if report.acted:
-            self.dead_at = self._watches.host.now
+            self.dead_at = self._watches.host.now if self.dead_at is None else self.dead_at
             self._watches.found_dead(self.life)
 
 
@@ -75,6 +75,11 @@ class Watches:
         """It is watched here, and its next heartbeat is not overdue."""
         watch = self._watches.get(life)
         return watch is not None and watch.detector.heard > 0 and not watch.detector.missing
+
+    def silent(self, life: NodeId) -> bool:
+        """It was heard here, and its next heartbeat is overdue."""
+        watch = self._watches.get(life)
+        return watch is not None and watch.detector.missing
 
     def alive(self, life: NodeId) -> bool:
         """As far as anybody here knows: heard, or listed and not found dead."""
@@ -108,10 +113,10 @@ class Watches:
             watch.detector.on_vote(source, vote)
 
     def sweep(self, busy: Callable[[NodeId], bool]) -> None:
-        """Whoever leads nothing and asks for nothing is not watched: its silence means nothing."""
+        """Whoever leads nothing and asks for nothing is not watched: its silence means nothing. The dead are let go too."""
         oldest = self.host.now - LINGER_INTERVALS * self.config.t_itv
         for life, watch in list(self._watches.items()):
-            if not busy(life) and (watch.dead_at is None or watch.dead_at < oldest):
+            if watch.dead_at < oldest if watch.dead_at is not None else not busy(life):
                 self.drop(life)
 
     def drop(self, life: NodeId) -> None:

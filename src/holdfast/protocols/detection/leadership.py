@@ -20,13 +20,12 @@ from typing import NamedTuple
 
 from holdfast.errors import ConfigError, Lost, Unavailable
 from holdfast.events import Decided, Failed, Joined, LeaderChanged, Left, MembershipEvent
-from holdfast.host import Host, Membership, Message, NodeId
+from holdfast.host import Host, Membership, Message, NodeId, Timer
 from holdfast.kit.exchange import Exchange
-from holdfast.kit.promise import NUMBER_MAX
 from holdfast.kit.seats import Seats
 from holdfast.protocols.detection.lead_board import LEADER, Board, Row
 from holdfast.protocols.detection.lead_campaign import Candidacy
-from holdfast.protocols.detection.lead_config import AHEAD_MAX, CANDIDACIES_MAX, LEADS_MAX, NAME_BYTES_MAX, LeadershipConfig
+from holdfast.protocols.detection.lead_config import CANDIDACIES_MAX, LEADS_MAX, NAME_BYTES_MAX, LeadershipConfig
 from holdfast.protocols.detection.lead_facts import FoundDead
 from holdfast.protocols.detection.lead_messages import Holders, StartRounds, Succession, WhoHolds
 from holdfast.protocols.detection.lead_office import LeadOffice
@@ -57,7 +56,7 @@ class Leadership:
     def __init__(self, host: Host, membership: Membership, seats: Seats, exchange: Exchange, config: LeadershipConfig) -> None:
         """Makes the table ``leads`` in ``exchange``, and uses the part "promises" of ``host.storage`` if this agent is a seat."""
         self.config = config
-        self.counts: Counter[str] = Counter()  # malformed, far_ahead, not_a_seat
+        self.counts: Counter[str] = Counter()  # malformed, not_a_seat; more are kept by the parts
         self._host, self._seats = host, seats
         self.roads = Roads(host, membership, seats)
         self.reigns = Reigns(host, self._on_reign)
@@ -68,6 +67,7 @@ class Leadership:
             host, config, seats, roads=self.roads, board=self.board, reigns=self.reigns, seat=self.seat, watches=self.watches
         )
         self._told: dict[str, Led] = {}  # as last emitted
+        self._sweep: Timer | None = None
         self._on: dict[type[Message], Callable[[NodeId, Message], None]] = {}
         self._register()
         membership.subscribe(self._on_member)
@@ -162,6 +162,8 @@ class Leadership:
 
     def stop(self) -> None:
         self.board.stop()
+        if self._sweep is not None:
+            self._sweep.cancel()
         self.watches.stop()
         self.office.stop()
 
@@ -183,12 +185,14 @@ class Leadership:
     def _on_watched_ok(self, source: NodeId, ok: WatchedOk) -> None:
         if len(ok.leads) > LEADS_MAX or not all(self._sound(lead.name, lead.round) for lead in ok.leads):
             return
+        if self.watches.get(source) is None:
+            self._supersede(source)
         missed = self.watches.on_heartbeat(source, ok)
-        self._supersede(source)
         for lead in ok.leads:
             self._take(source, lead)
         self.seat.answer(source, ok.leads, ok.page, lambda answers: self._reply(source, ok, missed, answers))
-        self.watches.sweep(self._busy)
+        if self._sweep is None:
+            self._sweep = self._host.after(self.config.t_itv / 2, self._on_sweep)
 
     def _take(self, source: NodeId, lead: Lead) -> None:
         """What a heartbeat says about one name."""
@@ -199,7 +203,7 @@ class Leadership:
             return
         self.reigns.asks(lead.name, lead.round, source)
         if campaign is not None and lead.round >= self.reigns.highest(lead.name):
-            campaign.on_asker(lead.round)
+            campaign.on_asker(lead.round, before=self.office.before(lead.name, source))
 
     def _reply(self, source: NodeId, ok: WatchedOk, missed: int, answers: tuple[Granted, ...]) -> None:
         """Usually one message; where refusals fill more than a datagram, several."""
@@ -234,7 +238,7 @@ class Leadership:
             if campaign is not None:
                 campaign.on_other(start.round)
         elif campaign is None or not campaign.on_start(start.round):
-            self.office.pass_on(start.name, start.round + 1, chosen)
+            self.office.pass_on(start.name, chosen)
 
     def _on_resign(self, source: NodeId, message: Resign) -> None:
         if not self._sound(message.name, message.round):
@@ -270,7 +274,7 @@ class Leadership:
             self._host.emit(FoundDead(life, tuple(names)))
         self.reigns.doubt(life)
         for name in names:
-            self.office.pass_on(name, self.reigns.highest(name) + 1, life)
+            self.office.pass_on(name, life)
         self.office.arm()
 
     def _nobody_after(self, name: str, life: NodeId) -> bool:
@@ -327,18 +331,19 @@ class Leadership:
             self._told[name] = led
             self._host.emit(LeaderChanged(name, led.leader, led.token))
 
+    def _on_sweep(self) -> None:
+        self.watches.sweep(self._busy)
+        self._sweep = self._host.after(self.config.t_itv / 2, self._on_sweep) if len(self.watches) else None
+
     def _busy(self, life: NodeId) -> bool:
         return bool(self.reigns.names_of(life))
 
     def _sound(self, name: str, number: int) -> bool:
         """What a peer may say: a name and a number that can be."""
-        if not 1 <= len(name.encode()) <= NAME_BYTES_MAX or not 1 <= number < NUMBER_MAX:
+        if not 1 <= len(name.encode()) <= NAME_BYTES_MAX or number < 1:
             self.counts["malformed"] += 1
             return False
-        if number > max(self.reigns.highest(name), int(self._host.wall() * 1000)) + AHEAD_MAX:
-            self.counts["far_ahead"] += 1
-            return False
-        return True
+        return self.office.credible(name, number)
 
     def _check(self, name: str, length: float) -> None:
         if not 1 <= len(name.encode()) <= NAME_BYTES_MAX or not name.isprintable():

@@ -31,8 +31,10 @@ class Watched:
     ``stamp`` is that of the latest heartbeat (0: none), ``seq`` its index (-1: none).
     """
 
-    def __init__(self, host: Host, config: FfdConfig) -> None:
+    def __init__(self, host: Host, config: FfdConfig, *, entry_bytes: int = ENTRY_BYTES) -> None:
+        """``entry_bytes``: room for an entry without its name; less where a whole page is answered by one entry."""
         self.host, self.config = host, config
+        self._entry_bytes = entry_bytes
         self.stamp, self.seq = 0, -1
         self.counts: Counter[str] = Counter()  # what was not believed: stranger, malformed; among_cut
         self.cause = CommonCause(config)
@@ -82,7 +84,7 @@ class Watched:
         everybody = self.among
         self.cause.sent(self.seq, everybody)
         among = self._fitting(everybody)
-        pages = paged(leads, among)
+        pages = paged(leads, among, self._entry_bytes)
         return tuple(
             WatchedOk(self.seq, self.stamp, page, among if number == 0 else (), self.common, after, number, len(pages))
             for number, page in enumerate(pages)
@@ -123,12 +125,12 @@ class Watched:
         return tuple(fitting)
 
 
-def paged(leads: Sequence[Lead], among: Sequence[str] = ()) -> list[tuple[Lead, ...]]:
+def paged(leads: Sequence[Lead], among: Sequence[str] = (), entry_bytes: int = ENTRY_BYTES) -> list[tuple[Lead, ...]]:
     """Spread over datagrams, in order; the first has less room, because it carries K. There is always one page."""
     pages: list[list[Lead]] = [[]]
     room = PAGE_BYTES_MAX - sum(_text_bytes(name) for name in among)
     for lead in leads:
-        needed = ENTRY_BYTES + len(lead.name.encode())
+        needed = entry_bytes + len(lead.name.encode())
         if needed > room:
             pages.append([])
             room = PAGE_BYTES_MAX
