@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 UNANSWERED = "unanswered"  # a cell was given to us, and no majority of its guardians ever granted it
 QUEUE_MAX = 64  # operations that wait; each kind but splits waits at most once
 JOINING_LEASES = 2  # 5.3: in D
+AT_RISK_ROUNDS = 1.5  # in T: a lease that was renewed in the last round is one round old
 SINGLE = ("reballot", "absorb", "repoint", "move")
 
 State = Enum("State", ["JOINING", "ACTIVE", "LEAVING", "DEAD"])
@@ -74,7 +75,6 @@ class Coordinator:
         self._began_at = self.host.now
         self._stamp = -inf  # of the last RENEW
         self.stamp_limit = inf  # what was sent after it extends nothing: a move is under way
-        self._until_before = -inf  # the deadline a round ago
         self._at_risk = False
 
     @property
@@ -290,11 +290,12 @@ class Coordinator:
             self.desk.post(place, renew)
 
     def _watch_risk(self) -> None:
-        if self.deadline.until == self._until_before and not self._at_risk:
+        """9.2: the RENEW of the last round has not extended the lease. Said once until something does."""
+        age = self.host.now - (self.deadline.until - self.config.hold)
+        if age > AT_RISK_ROUNDS * self.config.period and not self._at_risk:
             self._at_risk = True
             self.host.emit(TicketAtRisk(self.pool.name, self.head, self.who))
             self.owner.on_at_risk()
-        self._until_before = self.deadline.until
 
     def _repair(self, source: Voter) -> None:
         """Its version is older than the chosen one."""
