@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.harness import ROOT
 from benchmarks.ring_fleet import LOOPBACK, PATIENCE, NeverHappened, free_addresses
 from holdfast.client.line import Line
 from holdfast.errors import AgentLost
@@ -33,11 +34,12 @@ class Traffic(NamedTuple):
 
 
 class AgentProcess:
-    """One agent. It is started and not waited for."""
+    """One agent. It is started and not waited for. ``module`` is another program than the agent as it is."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         folder.mkdir(mode=0o700)
-        self.socket = str(folder / "s")
+        module = settings.pop("module", "holdfast.agent")
+        self.socket = settings.get("socket", str(folder / "s"))
         self.http = f"http://{settings.get('http')}"
         settings = {"group": "bench", "key": KEY, "log_level": "warning", "socket": self.socket, **settings}
         read, write = os.pipe()
@@ -46,7 +48,7 @@ class AgentProcess:
         self._log = folder / "log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "holdfast.agent", "--settings-fd", str(read)],
+                [sys.executable, "-m", module, "--settings-fd", str(read)], cwd=ROOT,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, env=_environ(folder), pass_fds=(read,),
             )  # fmt: skip
         os.close(read)
