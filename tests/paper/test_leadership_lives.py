@@ -414,3 +414,16 @@ def test_a_paged_start_reaches_whoever_is_no_monitor() -> None:
     assert last not in (leader, after)
     assert seconds <= stand.bound
     assert StartRound not in stand.at("a0").handles
+
+
+@pytest.mark.parametrize("agents", [3, 7])
+def test_a_leader_is_stable_where_one_message_in_ten_is_lost(agents: int) -> None:
+    """E14, G7: three hundred heartbeats with their repeats; it never steps down, and nobody asks in vain for what it holds."""
+    stand = Stand(agents, loss=0.1, seed=3)
+    stand.stand(*stand.names)
+    stand.run(5.0)
+    asked, leader = len(stand.asked()), stand.leader()
+    stand.run(300.0)
+    assert stand.leader() == leader
+    assert stand.lost() == []
+    assert len(stand.asked()) == asked

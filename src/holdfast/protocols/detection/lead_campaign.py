@@ -306,8 +306,7 @@ class Campaign:
             blocks = holding.wait > 0 and holding.holder and life != office.me and office.alive(life)
             near = office.silent(life) and holding.wait <= office.config.w
             waits.append(min(holding.wait, self.length) if blocks and not near else 0.0)
-        unknown = [0.0] * (office.slots - len(holdings))
-        return sorted([*waits, *unknown])[office.quorum - 1]
+        return sorted(waits)[office.quorum - 1]  # Who did not answer may be bound.
 
     def _hopeful(self, hope: Hope) -> bool:
         """Somebody was told to ask, or asks: it has Delta_c to begin and, while it is heard, the time of a promise to succeed."""
