@@ -127,7 +127,7 @@ def test_at_risk_is_said_once_per_gap() -> None:
     stand = Stand("abcd", seats=3)
     user = stand.acquire("d", 1, run=1.0)
     stand.lose = lambda source, target, message: isinstance(message, Alive)
-    stand.run(3 * PERIOD)
+    stand.run(1.5 * PERIOD)
     assert user.at_risk == 1
     stand.lose = lambda source, target, message: False
     stand.run(2 * PERIOD)

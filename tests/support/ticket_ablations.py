@@ -10,15 +10,18 @@ from unittest.mock import patch
 from msgspec.structs import replace
 
 from holdfast import node
-from holdfast.host import Message
+from holdfast.host import Message, NodeId
 from holdfast.kit.keeper import Keeper
+from holdfast.lab import network
 from holdfast.protocols.tickets import care, moving
+from holdfast.protocols.tickets.candidate import Candidate
 from holdfast.protocols.tickets.coordinator import Coordinator, State
 from holdfast.protocols.tickets.desk import End, Voter
 from holdfast.protocols.tickets.guardian import Cell, Guardian, Reply
 from holdfast.protocols.tickets.leaving import Leaver
 from holdfast.protocols.tickets.messages import Alive
-from holdfast.protocols.tickets.values import Key, Next, Place, Val, Who
+from holdfast.protocols.tickets.pool import Pool
+from holdfast.protocols.tickets.values import Key, LeaseId, Next, Place, Val, Who
 from holdfast.protocols.tickets.writing import Writer
 
 Ablation = Callable[[ExitStack], None]
@@ -59,7 +62,8 @@ def amnesic_seat(stack: ExitStack) -> None:
 
 def lives_confused(stack: ExitStack) -> None:
     """D18, F3: answers to a former life, whose op ids began at 1 too, are counted by the next one."""
-    put(stack, node, "life_of", lambda it: 1)
+    for module in (node, network):
+        put(stack, module, "life_of", lambda it: 1)
 
 
 def answers_first(stack: ExitStack) -> None:
@@ -98,6 +102,20 @@ def ignores_nxt(stack: ExitStack) -> None:
 def identity_without_token(stack: ExitStack) -> None:
     """D12: an ownership is the lease id alone, and attempts of one candidate share it."""
     put(stack, Val, "who", property(lambda self: Who(self.holder, 0)))
+    one: dict[NodeId, LeaseId] = {}
+
+    def lease_for(self: Pool, candidate: Candidate) -> LeaseId:
+        lease = one.setdefault(self.desk.me.life, LeaseId(self.desk.me.life, 1))
+        self._leases[lease] = candidate, set()
+        return lease
+
+    put(stack, Pool, "lease_for", lease_for)
+
+
+def no_identity(stack: ExitStack) -> None:
+    """D12 without H102: an agent uses one lease id for everything, an ownership is the lease id alone, and so is a foreign ballot."""
+    identity_without_token(stack)
+    ignores_foreign(stack)
 
 
 def max_deadline_at_move(stack: ExitStack) -> None:
@@ -108,7 +126,7 @@ def max_deadline_at_move(stack: ExitStack) -> None:
         self._extend()
 
     put(stack, Coordinator, "replace_guardians", replace_guardians)
-    put(stack, Coordinator, "stamp_limit", property(lambda self: float("inf"), lambda self, limit: None))
+    put(stack, Coordinator, "limited", lambda self, stamp: stamp)
 
 
 def leave_builds_on_val(stack: ExitStack) -> None:

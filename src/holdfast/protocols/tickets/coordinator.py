@@ -222,10 +222,14 @@ class Coordinator:
         if alive.stale:
             self._repair(source)
         if alive.ok:
-            self.stamps[source] = max(min(alive.stamp, self.stamp_limit), self.stamps.get(source, -inf))
+            self.stamps[source] = max(self.limited(alive.stamp), self.stamps.get(source, -inf))
             self._extend()
         elif alive.promised > self.writer.ballot:
             self.enqueue("reballot", lambda: self._reballot(alive.promised))
+
+    def limited(self, stamp: float) -> float:
+        """H103: while a new set of guardians is asked, the old one extends nothing that goes beyond what the new one grants."""
+        return min(stamp, self.stamp_limit)
 
     def replace_guardians(self, cfg: int, places: tuple[Place, ...], stamps: Mapping[Voter, float]) -> None:
         """5.7, D15: another set is in force. What the old one granted counts no more, even if this ends the lease earlier."""
