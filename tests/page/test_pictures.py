@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import socket
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdfast import sync
 from tests.http.wire import ask
 from tests.page.chromium import Page
 from tests.support.agents import AgentProcess, Fleet, until
@@ -19,7 +21,8 @@ MEMBERS = {
     "kelp": ("eu-1", "web"), "reef": ("eu-1", "api"), "skerry": ("eu-2", "web"), "tide": ("eu-2", "api"),
     "mist": ("eu-3", "web"), "pier": ("eu-3", "worker"), "atoll": ("eu-1", "worker"),
 }  # fmt: skip
-CALM = (("light", False, 1360, 1180, 1.5), ("phone", False, 390, 844, 2.0), ("dark", True, 1360, 1180, 1.5))
+LED = ("scheduler", "mailer")  # by the first two
+CALM = (("light", False, 1360, 1500, 1.5), ("phone", False, 390, 844, 2.0), ("dark", True, 1360, 1500, 1.5))
 
 
 def free_port() -> int:
@@ -31,6 +34,12 @@ def free_port() -> int:
 def _shown(page: Page, url: str, *, members: int, **how: object) -> None:
     page.open(url, **how)  # type: ignore[arg-type]
     page.until(f"document.querySelectorAll('#ring .lease.active').length === {members - 1}")
+
+
+def _lead(leading: ExitStack, agent: AgentProcess, name: str) -> None:
+    """A client of this agent leads for as long as pictures are taken."""
+    group = leading.enter_context(sync.join(agent=agent.socket))
+    leading.enter_context(group.lead(name, timeout=120))
 
 
 def _kill_first_seen_by(kelp: AgentProcess, url: str, victim: AgentProcess) -> None:
@@ -49,13 +58,15 @@ def test_pictures(page: Page, tmp_path: Path, rewrite: bool) -> None:
     """Seven real agents in calm, light, dark and on a phone; one of them suspected, then decided."""
     if not rewrite:
         pytest.skip("pictures are taken with --rewrite")
-    with Fleet(tmp_path, lease=LEASE, preset="lan", group="orders") as fleet:
+    with Fleet(tmp_path, lease=LEASE, preset="lan", group="orders", longest_grant=4.0) as fleet, ExitStack() as leading:
         seed = f"127.0.0.1:{free_port()}"
         for name, (zone, role) in MEMBERS.items():
             own: dict[str, Any] = {"bind": seed, "http": "127.0.0.1:0", "state_dir": str(tmp_path / "state")} if name == "kelp" else {}
             fleet.start(name=name, tags={"zone": zone, "role": role}, seeds=[seed], **own)
         kelp = fleet.agents[0]
         url = str(kelp.ready["http"])
+        for agent, name in zip(fleet.agents, LED, strict=False):
+            _lead(leading, agent, name)
         for path, dark, width, height, scale in CALM:
             _shown(page, url, members=len(MEMBERS), dark=dark, width=width, height=height, scale=scale)
             time.sleep(6.0 if width < 500 else 24.0)  # Until the lines of the last seconds have something to show.
