@@ -18,7 +18,7 @@ from holdfast.lab.lead_clients import Stopped, Told
 from holdfast.lab.lead_spoken import HeartbeatRead, MissSaid
 from holdfast.lab.world import World
 from holdfast.protocols.detection.facts import Suspect
-from holdfast.protocols.detection.lead_facts import Leading, RoundAsked
+from holdfast.protocols.detection.lead_facts import Leading, LostLead, RoundAsked
 from holdfast.protocols.detection.lead_seat import KEY
 from holdfast.protocols.detection.leadership import Leadership
 
@@ -143,6 +143,19 @@ class Backed(LeaseExclusive):
             assert promises is not None
             found = self._kept[seat.me] = (seat.node.use(Seats).keeper, promises)
         return found
+
+
+class Stable(Checker):
+    """I10, G7: when nothing has gone wrong for long enough nobody loses what it leads, and nobody asks for what another leads."""
+
+    name = "I10 stable"
+
+    def __init__(self, since: float) -> None:
+        self._since = since  # true time
+
+    def on_event(self, world: World, host: LabHost, event: Event) -> None:
+        if world.now >= self._since and isinstance(event, LostLead | RoundAsked):
+            self.fail(f"{host.me}, {world.now - self._since:g} s after all was well: {event}")
 
 
 class ReportSound(Checker):

@@ -6,6 +6,7 @@ Spec: fast-detection 7, D17b; foundation F8-F17.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from random import Random
 
 from msgspec.structs import replace
@@ -25,6 +26,7 @@ from holdfast.lab.checkers.leadership import (
     LeaseExclusive,
     ReportSound,
     RoundsGrow,
+    Stable,
     TermUnique,
     VoteTruth,
 )
@@ -67,8 +69,10 @@ class LeadershipScenario(Scenario):
             "names": float(random.choice((1, 1, 2, 3))),
             "length": t_itv * random.choice((1.5, 1.5, 2.3)),
             "numbers": random.choice(("known", "known", "known", "forgotten")),
+            "loss": random.choice((0.0, 0.01, 0.1)),
+            "watched": random.choice((0.0, 0.0, 0.0, 1.0)),  # I10 is watched in calm, which takes time
         }
-        link = Link(Exponential(0.01 * t_itv, least=0.0005), loss=random.choice((0.0, 0.01, 0.1)))
+        link = Link(Exponential(0.01 * t_itv, least=0.0005), loss=float(parameters["loss"]))
         return Setup(names, self.seconds, settle(setup_length(parameters), t_itv), plan, link, parameters)
 
     def build(self, host: Host, setup: Setup) -> Iterable[Machine]:
@@ -96,7 +100,7 @@ class LeadershipScenario(Scenario):
     def checkers(self, setup: Setup) -> Sequence[Checker]:
         names = led_names(setup)
         exclusive = [ClientExclusive(), LeaseExclusive(names), Backed(names, [slot.name for slot in slots(setup)])]
-        return [TermUnique(), FenceOrder(), RoundsGrow(), *exclusive, ReportSound(), VoteTruth()]
+        return [TermUnique(), FenceOrder(), RoundsGrow(), *exclusive, ReportSound(), VoteTruth(), Stable(stable_since(setup))]
 
     def drive(self, world: World, setup: Setup) -> None:
         random = Random(f"{world.seed}/leadership")
@@ -108,7 +112,8 @@ class LeadershipScenario(Scenario):
         serving = [slot for slot in slots(setup) if slot.name not in world.buried]
         if len(serving) <= len(slots(setup)) // 2:
             return ""
-        return next((why for name in led_names(setup) if (why := disagreement(world, name))), "")
+        why = next((why for name in led_names(setup) if (why := disagreement(world, name))), "")
+        return why or ("its stability is watched" if world.now < watched_until(setup) else "")
 
 
 def disagreement(world: World, name: str) -> str:
@@ -159,6 +164,16 @@ def settle(length: float, t_itv: float) -> float:
     """Messages of the bad time are on the road for ``STRAY_SECONDS``; a seat asks the others anew every ``ASK_TIMEOUT`` and waits for the
     longest length; then 60 t_itv (I9)."""
     return STRAY_SECONDS + ASK_TIMEOUT + 2 * wait_length(length, RHO, MARGIN) + 60 * t_itv
+
+
+def stable_since(setup: Setup) -> float:
+    """From when on nothing may happen: half of the time in which all must be well. Where every tenth message is lost a sole seat does not
+    hear a heartbeat and its repeats now and then."""
+    return setup.seconds + setup.settle / 2 if setup.parameters["watched"] and float(setup.parameters["loss"]) < 0.1 else inf
+
+
+def watched_until(setup: Setup) -> float:
+    return 0.0 if stable_since(setup) == inf else stable_since(setup) + 12 * float(setup.parameters["t_itv"])
 
 
 def _founded(fault: Fault) -> Fault:
