@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from holdfast.client.aio import Group, join
     from holdfast.client.buffers import Received
+    from holdfast.client.group import Leader
     from holdfast.client.members import Members
-    from holdfast.client.streams import Holding
+    from holdfast.client.streams import Holding, Term
     from holdfast.errors import (
         AcquireTimeout,
         AddressUnusable,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         JoinFailed,
         JoinTimeout,
         KeyUnusable,
+        LeadershipLost,
         Lost,
         NameConflict,
         NotAMember,
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 __all__ = [
     "join",
     "Group",
+    "Term",
+    "Leader",
     "Holding",
     "Members",
     "Received",
@@ -56,6 +60,7 @@ __all__ = [
     "JoinFailed",
     "JoinTimeout",
     "KeyUnusable",
+    "LeadershipLost",
     "Lost",
     "Machine",
     "Member",
@@ -75,7 +80,15 @@ __all__ = [
     "Unavailable",
 ]
 
-_OF_CLIENT = {"join": "aio", "Group": "aio", "Holding": "streams", "Members": "members", "Received": "buffers"}
+_OF_CLIENT = {
+    "join": "aio",
+    "Group": "aio",
+    "Term": "streams",
+    "Leader": "group",
+    "Holding": "streams",
+    "Members": "members",
+    "Received": "buffers",
+}
 _HOMES = ("holdfast.errors", "holdfast.host", "holdfast.node")  # of all others, in the order of their cost
 
 
