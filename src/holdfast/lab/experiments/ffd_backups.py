@@ -31,7 +31,7 @@ PROTOTYPE = {
     "backups 2, 2 dead": 1.19,
 }
 PARTS = 4  # groups per cell
-REST = 20.0  # seconds between a restart and the next crash
+REST = 12.0  # seconds between a restart and the next crash
 PATIENCE = 30.0
 
 

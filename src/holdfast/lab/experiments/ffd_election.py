@@ -38,7 +38,7 @@ PROTOTYPE = {
 FASTER = 4.0  # times
 ROOM = 0.3  # seconds beyond L
 PARTS = 4  # groups per cell
-REST = 20.0  # seconds between a restart and the next crash: arrival times are known again
+REST = 12.0  # seconds between a restart and the next crash: arrival times are known again (8 heartbeats)
 PATIENCE = 60.0  # seconds for a new leader
 
 

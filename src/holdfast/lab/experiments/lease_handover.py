@@ -23,7 +23,7 @@ DEAD = {RESIGN: 0, "crash": 0, "crash, next candidate dead": 1, "crash, next two
 PROTOTYPE = {RESIGN: 0.08, "crash": 1.5, "crash, next candidate dead": 1.6, "crash, next two dead": 3.4}
 LIMIT = 0.2  # seconds, of the median after a resignation
 PARTS = 4  # groups per way
-REST = 60.0  # seconds between a restart and the next end: the loss of the links from the leader is measured (40 heartbeats)
+REST = 45.0  # seconds between a restart and the next end: the loss of the links from the leader is measured (40 heartbeats)
 PATIENCE = 60.0
 LOW_50, HIGH_50 = "p50, 95 % from", "p50, 95 % to"
 
