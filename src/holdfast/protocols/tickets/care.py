@@ -16,12 +16,13 @@ from holdfast.host import NodeId
 from holdfast.kit.phase import Outcome
 from holdfast.protocols.tickets.desk import End
 from holdfast.protocols.tickets.facts import ArcChanged, CellLost, Excluded
-from holdfast.protocols.tickets.messages import AckUpdate, Update
+from holdfast.protocols.tickets.messages import AckUpdate, Cleave, Update
 from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, Agent, Key, Next, Place, Ptr, Status, Val
 
 if TYPE_CHECKING:
     from holdfast.protocols.tickets.coordinator import Coordinator
 
+CLEAVE_HOPS = 3  # arcs that a word of leaving is passed on
 BALLOT_TRIES = 3  # 5.6: with a higher ballot each time
 MOVES_MAX = 256  # sets that one absorption follows: a cell moves every 2 T at most, and its predecessor records it when they meet
 ABANDONED_FENCE = 1 << 20  # 9.5: beyond whatever tokens the lost guardians have seen
@@ -78,10 +79,13 @@ class Care:
             self._repointed = ack
             self._it.enqueue("repoint", self._repoint)
 
-    def on_cleave(self, rid: str) -> None:
-        if rid == self.succ.rid:
+    def on_cleave(self, cleave: Cleave) -> None:
+        """From our successor; or from one further on, because we have split since it heard of us: then our successor is told."""
+        if cleave.rid == self.succ.rid:
             self.heard_at = -inf  # Whoever becomes active later asks in its first round.
             self.absorb()
+        elif cleave.hops < CLEAVE_HOPS and not self.alone and self._it.busy != "split":
+            self._it.desk.tell(self.agent, replace(cleave, hops=cleave.hops + 1))
 
     def on_absence(self, life: NodeId) -> None:
         """Somebody says that this life is over (F15)."""
@@ -94,8 +98,13 @@ class Care:
             self._it.enqueue("absorb", lambda: Absorption(self._it, self).start())
 
     def adopt(self, succ: Ptr) -> None:
-        """Another successor: a child was split off."""
+        """Another successor: a child was split off, whose first RENEW is still to come."""
         self.agent, self.heard_at, self._retry_at = succ.agent, self._it.host.now, -inf
+
+    def test_soon(self) -> None:
+        """Nobody knows yet whether the present successor lives: it has two rounds to say so."""
+        it = self._it
+        self.heard_at = min(self.heard_at, it.host.now - it.config.suspect_after + 2 * it.config.period)
 
     def later(self, seconds: float) -> None:
         self._retry_at = self._it.host.now + seconds
@@ -134,9 +143,8 @@ class Care:
         it.pool.announce_free(best.head, best)
         it.pool.announce(it)
         self.agent = it.val.succ.agent
-        # Several neighbours may have died together: test the next one soon.
-        self.heard_at = it.host.now - it.config.suspect_after + 2 * it.config.period
-        self._retry_at = -inf
+        self.heard_at, self._retry_at = it.host.now, -inf
+        self.test_soon()  # Several neighbours may have died together.
         if not self.alone:
             self._update()
         it.finish()

@@ -20,7 +20,7 @@ from holdfast.protocols.tickets.care import Care
 from holdfast.protocols.tickets.desk import Desk, Voter, voter
 from holdfast.protocols.tickets.facts import TicketAcquired, TicketAtRisk, TicketExtended, TicketLost, TicketReleased
 from holdfast.protocols.tickets.leaving import Leaver
-from holdfast.protocols.tickets.messages import Accept, AckUpdate, Alive, Cjoin, Renew, Update
+from holdfast.protocols.tickets.messages import Accept, AckUpdate, Alive, Cjoin, Cleave, Renew, Update
 from holdfast.protocols.tickets.moving import Mover
 from holdfast.protocols.tickets.serving import Server
 from holdfast.protocols.tickets.values import ANCHOR, NOBODY, Agent, Ballot, Key, LeaseId, Place, Val, arc
@@ -261,6 +261,7 @@ class Coordinator:
         if self.state is State.ACTIVE:  # The owner may have changed its mind.
             self.pool.announce(self)
             self.tell_pred()
+            self.care.test_soon()
             self.server.serve()
 
     def _arm_deadline(self) -> None:
@@ -335,9 +336,9 @@ class Coordinator:
             self.care.on_ack(source, ack)
 
     @entry
-    def on_cleave(self, rid: str) -> None:
+    def on_cleave(self, cleave: Cleave) -> None:
         if self.state in (State.JOINING, State.ACTIVE):
-            self.care.on_cleave(rid)
+            self.care.on_cleave(cleave)
 
     @entry
     def on_absence(self, life: NodeId) -> None:

@@ -180,6 +180,7 @@ class Cleave(Message, frozen=True, tag=81):
 
     pool: str
     rid: str
+    hops: int = 0  # how often it was passed on: whom the leaver takes for its predecessor may have split its arc meanwhile
 
 
 class Abandon(Message, frozen=True, tag=82):

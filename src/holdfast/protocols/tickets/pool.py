@@ -26,6 +26,7 @@ from holdfast.protocols.tickets.values import (
     val_fits,
 )
 
+ANNOUNCE_GAP = 0.1  # seconds: each announcement reaches everybody several times
 KEPT_MAX = 4096  # answers, leases and hand-overs remembered; whoever is pushed out is asked again, or lapses
 K = TypeVar("K")
 V = TypeVar("V")
@@ -60,6 +61,7 @@ class Pool:
         self._moved: dict[str, tuple[Agent, float]] = {}  # cell -> whom it was handed to
         self._leases: dict[LeaseId, tuple[Candidate, set[tuple[Who, str]]]] = {}  # of this life, with what came of them
         self._versions = 0
+        self._quiet: dict[str, Coordinator | None] = {}  # cells announced lately, with what is to be announced when that is over
         self.nobody = Returned()
 
     @property
@@ -80,7 +82,20 @@ class Pool:
             del self.coordinators[coordinator.rid]
 
     def announce(self, coordinator: Coordinator) -> None:
-        """Own(ticket, token, version, agent, metadata, free)."""
+        """Own(ticket, token, version, agent, metadata, free). An arc that is split again and again is announced now and then."""
+        if coordinator.rid in self._quiet:
+            self._quiet[coordinator.rid] = coordinator
+            return
+        self._quiet[coordinator.rid] = None
+        self.desk.host.after(ANNOUNCE_GAP, lambda: self._on_gap(coordinator.rid))
+        self._announce(coordinator)
+
+    def _on_gap(self, rid: str) -> None:
+        coordinator = self._quiet.pop(rid, None)
+        if coordinator is not None and coordinator.valid:
+            self.announce(coordinator)
+
+    def _announce(self, coordinator: Coordinator) -> None:
         self._versions += 1
         me, metadata = self.desk.me, metadata_of(coordinator.owner.metadata.items())
         token, n = coordinator.who.token, coordinator.val.n
@@ -150,7 +165,7 @@ class Pool:
             self._on_ack_update(source, message)
         elif isinstance(message, Cleave):
             for each in tuple(self.coordinators.values()):
-                each.on_cleave(message.rid)
+                each.on_cleave(message)
 
     def _on_cjoin(self, source: NodeId, cjoin: Cjoin) -> None:
         if cjoin.lease.life != source or not 1 <= cjoin.n <= TICKETS_MAX:
