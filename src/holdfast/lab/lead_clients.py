@@ -15,6 +15,7 @@ from holdfast.protocols.detection.leadership import Leadership
 
 CHANGE_INTERVAL = 2.5  # mean true seconds between two changes of who stands for a name
 LOOK_PERIOD = 0.3  # true seconds between two looks at whether everybody stands who should
+LENGTH_SPREAD = 1.4  # how much more some ask for
 STAND_SHARE = 0.6  # of the agents stand for a name at first
 
 
@@ -75,7 +76,7 @@ class Clients:
         world.soon(self._look)
 
     def _change(self, name: str) -> None:
-        what = self._random.choice(("come", "come", "come", "go", "leader goes", "neglect", "die", "die", "pause", "cut"))
+        what = self._random.choice(("come", "come", "come", "go", "leader goes", "turn", "neglect", "die", "die", "pause", "cut"))
         if what == "come":
             self._standing[name].add(self._random.choice(self._agents))
         elif what == "go":
@@ -90,6 +91,8 @@ class Clients:
         world, agent, now = self._world, host.endpoint.name, round(self._world.now, 3)
         if what == "leader goes":
             self._standing[name].discard(agent)
+        elif what == "turn":
+            world.step(host, partial(self._turn, host, name))
         elif what == "neglect":
             self._neglect(host, name)
         elif what == "die":
@@ -123,8 +126,15 @@ class Clients:
         world.at(world.now + LOOK_PERIOD, self._look)
 
     def _stand(self, host: LabHost, name: str) -> None:
+        """F4: who needs longer asks for more; the seats promise what was asked."""
         client = self._clients[host, name] = Client(host, name)
-        host.node.use(Leadership).campaign(name, self._length, client)
+        length = self._length * self._random.choice((1.0, 1.0, LENGTH_SPREAD))
+        host.node.use(Leadership).campaign(name, length, client)
+
+    def _turn(self, host: LabHost, name: str) -> None:
+        """The next client of the same agent, which is the same holder to the seats."""
+        self._leave(host, name)
+        self._stand(host, name)
 
     def _leave(self, host: LabHost, name: str) -> None:
         """F14: the client stops before the agent resigns."""

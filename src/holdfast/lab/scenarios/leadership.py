@@ -30,8 +30,8 @@ from holdfast.lab.checkers.leadership import (
     TermUnique,
     VoteTruth,
 )
-from holdfast.lab.faults import Drift, Fault, Menu, Plan, draw_plan
-from holdfast.lab.lead_clients import Clients
+from holdfast.lab.faults import Drift, Fault, LostJournal, Menu, Plan, draw_plan
+from holdfast.lab.lead_clients import LENGTH_SPREAD, Clients
 from holdfast.lab.lead_members import Hidden, ListedMembers, Lists
 from holdfast.lab.lead_spoken import ForgetfulOffice, SpokenWatches
 from holdfast.lab.links import Exponential, Link
@@ -47,6 +47,7 @@ STRAY_SECONDS = 3.2  # the longest a message of bad weather is on the road
 SPARED_SECONDS = 1.0
 AE_PERIOD = 1.0
 HIDE_SECONDS = 10.0
+LOST_JOURNALS = 0.15  # share of the runs in which one seat loses its disk, and stays silent from then on (F13)
 MENU = Menu(drift=RHO, crashes=0.4, crash_forever=0.2, crashes_in_save=0.2, pauses=0.5, loss=0.25, duplicate=0.2, disks_full=0.05)
 NAMES = ("alpha", "beta", "gamma")
 
@@ -85,7 +86,8 @@ class LeadershipScenario(Scenario):
     def make_seats(self, host: Host, setup: Setup) -> Seats:
         places = slots(setup)
         own = own_slot(places, host.me.name, host.address)
-        return Seats(host, places, own, machine=host.me.name, rho=RHO, length_max=setup_length(setup.parameters))
+        length_max = LENGTH_SPREAD * setup_length(setup.parameters)
+        return Seats(host, places, own, machine=host.me.name, rho=RHO, length_max=length_max)
 
     def make(self, host: Host, members: ListedMembers, seats: Seats, exchange: Exchange, setup: Setup) -> Leadership:
         leadership = Leadership(host, members, seats, exchange, self.config(setup))
@@ -109,7 +111,7 @@ class LeadershipScenario(Scenario):
 
     def unsettled(self, world: World, setup: Setup) -> str:
         """I9: everybody alive names the same leader and token, and that one leads; nobody where nobody stands."""
-        serving = [slot for slot in slots(setup) if slot.name not in world.buried]
+        serving = [slot for slot in slots(setup) if slot.name not in world.buried and not world.disks[slot.name].wipes]
         if len(serving) <= len(slots(setup)) // 2:
             return ""
         why = next((why for name in led_names(setup) if (why := disagreement(world, name))), "")
@@ -134,8 +136,12 @@ def disagreement(world: World, name: str) -> str:
 
 def draw(random: Random, names: tuple[str, ...], seats: int, seconds: float) -> Plan:
     """Mixed faults after the founding, and a majority of seats that survives all of it."""
-    plan = draw_plan(random, names, seconds - FOUNDED_AFTER, MENU).sparing(random.sample(names[:seats], seats // 2 + 1), SPARED_SECONDS)
-    return Plan(tuple(_founded(fault) for fault in plan.faults))
+    lost = random.choice(names[:seats]) if seats > 1 and random.random() < LOST_JOURNALS else ""
+    spared = random.sample([name for name in names[:seats] if name != lost], seats // 2 + 1)
+    faults = [_founded(fault) for fault in draw_plan(random, names, seconds - FOUNDED_AFTER, MENU).sparing(spared, SPARED_SECONDS).faults]
+    if lost:
+        faults.append(LostJournal(round(random.uniform(FOUNDED_AFTER, seconds), 3), lost))
+    return Plan(tuple(sorted(faults, key=lambda fault: fault.at)))
 
 
 def hides(random: Random, setup: Setup) -> list[Hidden]:
@@ -163,7 +169,7 @@ def setup_length(parameters: dict[str, float | str]) -> float:
 def settle(length: float, t_itv: float) -> float:
     """Messages of the bad time are on the road for ``STRAY_SECONDS``; a seat asks the others anew every ``ASK_TIMEOUT`` and waits for the
     longest length; then 60 t_itv (I9)."""
-    return STRAY_SECONDS + ASK_TIMEOUT + 2 * wait_length(length, RHO, MARGIN) + 60 * t_itv
+    return STRAY_SECONDS + ASK_TIMEOUT + 2 * wait_length(LENGTH_SPREAD * length, RHO, MARGIN) + 60 * t_itv
 
 
 def stable_since(setup: Setup) -> float:
