@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.lab.lead_members import Hidden
 from holdfast.protocols.detection.messages import MonitorOk, StartRound, WatchedOk
-from tests.support.lead_stand import Stand
+from tests.support.lead_stand import FOUNDED, RHO, Stand
 
 WALL_MS = 1_700_000_000_000
 
@@ -427,3 +427,26 @@ def test_a_leader_is_stable_where_one_message_in_ten_is_lost(agents: int) -> Non
     assert stand.leader() == leader
     assert stand.lost() == []
     assert len(stand.asked()) == asked
+
+
+def test_seats_without_names_are_seats() -> None:
+    """F12: where the seats are the first seeds, their names are learned by talking; takeover is as fast."""
+    stand = Stand(7, named=False)
+    stand.stand("a6")
+    stand.run(4.0)
+    stand.stand("a1", "a5")
+    stand.run(4.0)
+    stand.world.crash("a6")
+    seconds, after = stand.takeover()
+    assert after in ("a1", "a5")
+    assert seconds <= stand.bound
+
+
+def test_everybody_waits_for_fresh_seats() -> None:
+    """F13: seats with new journals promise nothing before the longest length is over; then the first candidate leads at once."""
+    stand = Stand(5, length=8.0)
+    stand.stand("a4", "a3", length=1.5)
+    seconds, _ = stand.takeover(seconds=10.0)
+    opened_at = 8.0 * (1 + 2 * RHO)  # after their start, when all had met
+    assert opened_at - FOUNDED <= seconds <= opened_at - FOUNDED + 1.0
+    assert stand.asked() in ([("a4", "vacant")], [("a3", "vacant")])

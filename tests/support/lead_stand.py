@@ -61,11 +61,13 @@ class Stand:
         length: float = 1.5,
         loss: float = 0.0,
         hidden: Sequence[Hidden] = (),
+        named: bool = True,
         config: LeadershipConfig | None = None,
     ) -> None:
         self.length = length
         self.config = config or LeadershipConfig(t_itv=t_itv, rho=RHO)
-        self.slots = tuple(Slot(i, f"a{i}", Address(f"a{i}", PORT)) for i in range(seats))
+        places = [Address(f"a{i}", PORT) for i in range(seats)]
+        self.slots = tuple(Slot(i, place.host if named else str(place), place) for i, place in enumerate(places))
         self.names = tuple(f"a{i}" for i in range(agents))
         self.facts: list[tuple[float, str, Event]] = []
         self.clients: dict[tuple[str, str], Client] = {}

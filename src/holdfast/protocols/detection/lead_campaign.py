@@ -283,6 +283,9 @@ class Campaign:
     def _why_not(self, holdings: Sequence[Holding]) -> float:
         """Seconds until it makes sense to look again; 0.0: nobody leads, and it is our turn to ask."""
         config, now, office = self.office.config, self.office.now, self.office
+        closed = sorted(holding.wait if not holding.holder else 0.0 for holding in holdings)[office.quorum - 1]
+        if closed > 0:
+            return closed + RETRY_MARGIN  # F13: no quorum of seats promises anything before.
         busy = self._busy(holdings)
         if busy > 0:
             self._vacant_since = None
