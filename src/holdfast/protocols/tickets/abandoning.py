@@ -33,7 +33,8 @@ class Abandonment:
         if succ.rid != self._rid or self._rid == ANCHOR:
             self._refuse("the ring has changed meanwhile; look again")
             return
-        it.phase = it.desk.query(Key(it.pool.name, succ.rid, succ.cfg), succ.places, it.turn(self._on_asked), everybody=True)
+        self._old = Key(it.pool.name, succ.rid, succ.cfg), succ.places
+        it.phase = it.desk.query(*self._old, it.turn(self._on_asked), everybody=True)
 
     def _on_asked(self, end: End) -> None:
         it = self._it
@@ -60,8 +61,7 @@ class Abandonment:
         it = self._it
         it.desk.counts["abandoned"] += 1
         self._answer("")
-        succ = it.val.succ
-        it.care.merged(best, [(Key(it.pool.name, self._rid, 0), succ.places)])
+        it.care.merged(best, [self._old])
 
     def _refuse(self, why: str) -> None:
         self._answer(why)

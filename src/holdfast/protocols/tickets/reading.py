@@ -24,9 +24,13 @@ def follows(before: Val, val: Val) -> bool:
 
 
 class Walk:
-    """One reading of a pool. ``done`` gets the cells in order of the circle, and "" or the cell at which it ended."""
+    """One reading of a pool. ``done`` gets the cells in order of the circle, and "" or the cell at which it ended.
+
+    A cell that a majority does not have at all ends it too: ``unreadable`` says which of the two it was.
+    """
 
     def __init__(self, pool: str, desk: Desk, done: Callable[[list[Found], str], None]) -> None:
+        self.unreadable = False
         self._pool, self._desk, self._done = pool, desk, done
         self._walks = 0
         self._found: list[Found] = []
@@ -44,6 +48,7 @@ class Walk:
     def _on_info(self, rid: str, places: tuple[Place, ...], end: End) -> None:
         val = end.best[1]
         if not end.won:
+            self.unreadable = True
             self._done(self._found, rid)
         elif val is None:
             self._again(rid)  # Merged meanwhile, or a pool that nobody founded.
@@ -82,19 +87,13 @@ class Reading:
         self._pool, self._desk, self._cview, self._done = pool, desk, cview, done
 
     def start(self) -> None:
-        Walk(self._pool, self._desk, self._on_walked).start()
+        walk = Walk(self._pool, self._desk, lambda found, stuck: self._on_walked(walk, found, stuck))
+        walk.start()
 
-    def _on_walked(self, found: list[Found], stuck: str) -> None:
-        if stuck == ANCHOR and not found:
-            # A majority that knows nothing of the pool: nobody has founded it, so nobody owns anything.
-            self._desk.query(Key(self._pool, ANCHOR, 0), self._desk.seats, self._on_anchor)
-        elif stuck:
-            self._done(None)
-        else:
-            self._done(self._view(found))
-
-    def _on_anchor(self, end: End) -> None:
-        self._done(self._view([]) if end.won and end.best[1] is None else None)
+    def _on_walked(self, walk: Walk, found: list[Found], stuck: str) -> None:
+        """A majority that knows nothing of the pool: nobody has founded it, so nobody owns anything."""
+        unfounded = stuck == ANCHOR and not found and not walk.unreadable
+        self._done(self._view(found) if unfounded or not stuck else None)
 
     def _view(self, found: list[Found]) -> TicketView:
         owners: dict[int, Holder] = {}
