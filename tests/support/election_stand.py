@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from holdfast.events import Event
 from holdfast.host import Address, Host, Machine, NodeId
@@ -87,7 +87,27 @@ def heartbeat(number: int, view: int = 1, seq: int = 0, stamp: int = 1, leading:
     return WatchedOk(seq, stamp, (Lead("", view, number, leading, length),), tuple(NAMES[1:]), 0.0)
 
 
-Make = Callable[[Host, ElectionConfig, TermStore], LeaderElection]
+def to_others(name: str) -> list[object]:
+    return [address for other, address in ADDRESSES.items() if other != name]
+
+
+def newest(stand: Stand) -> WatchedOk:
+    return stand.host.take(WatchedOk)[-1][1]
+
+
+def won() -> tuple[Stand, float]:
+    """The candidate of round 0, which two others have granted its first heartbeat; and when that one left."""
+    stand = Stand("a", QUORUM, fresh=True)
+    stamp, left_at = newest(stand).stamp, stand.host.now
+    stand.host.pass_time(0.05)
+    for voter in (B, C):
+        stand.granted_by(voter, stamp)
+    assert stand.election.is_leader()
+    return stand, left_at
+
+
+def answers(stand: Stand) -> list[tuple[object, Granted]]:
+    return [(to, answer) for to, message in stand.host.take(MonitorOk) for answer in message.answers]
 
 
 def group(
