@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from holdfast.lab.lead_members import Hidden
+from holdfast.protocols.detection.lead_campaign import Campaign
 from holdfast.protocols.detection.messages import MonitorOk, StartRound, WatchedOk
 from tests.support.lead_stand import FOUNDED, RHO, Stand
 
@@ -427,6 +428,17 @@ def test_a_leader_is_stable_where_one_message_in_ten_is_lost(agents: int) -> Non
     assert stand.leader() == leader
     assert stand.lost() == []
     assert len(stand.asked()) == asked
+
+
+def test_seats_that_are_silent_are_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """G7: the test above can fail. If whoever did not answer counted as free, a candidate's own seat and a silent one would be a quorum."""
+    monkeypatch.setattr(Campaign, "_busy", lambda self, holdings: 0.0 if len(holdings) < self.office.slots else 1.0)
+    stand = Stand(3, loss=0.1, seed=3)
+    stand.stand(*stand.names)
+    stand.run(5.0)
+    asked = len(stand.asked())
+    stand.run(100.0)
+    assert len(stand.asked()) > asked
 
 
 def test_seats_without_names_are_seats() -> None:
