@@ -118,9 +118,15 @@ class Ensemble(NamedTuple):
             until(lambda: self.serves(address), f"{server.name} serves", LOOK_INTERVAL, server.check)  # noqa: B023 - called here
 
 
+def addresses(kinds: int) -> list[list[str]]:
+    """Of each kind one per server; asked for at once, so that no two are the same."""
+    free = free_addresses(kinds * SERVERS)
+    return [free[kind::kinds] for kind in range(kinds)]
+
+
 @contextmanager
 def zookeeper(folder: Path, settings: Mapping[str, int]) -> Iterator[Ensemble]:
-    clients, peers, elections = (free_addresses(SERVERS) for _ in range(3))
+    clients, peers, elections = addresses(3)
     for number, client in enumerate(clients, 1):
         home = folder / f"zookeeper{number}"
         home.mkdir()
@@ -157,7 +163,7 @@ def _serves_zookeeper(address: str) -> bool:
 
 @contextmanager
 def etcd(folder: Path, settings: Mapping[str, int]) -> Iterator[Ensemble]:
-    clients, peers = free_addresses(SERVERS), free_addresses(SERVERS)
+    clients, peers = addresses(2)
     cluster = ",".join(f"etcd{number}=http://{peer}" for number, peer in enumerate(peers, 1))
     members = enumerate(zip(clients, peers, strict=True), 1)
     commands = {f"etcd{number}": etcd_command(f"etcd{number}", client, peer, cluster, settings) for number, (client, peer) in members}

@@ -31,6 +31,7 @@ from benchmarks.tickets_installation import Client, Installation, installed
 
 MODULE = "benchmarks.tickets_side"
 SETTLED = 0.5  # seconds in which whoever was told to wait does wait
+PAUSE = 0.02  # seconds: a lock that nobody else wants is not taken in a tight loop; `throughput` is for that
 APART = 0.05  # seconds between two locks when syncs are counted: no two share one
 HOLDER, WAITER = 0, 1
 Found = dict[str, Any]
@@ -44,9 +45,10 @@ class Side:
         self._clients: dict[int, Client] = {}
         self._tokens: dict[str, int] = {}
 
-    def cycles(self, count: int, of: int = 1) -> Found:
+    def cycles(self, count: int, of: int = 1, pause: float = PAUSE) -> Found:
+        """With a pause before each: what one who needs the lock now and then waits for."""
         client = self._client(HOLDER)
-        return {**client.ask(do="cycles", name=f"cycles{of}", of=of, count=count)}
+        return {**client.ask(do="cycles", name=f"cycles{of}", of=of, count=count, pause=pause)}
 
     def handover(self, delay: float) -> Found:
         """At an instant that has nothing to do with when the waiter last asked."""

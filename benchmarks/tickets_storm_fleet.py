@@ -15,6 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -114,7 +115,8 @@ class Crew:
     def end(self) -> None:
         self.end_clients()
         for agent in self.agents.values():
-            os.kill(agent.pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):
+                os.kill(agent.pid, signal.SIGCONT)
             agent.end()
 
 
