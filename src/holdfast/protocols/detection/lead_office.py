@@ -11,6 +11,7 @@ from math import inf
 
 from holdfast.host import Host, NodeId, Timer
 from holdfast.kit.deadline import Deadline
+from holdfast.kit.outbox import Outbox
 from holdfast.kit.phase import Phase, PhaseEnd, Questions
 from holdfast.kit.promise import NUMBER_MAX
 from holdfast.kit.quorum import majority
@@ -56,6 +57,7 @@ class LeadOffice:
         self._seat, self._watches = seat, watches
         self.pulse = Pulse(host, config, roads, seats, seat, self._leads, self._on_granted, self._short, self._on_missed)
         self.questions = Questions()
+        self._outbox = Outbox(host)
         self._timer: Timer | None = None
         self._looking: list[str] = []  # names that are looked up in a moment
         self._starts: list[Succession] = []  # START of this turn
@@ -107,6 +109,7 @@ class LeadOffice:
 
     def stop(self) -> None:
         self._stopped = True  # What is planned for a moment later is not said any more.
+        self._outbox.clear()
         self.pulse.stop()
         if self._timer is not None:
             self._timer.cancel()
@@ -242,20 +245,22 @@ class LeadOffice:
             to = self._roads.to_life(life)
             if to is not None:
                 for page in _pages(its):
-                    self._host.send(to, StartRounds(page))
+                    self._outbox.put(to, StartRounds(page))  # F17: many names may be meant for many lives.
 
     # RESIGN.
 
     def _resign(self, name: str, number: int) -> None:
-        """What the seats promised under this number may end: said twice, because a lost word costs the next one a whole promise."""
+        """What the seats promised under this number may end: they are told twice, because a lost word costs the next one a promise."""
         self.counts["resigned"] += 1
         self._seat.release(self.me, name, number)
-        self._say_resign(Resign(name, 0, number))
-        self._host.after(self.config.nag, lambda: self._say_resign(Resign(name, 0, number)))
+        message = Resign(name, 0, number)
+        for monitor in self._roads.monitors().values():
+            self._host.send(monitor, message)
+        self._host.after(self.config.nag, lambda: self._on_resign_again(message))
 
-    def _say_resign(self, message: Resign) -> None:
-        for target in () if self._stopped else tuple(self._roads.monitors().values()):
-            self._host.send(target, message)
+    def _on_resign_again(self, message: Resign) -> None:
+        for seat in () if self._stopped else tuple(self._roads.seats().values()):
+            self._host.send(seat, message)
 
     # Looking.
 
