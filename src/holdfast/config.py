@@ -46,8 +46,8 @@ TOKEN_BYTES_MIN, TOKEN_BYTES_MAX = 16, 512  # a token that can be guessed is non
 HEARTBEAT_MIN, HEARTBEAT_MAX = 0.1, 60.0  # seconds; fast-detection 4
 SECONDS = {
     "heartbeat": (HEARTBEAT_MIN, HEARTBEAT_MAX),
-    "ticket_lease": (0.01, 300.0),
-    "ticket_round": (0.01, 300.0),
+    "ticket_lease": (0.2, 60.0),
+    "ticket_round": (0.05, 10.0),
 }  # the ring knows its own
 LONGEST_GRANT_MAX = 3600.0  # seconds that a seat without a journal may make everybody wait
 TERM_HEARTBEATS = 1.5  # fast-detection D26: length of a term, in heartbeats, beside the grace that was asked for
@@ -119,8 +119,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             stretched = self.lease / timing.lease if self.lease > 0 else 1.0
             for field, seconds in timing._asdict().items():
                 if getattr(self, field) == 0:
-                    least = HEARTBEAT_MIN if field == "heartbeat" else 0.0  # a ring may be quicker than elections can be
-                    force_setattr(self, field, max(seconds * stretched, least))
+                    least, most = SECONDS.get(field, (0.0, LONGEST_GRANT_MAX))  # a ring may be quicker than elections can be
+                    force_setattr(self, field, min(max(seconds * stretched, least), most))
 
     def __repr__(self) -> str:
         return f"Config({', '.join(f'{name}={value!r}' for name, value in self.shown().items())})"
@@ -167,6 +167,10 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         for field, (least, most) in SECONDS.items():
             if not least <= (value := getattr(self, field)) <= most:
                 raise ConfigError(f"{field}: {value!r}; accepted are {least:g} to {most:g} seconds")
+        if 4 * self.ticket_round > self.ticket_lease:  # three rounds in a row may get lost
+            raise ConfigError(
+                f"ticket_round: {self.ticket_round!r}; accepted is at most a quarter of ticket_lease ({self.ticket_lease:g} s)"
+            )
         _check_longest(self)
         check_tags(self.tags)
         _check_files(self)

@@ -2,6 +2,7 @@
 
 HoldfastError
 |- ConfigError (ValueError)      a setting, flag, file or scenario is wrong; names the field and what is accepted
+|  |- TicketCountMismatch        a pool has another number of tickets than was asked for
 |  |- KeyUnusable                a key file that cannot be read or is no key
 |  `- AddressUnusable            an address that does not parse or resolve, or a port that is taken
 |- StorageError (OSError)        the state directory cannot be used
@@ -15,8 +16,10 @@ HoldfastError
 |- NotAMember                    it asks for a member that is not there, or is none itself
 |- Expelled                      this agent was put out of the group; it comes back by itself, under a new id
 |- Lost                          what was held is held no more
-|  `- LeadershipLost             somebody else may lead now
+|  |- LeadershipLost             somebody else may lead now
+|  `- TicketLost                 somebody else may have this ticket now
 |- Unavailable                   nobody who could answer is there: no seat, no such kind of grant, no listener, a queue is full
+|  `- NoTicket                   every ticket of the pool is held, and nobody was to wait
 |- AgentLost (ConnectionError)   the agent ended, or was never there
 `- Forked (RuntimeError)         a connection was used by a child of the process that made it
 """
@@ -30,6 +33,10 @@ class HoldfastError(Exception):
 
 class ConfigError(HoldfastError, ValueError):
     """A setting is wrong: the text names the field, what it was and what is accepted."""
+
+
+class TicketCountMismatch(ConfigError):
+    """A pool has another number of tickets than was asked for: the number is fixed when the pool begins."""
 
 
 class KeyUnusable(ConfigError):
@@ -88,8 +95,16 @@ class LeadershipLost(Lost):
     """This process does not lead any more; somebody else may."""
 
 
+class TicketLost(Lost):
+    """This process does not hold the ticket any more; somebody else may."""
+
+
 class Unavailable(HoldfastError):
     """Nobody who could answer is there."""
+
+
+class NoTicket(Unavailable):
+    """Every ticket of the pool is held, and the caller did not want to wait."""
 
 
 class AgentLost(HoldfastError, ConnectionError):

@@ -134,6 +134,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"heartbeat": 0.001}, "heartbeat: 0.001; accepted are 0.1 to 60"),
     ({"ticket_lease": 301}, "ticket_lease: 301.0"),
     ({"ticket_round": float("inf")}, "ticket_round: inf"),
+    ({"ticket_round": 0.6}, "ticket_round: 0.6; accepted is at most a quarter of ticket_lease (2 s)"),
     ({"longest_grant": 1.9}, "longest_grant: 1.9; accepted are 2 to 3600 seconds"),
     ({"heartbeat": 11.0}, "longest_grant: 15.0; accepted are 16.5 to 3600 seconds: 1.5 heartbeats and a ticket's lease must fit"),
     ({"longest_grant": 3601}, "longest_grant: 3601.0"),

@@ -25,6 +25,7 @@ from holdfast.agent.leaders import Board
 from holdfast.agent.logs import Log, printable
 from holdfast.agent.narrator import LOOK_PERIOD, Narrator
 from holdfast.agent.seeds import Seeds
+from holdfast.agent.ticket_kind import TicketKind
 from holdfast.agent.version import VERSION
 from holdfast.config import check_tags
 from holdfast.errors import AddressUnusable, ConfigError, HoldfastError, JoinFailed, NameConflict, StorageError
@@ -76,10 +77,12 @@ class Agent:
         self.ring, self.mail, self.names = machines.ring, machines.mail, machines.names
         self.keys, self.farewell, self.probe = machines.keys, machines.farewell, machines.probe
         self.seats, self.seats_missing = machines.seats, machines.seats_missing
-        self.leadership = machines.leadership
+        self.leadership, self.tickets = machines.leadership, machines.tickets
         self.leaders = Board()
         self.lead_kind = None if self.leadership is None else LeadKind.of(self.leadership, lambda: host.now, self.config)
         self.grants.add(self.lead_kind or NoSeats("lead", self.seats_missing))
+        self.ticket_kind = None if self.tickets is None else TicketKind(self.tickets, lambda: host.now, self.tickets.config.margin)
+        self.grants.add(self.ticket_kind or NoSeats("ticket", self.seats_missing))
         self._narrator = Narrator(log)
         self._seeds: Seeds | None = None
         self._addresses: tuple[Address, ...] | None = None  # of the seeds; None until they are known
@@ -267,6 +270,8 @@ class Agent:
         if self.leadership is not None:
             counted = self.leadership.counts + self.leadership.office.counts + self.leadership.watches.links.counts
             found.update({f"lead_{name}": float(count) for name, count in sorted(counted.items())})
+        if self.tickets is not None:
+            found.update({f"ticket_{name}": float(count) for name, count in sorted(self.tickets.counts.items())})
         found["grants"] = float(len(self.grants))
         found["events_published"], found["events_lost"] = float(self.events.published), float(self.events.lost)
         datagrams = self.host.datagrams

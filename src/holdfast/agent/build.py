@@ -6,7 +6,7 @@ from typing import Protocol
 
 from holdfast.agent.home import Home, machine
 from holdfast.agent.version import VERSION
-from holdfast.config import is_loopback
+from holdfast.config import Config, is_loopback
 from holdfast.errors import ConfigError
 from holdfast.host import Address, NodeId
 from holdfast.kit.seats import Seats
@@ -21,9 +21,13 @@ from holdfast.protocols.detection.leadership import Leadership
 from holdfast.protocols.mail.mail import Mail
 from holdfast.protocols.mail.messages import Outcome
 from holdfast.protocols.ring.ring import RingNode
+from holdfast.protocols.tickets.config import K_MAX, TicketConfig
+from holdfast.protocols.tickets.tickets import Tickets
 
 VERSION_ROW = "holdfast:v"
 NO_STATE = "state_dir: {why}, and this agent is seat {slot}: a seat must remember what it promised; give it a directory"
+
+RTX_ROUNDS, PHASE_ROUNDS, POLL_ROUNDS = 0.4, 3.0, 2.0  # tickets 4: 0.2 s, 1.5 s and 1 s at T = 0.5 s
 
 
 class Owner(Protocol):
@@ -50,10 +54,12 @@ class Machines:
         self.seats, self.seats_missing = build_seats(host, home)
         for each in (*self.ring.machines, self.names, self.mail, self.keys, self.farewell, self.probe):
             host.node.add(each)
-        self.leadership = None
+        self.leadership = self.tickets = None
         if self.seats is not None:
+            numbers = ticket_config(config, len(self.seats.slots))
             self.leadership = Leadership(host, self.ring, self.seats, self.ring.exchange, config.leadership_config())
-        for voting in (self.seats, self.leadership):
+            self.tickets = Tickets(host, self.ring, self.seats, self.ring.broadcast, self.ring.exchange, numbers)
+        for voting in (self.seats, self.leadership, self.tickets):
             if voting is not None:
                 host.node.add(voting)
 
@@ -79,6 +85,20 @@ def build_seats(host: NetHost, home: Home) -> tuple[Seats | None, str]:
         host, slots, own, machine=machine(), rho=config.rho, margin=config.margin, length_max=config.longest_grant, moved=config.moved
     )
     return seats, ""
+
+
+def ticket_config(config: Config, seats: int) -> TicketConfig:
+    """The numbers of tickets. What the specification says for a round of half a second is kept in proportion to it."""
+    period = config.ticket_round
+    return TicketConfig(
+        k=min((seats - 1) // 2, K_MAX),
+        period=period,
+        lease=config.ticket_lease,
+        rho=config.rho,
+        rtx=RTX_ROUNDS * period,
+        phase_timeout=PHASE_ROUNDS * period,
+        poll=POLL_ROUNDS * period,
+    )
 
 
 def _written(slot: Slot) -> str:

@@ -81,6 +81,7 @@ class Granted:
         self.confirmable = bool(bodies)  # False: the kernel cannot name the client, so nobody will confirm its death
         self.attached = True  # False: nothing is published any more
         self.at_risk_told = False
+        self.stopping = False  # the client was asked to stop: nothing is extended any more
         self.held: Held | None = None  # None: ``acquire`` of the kind has not returned yet
         self.timer: Timer | None = None
         self.then: list[Callable[[], None]] = []  # when it is over
@@ -106,7 +107,7 @@ class Granted:
     @property
     def wanted(self) -> bool:
         """The client is there, holds it, and may go on."""
-        return self.state is State.HELD and self.attached and not self._law.draining
+        return self.state is State.HELD and self.attached and not self.stopping and not self._law.draining
 
     # Sink.
 

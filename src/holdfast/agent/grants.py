@@ -144,6 +144,18 @@ class Grants:
                 self._look(grant)
         self._tell_drained()
 
+    def ask_to_stop(self, kind: str, name: str, number: int, why: str) -> bool:
+        """Ask whoever holds this here to stop, as an agent that leaves does; it ends when F14 allows. False: nobody holds it here."""
+        found = [each for each in self.all if (each.kind, each.name, each.number) == (kind, name, number) and each.state is State.HELD]
+        for grant in found:
+            assert grant.held is not None
+            if not grant.stopping:
+                grant.stopping = True
+                grant.tell("stop", why)
+                grant.held.renew_allowed(False)
+            self._look(grant)
+        return bool(found)
+
     def abandon(self) -> None:
         """This life of the agent ends now. Nothing is released: what was told ends by its own clock. Descriptors are given back."""
         for grant in self.all:

@@ -17,6 +17,7 @@ from holdfast.agent.doctor import Doctor
 from holdfast.agent.encode import encoded
 from holdfast.agent.events import Subscription
 from holdfast.agent.messages import MessageHub
+from holdfast.agent.pools import Pools
 from holdfast.errors import ConfigError, HoldfastError, JoinTimeout, NotAMember, Timeout, Unavailable
 from holdfast.kit.seats import Seats as SeatsMachine
 from holdfast.kit.seats import SeatState
@@ -61,17 +62,20 @@ class Handlers:
         self.messages = MessageHub(agent.broadcast, agent.host.post)
         agent.deliver = self.messages.deliver
         self._physician = Doctor(agent)
+        pools = Pools(agent)
         agent.grants.keys.withdrawn = agent.ring.fencing.withdrawn
         self._view: GroupView | None = None
         self._view_bytes = b""
         self.at_once: dict[type[calls.Call], Handler] = {
             calls.Hello: self._hello, calls.Look: self._look, calls.Watch: self._watch, calls.Info: self._info, calls.Seats: self._seats,
+            calls.Tickets: pools.look,
         }  # fmt: skip
         self.in_turn: dict[type[calls.Call], Handler] = {
             calls.Owns: self._owns, calls.SetTags: self._set_tags, calls.Leave: self._leave, calls.Join: self._join,
             calls.ForceLeave: self._force_leave, calls.Keys: self._keys, calls.Send: self._send, calls.Cast: self._cast,
             calls.Messages: self._messages, calls.Acquire: self._acquire, calls.Stopped: self._stopped, calls.Body: self._body,
             calls.Close: self._close, calls.Doctor: self._doctor,
+            calls.ReadTickets: pools.read, calls.StopTicket: pools.stop, calls.AbandonTicket: pools.abandon,
         }  # fmt: skip
 
     # At once.

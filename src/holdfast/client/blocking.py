@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial, wraps
 from pathlib import Path
 from signal import SIGTERM
 from threading import Event, Lock
@@ -24,14 +25,17 @@ from holdfast.client.group import (
     merged_tags,
     payload,
     seconds,
+    ticket_options,
 )
+from holdfast.client.leading import lead_again_blocking
 from holdfast.client.line import Line
 from holdfast.client.mirror import Mirror, Opening
 from holdfast.client.options import Options, Plan, make_plan
 from holdfast.client.ownership import Ownership, Quick
+from holdfast.client.pools import BlockingPool as Pool
 from holdfast.client.pump import Answer, Pump
 from holdfast.client.start import Child, NotWanted, reach
-from holdfast.client.waits import Holding, Messages, Term, Watch
+from holdfast.client.waits import Holding, Messages, Term, Ticket, Watch
 from holdfast.client.wire import CALL_TIMEOUT
 from holdfast.errors import AgentLost, HoldfastError
 from holdfast.host import Member, NodeId
@@ -40,6 +44,7 @@ from holdfast.net.clock import now
 
 OWNS_TIMEOUT = 1.0  # seconds: no event loop stands still meanwhile
 H = TypeVar("H", bound=Holding)
+R = TypeVar("R")
 
 
 def join(
@@ -178,6 +183,43 @@ class Group(Readable):
         take turns. Raises ``AcquireTimeout`` after ``timeout`` seconds, ``ConfigError`` for a grace that is too long or if there are no
         seats, ``LeadershipLost`` if it is lost before the block begins."""
         return self._hold(Term, "lead", checked_name(name), timeout, {"grace": grace_of(grace)})
+
+    def while_leader(
+        self, name: str, *, grace: Seconds = 0.0, timeout: Seconds | None = None
+    ) -> Callable[[Callable[[Term], R]], Callable[[], R]]:
+        """A decorator: calling the function then waits until this process leads the name, and runs it with the ``term``.
+
+        When the term ends it is stopped and, once this process leads again, begun anew; what it returns by itself is returned. With
+        asyncio it is cancelled, ``grace`` seconds before the deadline unless the term is renewed. A thread cannot be stopped: there it
+        has to look at ``term.valid``, or call ``term.check()``, and return. ``grace`` and ``timeout`` (of each waiting) are those of
+        ``lead``."""
+
+        def decorated(function: Callable[[Term], R]) -> Callable[[], R]:
+            return wraps(function)(partial(lead_again_blocking, lambda: self.lead(name, grace=grace, timeout=timeout), function))
+
+        return decorated
+
+    def ticket(
+        self, pool: str, *, of: int, timeout: Seconds | None = None, wait: bool = True, metadata: Mapping[str, str] | None = None
+    ) -> Ticket:
+        """Hold one of a pool's tickets for the length of a block: enter it with ``async with`` (in ``holdfast.sync``: ``with``). There
+        are ``of`` of them, numbered from 0, and each has at most one holder in the group; ``of=1`` is a lock. The first one who asks says
+        how many there are, for good: another number raises ``TicketCountMismatch``.
+
+        While ``ticket.valid`` is true nobody else in the group holds the same number. It is a check of this machine's clock, to be made
+        before each deed; the block is not interrupted when the ticket is lost. What happens between the check and the deed's effect is
+        not covered: for that, let the resource compare ``ticket.token``, which grows with every holder of that number. All of it rests on
+        the seats (``holdfast seats``): a majority of them must answer, and clocks may run apart by no more than ``rho``.
+
+        Waits while all are held, first come first served as long as those who hold them live; with ``wait=False`` it raises ``NoTicket``
+        then. Raises ``AcquireTimeout`` after ``timeout`` seconds, ``ConfigError`` if there are no seats, ``TicketLost`` if it is lost
+        before the block begins. ``metadata`` is up to 512 bytes of texts that everybody sees in ``tickets(pool)``."""
+        return self._hold(Ticket, "ticket", checked_name(pool, "pool"), timeout, ticket_options(of, metadata, wait=wait))
+
+    def tickets(self, pool: str) -> Pool:
+        """Who holds the tickets of a pool: ``hint()`` is what this agent heard, ``read()`` what a majority of the seats says. Neither is a
+        permission to act: that is the holder's own ``ticket``."""
+        return Pool(self._check, checked_name(pool, "pool"))
 
     def info(self) -> dict[str, Any]:
         """What this agent is: version, settings without secrets, counters."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from math import isfinite
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast.client.holding import Held
 from holdfast.client.members import Members
@@ -143,10 +143,19 @@ def grace_of(value: Seconds) -> float:
     return float(number)
 
 
-def checked_name(name: str) -> str:
+def checked_name(name: str, field: str = "name") -> str:
     if not isinstance(name, str) or not name:
-        raise ConfigError(f"name: {name!r}; accepted is a text that is not empty")
+        raise ConfigError(f"{field}: {name!r}; accepted is a text that is not empty")
     return name
+
+
+def ticket_options(of: int, metadata: Mapping[str, str] | None, *, wait: bool) -> dict[str, Any]:
+    """What is too many is the agent's to say."""
+    if isinstance(of, bool) or not isinstance(of, int) or of < 1:
+        raise ConfigError(f"of: {of!r}; accepted is the number of tickets in the pool, from 1")
+    if metadata is not None and not all(isinstance(text, str) for pair in metadata.items() for text in pair):
+        raise ConfigError(f"metadata: {metadata!r}; accepted is a table of texts")
+    return {"of": of, "wait": bool(wait), "metadata": dict(metadata or {})}
 
 
 def payload(data: bytes, bytes_max: int) -> bytes:

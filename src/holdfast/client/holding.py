@@ -7,10 +7,11 @@ or the machine was asleep. What was once over never becomes valid again.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from holdfast.client.wire import ITEMS
-from holdfast.errors import AcquireTimeout, HoldfastError, Lost
+from holdfast.errors import AcquireTimeout, HoldfastError, Lost, NoTicket, TicketCountMismatch, TicketLost, Unavailable
 from holdfast.host import Grant
 from holdfast.local.calls import Acquire, GrantItem
 from holdfast.net.clock import now
@@ -23,6 +24,7 @@ class Held:
     """One ``Acquire``: asked for, granted, over."""
 
     lost_error: ClassVar[type[Lost]] = Lost  # what ``check`` raises
+    refusals: ClassVar[Mapping[str, type[HoldfastError]]] = {}  # by the first word of why it was never granted
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
@@ -52,9 +54,10 @@ class Held:
         if not self.valid:
             raise self._not_held()
 
-    def _not_held(self) -> Lost:
+    def _not_held(self) -> HoldfastError:
         why = "it belongs to the process that asked for it" if os.getpid() != self._pid else self.why or PASSED
-        return self.lost_error(f"{self.kind} {self.name!r}: {why}")
+        error = self.lost_error if self._granted else self.refusals.get(why.partition(":")[0], self.lost_error)
+        return error(f"{self.kind} {self.name!r}: {why}")
 
     @property
     def grant(self) -> Grant:
@@ -107,3 +110,14 @@ def not_granted(held: Held, timeout: float | None) -> AcquireTimeout:
     return AcquireTimeout(
         f"{held.kind} {held.name!r}: not granted within {timeout:g} s; somebody else holds it, or too few seats answer (`holdfast seats`)"
     )
+
+
+class TicketHeld(Held):
+    """One ticket: which errors it has, in both spellings."""
+
+    lost_error = TicketLost
+    refusals: ClassVar[Mapping[str, type[HoldfastError]]] = {
+        "mismatch": TicketCountMismatch,
+        "full": NoTicket,
+        "unavailable": Unavailable,
+    }

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from holdfast.client.buffers import Buffer, EventBuffer, MessageBuffer, Received
-from holdfast.client.holding import RELEASED, Held, not_granted
+from holdfast.client.holding import RELEASED, Held, TicketHeld, not_granted
 from holdfast.client.pump import Answer, Pump
 from holdfast.client.wire import CALL_TIMEOUT, forked
 from holdfast.errors import AgentLost, HoldfastError, LeadershipLost, Timeout
@@ -187,3 +187,13 @@ class Term(Holding):
     def resign(self) -> None:
         """Give the leadership up now. Say it when nothing is done under it any more: the next candidate leads about a round trip later."""
         self.release()
+
+
+class Ticket(TicketHeld, Holding):
+    """One ticket of a pool, for the length of a ``with`` block. Made by ``group.ticket``.
+
+    ``number`` says which one, from 0. ``valid`` says whether this process holds it now: it reads the clock of this machine and nothing
+    else, so it is right also when the agent is dead or this process was stopped for a while. ``token`` grows with every holder of that
+    number, everywhere: give it to what you write to, and let that refuse smaller ones. ``deadline`` moves as the ticket is renewed;
+    ``left`` is what remains. ``ticket.lost.wait()`` returns when it is over; ``why`` says why.
+    """

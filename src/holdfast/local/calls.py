@@ -136,6 +136,25 @@ class SeatView(Struct, frozen=True, array_like=True):
     wait: float  # seconds until the own one may promise; 0.0 elsewhere
 
 
+class TicketHolder(Struct, frozen=True, array_like=True):
+    """Who owns one ticket."""
+
+    number: int
+    agent: NodeId
+    token: int
+    metadata: Mapping[str, str]
+
+
+class PoolView(Struct, frozen=True, array_like=True):
+    """The owners of a pool's tickets: a hint, unless they were read from majorities."""
+
+    pool: str
+    of: int  # tickets in the pool; 0: not known here
+    holders: tuple[TicketHolder, ...]  # sorted by number; who is not in it is free, or about to be
+    hint: bool
+    here: int = 0  # clients of this agent that hold one or ask for one
+
+
 class MemberReport(Struct, frozen=True, array_like=True):
     """What one member answered to something that was asked of the whole group."""
 
@@ -303,8 +322,38 @@ class Doctor(Call, frozen=True, tag=19):
     timeout: float
 
 
+class Tickets(Call, frozen=True, tag=20):
+    """Who owns which ticket, as this agent heard it: of one pool, or ("") of all that are known here. A hint."""
+
+    answers: ClassVar[Any] = tuple[PoolView, ...]
+
+    pool: str = ""
+
+
+class ReadTickets(Call, frozen=True, tag=21):
+    """The same of one pool, read from majorities of the seats; ``Unavailable`` if some do not answer."""
+
+    answers: ClassVar[Any] = PoolView
+
+    pool: str
+
+
+class StopTicket(Call, frozen=True, tag=22):
+    """Ask the client of this agent that holds a ticket to stop. Answered when it was asked; F14 says when the ticket is free."""
+
+    pool: str
+    number: int
+
+
+class AbandonTicket(Call, frozen=True, tag=23):
+    """A ticket whose guardians are lost for good is given up (tickets 9.5). Whoever calls vouches that its holder is dead."""
+
+    pool: str
+    number: int
+
+
 CALLS: tuple[type[Call], ...] = (
     Hello, Look, Watch, Owns, SetTags, Leave, Join, ForceLeave, Keys, Seats,
-    Send, Cast, Messages, Acquire, Stopped, Body, Close, Info, Doctor,
+    Send, Cast, Messages, Acquire, Stopped, Body, Close, Info, Doctor, Tickets, ReadTickets, StopTicket, AbandonTicket,
 )  # fmt: skip
 AnyCall: Any = Union[CALLS]  # noqa: UP007 - made at run time, so that the list stands once

@@ -1,0 +1,171 @@
+"""Tickets as a kind of grant: clients of this agent that ask for one of a pool.  Spec: tickets 9.2, 10; foundation F14, F16.
+
+Each asking is an attempt of its own at the machine, so clients of one agent compete like those of two. The machine knows
+nothing of clients: it owns a ticket until it is told to release it, and the law says when (F14).
+
+A client is told a deadline that lies ``margin`` before the machine's own. The order in time is: at risk (a round was not answered), the
+client's deadline, this agent's deadline, the earliest moment at which anybody else can own the ticket.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from holdfast.agent.kinds import Sink
+from holdfast.errors import ConfigError
+from holdfast.protocols.tickets.tickets import FULL, UNAVAILABLE, Attempt, Ticketing
+
+OPTIONS = ("of", "wait", "metadata")
+TEXTS = {
+    FULL: "full: every ticket of {pool!r} is held",
+    UNAVAILABLE: "unavailable: too few seats answer, or who gives out tickets of {pool!r} does not (`holdfast seats`)",
+}
+
+
+class Pools(Protocol):
+    """What this kind needs of ``protocols.tickets.Tickets``."""
+
+    def acquire(
+        self, pool: str, n: int, listener: Ticketing, *, wait: bool = True, metadata: Mapping[str, str] | None = None
+    ) -> Attempt: ...
+
+
+class Wish(NamedTuple):
+    """What a client asked for, checked."""
+
+    of: int
+    wait: bool
+    metadata: Mapping[str, str]
+
+
+class TicketHeld:
+    """One client's wish, from its asking to its end; what the machine tells goes to the law."""
+
+    def __init__(self, kind: TicketKind, pool: str, sink: Sink) -> None:
+        self.pool = pool
+        self.attempt: Attempt | None = None  # None: ``acquire`` of the machine has not returned yet
+        self.asked_at = kind.now()
+        self.position = 0  # where it waits; 0: nowhere, or it does not wait
+        self._kind, self._sink = kind, sink
+        self._over = False
+        self._owned: tuple[int, int] | None = None  # number and token, before the client was told
+        self._deadline = 0.0  # as the machine said last; 0.0 while the client has none
+
+    # What the law says.
+
+    def cancel(self) -> None:
+        self._end(lambda attempt: attempt.cancel())
+
+    def release(self) -> None:
+        self._end(lambda attempt: attempt.release())
+
+    def renew_allowed(self, allowed: bool) -> None:
+        if self.attempt is not None and not self._over:
+            self.attempt.renew_allowed(allowed)
+
+    # What the machine says. It may have had something to say just before it was told that nobody listens.
+
+    def on_acquired(self, number: int, token: int, deadline: float) -> None:
+        if not self._over:
+            self._owned = number, token
+            self._grant(deadline)
+
+    def on_extended(self, deadline: float) -> None:
+        if self._over:
+            return
+        if self._owned is not None:
+            self._grant(deadline)
+        else:
+            self._kind.renewed(self._deadline)
+            self._deadline = deadline
+            self._sink.extended(deadline - self._kind.margin)
+
+    def on_at_risk(self) -> None:
+        if not self._over and self._owned is None:
+            self._sink.at_risk()
+
+    def on_lost(self, why: str) -> None:
+        if not self._over:
+            self._over = True
+            self._kind.forget(self)
+            self._sink.lost(TEXTS.get(why, why).format(pool=self.pool))
+
+    def on_queued(self, position: int) -> None:
+        self.position = position
+
+    def _grant(self, deadline: float) -> None:
+        """A first deadline that leaves the client no time is none: the next round brings another, or the machine loses it."""
+        assert self._owned is not None
+        if deadline - self._kind.margin > self._kind.now():
+            (number, token), self._owned = self._owned, None
+            self._deadline, self.position = deadline, 0
+            self._kind.granted(self._kind.now() - self.asked_at)
+            self._sink.granted(token, deadline - self._kind.margin, number)
+
+    def _end(self, step: Callable[[Attempt], None]) -> None:
+        self._over = True
+        self._kind.forget(self)
+        if self.attempt is not None:
+            step(self.attempt)
+
+
+class TicketKind:
+    """Tickets of pools."""
+
+    kind = "ticket"
+
+    def __init__(self, tickets: Pools, now: Callable[[], float], margin: float) -> None:
+        """``margin``: so long before this agent's own deadline a client stops."""
+        self._tickets, self.now, self.margin = tickets, now, margin
+        self.margin_least: float | None = None  # of all renewals: seconds that were left to this agent
+        self.waited = 0.0  # seconds, of all that were granted
+        self.counts: Counter[str] = Counter()  # asked, refused, granted
+        self._wishes: dict[TicketHeld, None] = {}
+
+    def acquire(self, name: str, options: Mapping[str, Any], sink: Sink) -> TicketHeld:
+        held = TicketHeld(self, name, sink)
+        try:
+            wish = _checked(options)
+            held.attempt = self._tickets.acquire(name, wish.of, held, wait=wish.wait, metadata=wish.metadata)
+        except ConfigError:
+            self.counts["refused"] += 1
+            raise
+        self.counts["asked"] += 1
+        self._wishes[held] = None
+        return held
+
+    @property
+    def wishes(self) -> Mapping[str, int]:
+        """How many clients of this agent want or hold a ticket, by pool."""
+        return dict(sorted(Counter(held.pool for held in self._wishes).items()))
+
+    # What its wishes say.
+
+    def granted(self, waited: float) -> None:
+        self.counts["granted"] += 1
+        self.waited += waited
+
+    def renewed(self, deadline: float) -> None:
+        """The deadline that was there before."""
+        left = deadline - self.now()
+        self.margin_least = left if self.margin_least is None else min(left, self.margin_least)
+
+    def forget(self, held: TicketHeld) -> None:
+        self._wishes.pop(held, None)
+
+
+def _checked(options: Mapping[str, Any]) -> Wish:
+    """They come from a client, and may be anything."""
+    unknown = next((option for option in options if option not in OPTIONS), None)
+    if unknown is not None:
+        raise ConfigError(f"option {str(unknown)[:32]!r}: tickets have none of that name; accepted are {', '.join(OPTIONS)}")
+    of, wait, metadata = options.get("of"), options.get("wait", True), options.get("metadata", {})
+    if isinstance(of, bool) or not isinstance(of, int):
+        raise ConfigError(f"of: {str(of)[:32]}; accepted is the number of tickets in the pool")
+    if not isinstance(wait, bool):
+        raise ConfigError(f"wait: {str(wait)[:32]}; accepted are true and false")
+    if not isinstance(metadata, Mapping) or not all(isinstance(text, str) for pair in metadata.items() for text in pair):
+        raise ConfigError(f"metadata: {str(metadata)[:32]}; accepted is a table of texts")
+    return Wish(of, wait, metadata)

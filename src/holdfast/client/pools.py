@@ -1,0 +1,81 @@
+"""Who holds the tickets of a pool, in both spellings.  Spec: tickets 10, G6; docs/client.md (tickets)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from holdfast.client.connection import Connection
+from holdfast.client.pump import Pump
+from holdfast.host import NodeId
+from holdfast.local import calls
+
+READ_TIMEOUT = 60.0  # seconds; an agent that reaches too few seats says so earlier
+
+
+class Holder(NamedTuple):
+    """Who holds one ticket."""
+
+    id: NodeId  # the agent whose client it is
+    token: int  # the next holder of the same number has a larger one
+    metadata: Mapping[str, str]  # as it was given to ``ticket``
+
+    @property
+    def name(self) -> str:
+        """Of the member."""
+        return self.id.name
+
+
+class PoolView(NamedTuple):
+    """The tickets of a pool at one moment."""
+
+    pool: str
+    of: int  # how many there are; 0: nobody has asked for one yet, as far as is known
+    holders: Mapping[int, Holder]  # by number
+    is_hint: bool  # False: a majority of the seats said so
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """The numbers that nobody holds. One whose holder has died counts as held until it is reclaimed."""
+        return tuple(number for number in range(self.of) if number not in self.holders)
+
+
+class Pool:
+    """The pool of ``group.tickets(name)``."""
+
+    def __init__(self, connected: Callable[[], Connection], name: str) -> None:
+        self.name = name
+        self._connected = connected
+
+    async def hint(self) -> PoolView:
+        """As this agent heard it: costs nothing but a word with it, and may be late."""
+        return hinted(self.name, await self._connected().call(calls.Tickets, self.name))
+
+    async def read(self) -> PoolView:
+        """From the seats, by majorities: true at some moment between call and return. Raises ``Unavailable`` if too few answer."""
+        return viewed(await self._connected().call(calls.ReadTickets, self.name, timeout=READ_TIMEOUT))
+
+
+class BlockingPool:
+    """The pool of ``group.tickets(name)``."""
+
+    def __init__(self, connected: Callable[[], Pump], name: str) -> None:
+        self.name = name
+        self._connected = connected
+
+    def hint(self) -> PoolView:
+        """As this agent heard it: costs nothing but a word with it, and may be late."""
+        return hinted(self.name, self._connected().call(calls.Tickets, self.name))
+
+    def read(self) -> PoolView:
+        """From the seats, by majorities: true at some moment between call and return. Raises ``Unavailable`` if too few answer."""
+        return viewed(self._connected().call(calls.ReadTickets, self.name, timeout=READ_TIMEOUT))
+
+
+def hinted(pool: str, views: tuple[calls.PoolView, ...]) -> PoolView:
+    return viewed(views[0] if views else calls.PoolView(pool, 0, (), True))
+
+
+def viewed(view: calls.PoolView) -> PoolView:
+    holders = {each.number: Holder(each.agent, each.token, each.metadata) for each in view.holders}
+    return PoolView(view.pool, view.of, holders, view.hint)

@@ -1,0 +1,207 @@
+"""Clients of one agent that ask for tickets: between the law of grants and the machine.  Spec: tickets 9.2; foundation F14, F16."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.agent.build import ticket_config
+from holdfast.agent.grants import Grants
+from holdfast.agent.ticket_kind import TicketKind
+from holdfast.config import Config, load
+from holdfast.errors import ConfigError
+from holdfast.local.calls import Acquire
+from tests.agent.fake_pools import LEASE, FakeAttempt, FakePools
+from tests.agent.law import FakeBody, FakeSession, TurnHost
+
+MARGIN = 0.25
+
+
+class Stand:
+    """One law, tickets, any number of clients."""
+
+    def __init__(self) -> None:
+        self.host = TurnHost()
+        self.law = Grants(self.host)
+        self.pools = FakePools(lambda: self.host.now)
+        self.kind = TicketKind(self.pools, lambda: self.host.now, MARGIN)
+        self.law.add(self.kind)
+        self._sessions = 0
+
+    def client(self) -> FakeSession:
+        self._sessions += 1
+        return FakeSession(self._sessions, FakeBody(self._sessions))
+
+    def ask(self, client: FakeSession, **options: Any) -> FakeAttempt:
+        self.law.acquire(client, Acquire(1, "ticket", "gpu", {"of": 8, **options}), lambda: None)
+        return self.pools.attempts[-1]
+
+    def holding(self, number: int = 3) -> tuple[FakeSession, FakeAttempt]:
+        client = self.client()
+        attempt = self.ask(client)
+        attempt.own(number)
+        return client, attempt
+
+
+def test_a_client_is_told_to_stop_before_the_agent_has_to() -> None:
+    """9.2: the client's deadline < this agent's own < anybody else. Number and token are the machine's."""
+    stand = Stand()
+    client, attempt = stand.holding()
+    assert (client.last.number, client.last.token) == (3, attempt.token)
+    assert client.last.deadline == pytest.approx(stand.host.now + LEASE - MARGIN)
+    stand.host.pass_time(0.5)
+    attempt.extend()
+    assert client.said == ["granted", "extended"]
+    assert client.last.deadline == pytest.approx(stand.host.now + LEASE - MARGIN)
+    assert stand.kind.margin_least == pytest.approx(LEASE - 0.5)
+
+
+def test_each_asking_is_an_attempt_of_its_own() -> None:
+    """An agent may hold several tickets of a pool; its clients compete as those of two agents do."""
+    stand = Stand()
+    first, second = stand.client(), stand.client()
+    attempts = stand.ask(first, metadata={"host": "n7"}), stand.ask(second, wait=False)
+    assert [each.asked for each in attempts] == [("gpu", 8, True, {"host": "n7"}), ("gpu", 8, False, {})]
+    assert stand.kind.wishes == {"gpu": 2}
+    attempts[1].own(5)
+    assert (first.said, second.said) == ([], ["granted"])
+    stand.law.stopped(second, 1)
+    stand.law.stopped(first, 1)
+    assert (stand.pools.done, stand.kind.wishes) == (["release 5", "cancel"], {})
+
+
+def test_a_first_deadline_without_time_is_not_told() -> None:
+    """F9: a grant that came too late to be used waits for the next round; if there is none the client hears that it is lost."""
+    stand = Stand()
+    client = stand.client()
+    attempt = stand.ask(client)
+    attempt.own(3, lease=MARGIN / 2)
+    attempt.listener.on_at_risk()
+    assert client.said == []
+    attempt.extend()
+    assert (client.said, client.last.number, client.last.token) == (["granted"], 3, attempt.token)
+    other = stand.client()
+    late = stand.ask(other)
+    late.own(4, lease=MARGIN / 2)
+    late.listener.on_lost("lapsed")
+    assert other.said == ["lost"]
+
+
+@pytest.mark.parametrize(
+    "why, told",
+    [
+        ("full", "full: every ticket of 'gpu' is held"),
+        ("unavailable", "unavailable: too few seats answer"),
+        ("mismatch: 'gpu' has 4", "mismatch: 'gpu' has 4"),
+    ],
+)
+def test_why_there_is_none(why: str, told: str) -> None:
+    """10: NoTicket, Unavailable, TicketCountMismatch by the first word; nothing stays behind."""
+    stand = Stand()
+    client = stand.client()
+    stand.ask(client).listener.on_lost(why)
+    assert (client.said, client.last.why[: len(told)]) == (["lost"], told)
+    assert (len(stand.law), stand.kind.wishes, stand.pools.done) == (0, {}, [])
+
+
+def test_a_client_that_only_disconnects_keeps_its_ticket_until_its_deadline() -> None:
+    """F14: a closed socket is no death. It is not extended, and given back when what was told has passed."""
+    stand = Stand()
+    client, attempt = stand.holding()
+    client.connected = False
+    stand.law.disconnected(client)
+    attempt.extend()
+    stand.host.pass_time(0.7)
+    assert (attempt.allowed, stand.pools.done) == (False, [])
+    stand.host.pass_time(0.1)
+    assert stand.pools.done == ["release 3"]
+
+
+def test_a_dead_client_gives_it_back_at_once() -> None:
+    """F14: the kernel's word."""
+    stand = Stand()
+    client, _ = stand.holding()
+    assert client.client is not None
+    client.client.die()
+    stand.law.client_died(client)
+    assert stand.pools.done == ["release 3"]
+
+
+def test_a_lost_ticket_stays_the_clients_until_its_deadline() -> None:
+    """F14, F15: the machine's word shortens nothing."""
+    stand = Stand()
+    client, attempt = stand.holding()
+    stand.host.pass_time(0.3)
+    attempt.listener.on_lost("lapsed")
+    attempt.listener.on_extended(9.0)
+    assert client.said == ["granted", "lost"]
+    stand.host.pass_time(0.4)
+    assert len(stand.law) == 1
+    stand.host.pass_time(0.1)
+    assert len(stand.law) == 0
+
+
+def test_owned_in_the_moment_in_which_nobody_wants_it() -> None:
+    """9.3: a late grant is returned; nobody hears of it."""
+    stand = Stand()
+    client = stand.client()
+    attempt = stand.ask(client)
+    stand.law.stopped(client, 1)
+    attempt.own(3)
+    attempt.extend()
+    attempt.listener.on_at_risk()
+    attempt.listener.on_lost("late")
+    assert (client.said, stand.pools.done) == ([], ["cancel"])
+
+
+def test_asked_to_stop() -> None:
+    """F14: an operator may ask; the holder's word or its deadline frees the ticket, and nothing extends it meanwhile."""
+    stand = Stand()
+    (client, attempt), (other, _) = stand.holding(3), stand.holding(4)
+    assert stand.law.ask_to_stop("ticket", "gpu", 3, "because")
+    assert stand.law.ask_to_stop("ticket", "gpu", 3, "again")
+    assert (client.said, client.last.why, other.said) == (["granted", "stop"], "because", ["granted"])
+    attempt.extend()
+    stand.law.on_extended(stand.law.all[0], stand.host.now + 9)
+    assert (client.said, attempt.allowed) == (["granted", "stop"], False)
+    stand.host.pass_time(0.8)
+    assert stand.pools.done[0] == "release 3"
+    assert not stand.law.ask_to_stop("ticket", "gpu", 3, "because")
+    assert not stand.law.ask_to_stop("ticket", "gpu", 7, "because")
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        ({"of": None}, "of: None; accepted is the number of tickets"),
+        ({"of": True}, "of: True"),
+        ({"of": "8"}, "of: 8"),
+        ({"of": 101}, "of: too many"),
+        ({"wait": 1}, "wait: 1; accepted are true and false"),
+        ({"metadata": {"a": 1}}, "metadata: {'a': 1}; accepted is a table of texts"),
+        ({"metadata": "a"}, "metadata: a"),
+        ({"grace": 1}, "option 'grace': tickets have none of that name; accepted are of, wait, metadata"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_asked_for(options: dict[str, Any], told: str) -> None:
+    """Bad input of a user is one error that names the field and what is accepted; nothing is begun."""
+    stand = Stand()
+    with pytest.raises(ConfigError) as caught:
+        stand.ask(stand.client(), **options)
+    assert str(caught.value).startswith(told)
+    assert (stand.pools.attempts, stand.kind.wishes, stand.kind.counts["refused"]) == ([], {}, 1)
+
+
+@pytest.mark.parametrize("preset", ["lan", "wan", "local"])
+def test_every_preset_gives_numbers_that_tickets_take(preset: str) -> None:
+    """Tickets 4: T <= D/4, and what follows from T; also for leases that are as short or long as the ring allows."""
+    for lease in (0.0, 0.04, 30.0):
+        config = load(overrides={"preset": preset, "lease": lease})
+        for seats, k in ((1, 0), (3, 1), (5, 2)):
+            numbers = ticket_config(config, seats)
+            assert (numbers.k, numbers.lease, numbers.period) == (k, config.ticket_lease, config.ticket_round)
+            assert numbers.margin < numbers.hold
+    lan = ticket_config(Config(), 3)
+    assert (lan.rtx, lan.phase_timeout, lan.poll) == pytest.approx((0.2, 1.5, 1.0))
