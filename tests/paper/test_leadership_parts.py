@@ -415,6 +415,13 @@ def test_bad_campaigns_name_the_field(name: str, length: float, field: str) -> N
         leadership_of(FakeHost("a")).campaign(name, length, Client())
 
 
+@pytest.mark.parametrize("field, value", [("rho", 0.2), ("rho", -0.1), ("renew_tries", 4), ("renew_tries", -1), ("t_itv", 0.0)])
+def test_bad_settings_name_the_field(field: str, value: float) -> None:
+    """Bad input of a user: one clear error naming field and accepted values."""
+    with pytest.raises(ConfigError, match=f"^{field}: .*accepted"):
+        LeadershipConfig(**{field: value})  # type: ignore[arg-type]
+
+
 def test_one_candidacy_per_name_and_so_many_names() -> None:
     """F17: everything has a limit."""
     leadership = leadership_of(FakeHost("a"))
@@ -512,7 +519,7 @@ def test_a_seat_that_lies_about_numbers_is_not_followed_there() -> None:
     host.pass_time(0.01)
     leadership.office._on_granted(0, Granted("x", 0, FIRST, grant=False, number=NUMBER_MAX - 1), host.now)
     assert campaign.number == FIRST
-    assert leadership.office.counts["far_ahead"] == 1
+    assert leadership.counters()["far_ahead"] == 1
 
 
 def test_messages_stay_below_a_datagram() -> None:

@@ -7,7 +7,7 @@ sixty-four. All of it is a hint: it orders candidates and tells users whom to as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from hashlib import blake2b
 
 import msgspec
@@ -90,11 +90,6 @@ class Board:
         """All who stand for it, by hash(name, agent): names spread over the members, and everybody has the same order."""
         rows = self._standing.get(name, {})
         return tuple(rows[agent].life for agent in sorted(rows, key=lambda agent: (_digest(name, agent), agent)))
-
-    def leaders(self) -> Iterator[Row]:
-        """Rows of names that are led, as far as the table says."""
-        rows = (read(value) for _, value in self._rows.items())
-        return (row for row in rows if row.kind == LEADER)
 
     def _put(self, row: Row) -> None:
         self._rows.set(_key(row), msgspec.msgpack.encode(row))

@@ -32,11 +32,6 @@ class LeadershipConfig(FfdConfig, frozen=True, kw_only=True, forbid_unknown_fiel
             raise ConfigError(f"renew_tries: {self.renew_tries!r}; accepted are 0 to {RENEW_TRIES_MAX}")
 
     @property
-    def lease(self) -> float:
-        """D26: the shortest length that costs no step-downs; ask for more where processes stall."""
-        return 1.5 * self.t_itv
-
-    @property
     def length_min(self) -> float:
         """What ``campaign`` accepts at least: a heartbeat and its repeats must fit."""
         return self.t_itv + 3 * self.t_rtt

@@ -54,10 +54,6 @@ class Pulse:
         self._tries = 0
         self._tick_at = -inf  # when the latest full heartbeat left
 
-    @property
-    def active(self) -> bool:
-        return self._tick is not None
-
     def soon(self, name: str, *, wide: bool) -> None:
         """A heartbeat for this name, in a turn of its own: thirty names that begin together share it. ``wide``: to all monitors."""
         self._soon_names[name] = wide or self._soon_names.get(name, False)

@@ -137,6 +137,18 @@ class Leadership:
         """Who stands for it, as known here, in the order in which they are asked to lead."""
         return self.board.candidates(name)
 
+    def counters(self) -> Counter[str]:
+        """What all parts counted: what was refused and dropped, and what happened how often."""
+        parts = (
+            self.seat.counts,
+            self.office.counts,
+            self.watches.counts,
+            self.watches.links.counts,
+            self.reigns.counts,
+            self.board.counts,
+        )
+        return sum((Counter(part) for part in parts), Counter(self.counts))
+
     # The machine.
 
     @property
