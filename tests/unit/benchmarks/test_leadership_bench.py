@@ -168,7 +168,7 @@ def kills(*runs: tuple[float, float], two: int = 0, taken: int = 0, broken: str 
         (kills((0.46, 0.01)), False),
         (kills((0.2, -0.001)), False),
         (kills((0.2, 0.01), two=1), False),
-        (kills((0.2, 0.01), taken=1), False),
+        (kills((0.2, 0.01), taken=1), True),
         (kills((0.2, 0.01), broken="somebody ended"), False),
         (kills(), False),
     ],
