@@ -33,6 +33,17 @@ def test_vacant_before_a_takeover() -> None:
     assert board.vacant("x") == 0.5
 
 
+def test_a_false_alarm_is_no_term() -> None:
+    """F16, G7: the round that was to begin was never granted; the leader that is heard again has its own token, and its old term."""
+    board = Board()
+    for leader, token, at in ((A, 7, 10.0), (None, 8, 12.0), (A, 7, 12.5)):
+        board.note(LeaderChanged("x", leader, token), at)
+    assert board.lines == (LeaderView("x", A, 7, 12.5),)
+    assert (board.version, board.terms("x"), board.vacant("x"), board.terms_heard) == (3, 1, None, 1)
+    board.note(LeaderChanged("x", B, 8), 13.0)
+    assert (board.terms("x"), board.vacant("x")) == (2, 0.0)
+
+
 def test_lines_are_sorted_and_the_same_until_something_changes() -> None:
     """The view is encoded once per version."""
     board = Board()

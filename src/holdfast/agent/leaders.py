@@ -19,6 +19,7 @@ class Line:
     def __init__(self) -> None:
         self.view = LeaderView("", None, 0, 0.0)
         self.terms = 0  # that were heard of
+        self.term: tuple[NodeId, int] | None = None  # the latest of them
         self.vacant: float | None = None  # seconds for which nobody was known to lead, before the present term
 
 
@@ -40,12 +41,16 @@ class Board:
         former = line.view
         if (former.name, former.leader, former.token) == (event.name, event.leader, event.token):
             return
-        if event.leader is not None:
+        if event.leader is not None and line.term != (event.leader, event.token):
             if line.terms:
                 line.vacant = 0.0 if former.leader is not None else max(0.0, at - former.since)
             line.terms += 1
+            line.term = event.leader, event.token
             self.terms_heard += 1
-        line.view = LeaderView(event.name, event.leader, max(event.token, former.token), at)
+        # While nobody leads, the highest number that was heard of. A false alarm names the next one before the old leader is heard again:
+        # that one was never granted, so beside a leader stands its own.
+        token = event.token if event.leader is not None else max(event.token, former.token)
+        line.view = LeaderView(event.name, event.leader, token, at)
         self.version += 1
         self._views = None
 
