@@ -36,7 +36,7 @@ class Candidate:
         self.name = name
         self.reign: Reign | None = None
         self._call = AgentCall(path, program="holdfast demo")
-        self._call.say(Acquire, "lead", NAME, {})
+        self._ask()
 
     def fileno(self) -> int:
         return self._call.fileno()
@@ -55,8 +55,13 @@ class Candidate:
     def close(self) -> None:
         self._call.close()
 
+    def _ask(self) -> None:
+        self._call.say(Acquire, "lead", NAME, {})
+
     def _on_item(self, item: GrantItem) -> None:
-        if item.what == "granted":
+        if item.what == "lost":
+            self._ask()  # A busy machine costs it a term now and then; whoever lost one stands again, or in the end nobody would.
+        elif item.what == "granted":
             self.reign = Reign(self.name, item.token, clock.now(), item.deadline)
         elif item.what == "extended" and self.reign is not None:
             self.reign = self.reign._replace(until=item.deadline)
