@@ -314,6 +314,10 @@ def test_what_only_execution_shows(agent: FakeAgent, start: Start, tmp_path: Pat
         (("--option", "x"), "accepted is NAME=VALUE"),
         (("--lead", "x", "--hold", "lead:y"), "--lead: stands for --hold"),
         (("--lead", "x", "--option", "grace=1"), "--lead: stands for --hold and its options"),
+        (("--lead", "x", "--ticket", "gpu:8"), "accepted is one of --lead, --ticket and --hold"),
+        (("--ticket", "gpu:8", "--option", "of=8"), "--ticket: stands for --hold and its options"),
+        (("--ticket", "gpu"), "--ticket gpu: accepted is POOL:N"),
+        (("--ticket", "gpu:0"), "--ticket gpu:0: accepted is POOL:N"),
     ],
 )
 def test_bad_flags(agent: FakeAgent, holdfast: Run, flags: tuple[str, ...], told: str) -> None:
@@ -331,6 +335,14 @@ def test_lead_asks_for_the_grace_too(agent: FakeAgent, start: Start, record: Rec
     asked = [(call.kind, call.name, call.options) for call in agent.asked(calls.Acquire)]
     assert asked == [("lead", "sched", {"grace": 1.5}), ("lead", "sched", {"grace": 0.0})]
     assert {"HOLDFAST_TERM=7", "HOLDFAST_TOKEN=7", "HOLDFAST_HOLD=lead:sched"} <= set(" ".join(record.lines()[1]).split())
+
+
+def test_a_ticket_of_a_pool(agent: FakeAgent, start: Start, record: Record) -> None:
+    """`--ticket POOL:N` asks for one of N; the command knows which one, and its token."""
+    agent.on[calls.Acquire] = lambda client, call: client.grant(call, number=3)
+    assert ended(start("for", 0.1, flags=("--ticket", "a:gpu:8")))[0] == 0
+    assert [(call.kind, call.name, call.options) for call in agent.asked(calls.Acquire)] == [("ticket", "a:gpu", {"of": 8})]
+    assert {"HOLDFAST_TICKET=3", "HOLDFAST_TOKEN=7", "HOLDFAST_HOLD=ticket:a:gpu"} <= set(" ".join(record.lines()[1]).split())
 
 
 def test_a_deaf_command_of_a_term(agent: FakeAgent, start: Start, record: Record) -> None:

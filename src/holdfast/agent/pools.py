@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.agent.encode import encoded
-from holdfast.errors import ConfigError, NotAMember, Unavailable
+from holdfast.errors import ConfigError, Lost, Unavailable
 from holdfast.local import calls
 from holdfast.local.calls import PoolView, TicketHolder
 from holdfast.protocols.tickets.values import pool_fits
@@ -51,7 +51,7 @@ class Pools:
         if self._agent.grants.ask_to_stop("ticket", call.pool, call.number, BY_HAND):
             client.done(call.serial)
         elif owner is None or owner.agent == self._agent.me:
-            raise NotAMember(f"ticket: nobody holds {call.number} of {call.pool[:64]!r}, as far as this agent knows")
+            raise Lost(f"ticket: nobody holds {call.number} of {call.pool[:64]!r}, as far as this agent knows")
         else:
             raise ConfigError(f"ticket: {call.number} of {call.pool[:64]!r} is held at {owner.agent}; ask that agent")
 

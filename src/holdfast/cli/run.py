@@ -20,10 +20,14 @@ GRACE_MAX = 3600.0
 def run(
     *,
     words: Annotated[tuple[str, ...], Word(help="The command and its words, after --.", metavar="-- CMD...")],
-    lead: Annotated[str, Flag("--lead", help="Run it while this agent leads this name, for this command.", metavar="NAME")] = "",
+    lead: Annotated[str | None, Flag("--lead", help="Run it while this agent leads this name, for this command.", metavar="NAME")] = None,
+    ticket: Annotated[
+        str | None,
+        Flag("--ticket", help="Run it while it holds one of the N tickets of this pool: HOLDFAST_TICKET says which.", metavar="POOL:N"),
+    ] = None,
     hold: Annotated[
-        str, Flag("--hold", help="What it must hold: a kind of grant that the agent has, and a name.", metavar="KIND:NAME")
-    ] = "",
+        str | None, Flag("--hold", help="What it must hold: a kind of grant that the agent has, and a name.", metavar="KIND:NAME")
+    ] = None,
     option: Annotated[tuple[str, ...], Flag("--option", help="An option of that kind; repeat it for more.", metavar="NAME=VALUE")] = (),
     grace: Annotated[
         float | None,
@@ -34,12 +38,13 @@ def run(
     agent: Annotated[str, AGENT] = "",
     group: Annotated[str, GROUP] = "",
 ) -> int:
-    """Run a command that ends before its hold can be somebody else's. Without --lead and --hold it runs while the agent is a member.
+    """Run a command that ends before its hold can be somebody else's. Without --lead, --ticket and --hold it runs while the agent is a
+    member.
 
     Returns the command's exit code, or 124: it was stopped because the hold ended; 125: Holdfast failed; 126, 127: it cannot be run."""
     try:
         _check(words, grace, timeout)
-        wanted_hold = _led(lead, hold, option, grace) if lead else Wanted(hold, _options(option), grace)
+        wanted_hold = _wanted(lead, ticket, hold, option, grace)
         once = partial(_once, words, wanted_hold, timeout, socket_path(agent, group))
         code, wanted = once()
         while code == HOLD_LOST and restart and wanted:
@@ -61,11 +66,27 @@ class Wanted(NamedTuple):
     lengthened: bool = False  # the hold was asked for with the grace on top
 
 
-def _led(name: str, hold: str, option: tuple[str, ...], grace: float | None) -> Wanted:
+def _wanted(lead: str | None, ticket: str | None, hold: str | None, option: tuple[str, ...], grace: float | None) -> Wanted:
     """A term is asked for as much longer as the command needs to stop (D26), so that a renewal in time never costs it its grace."""
-    if hold or option:
-        raise ConfigError("--lead: stands for --hold and its options; accepted is one of the two")
-    return Wanted(f"lead:{name}", {"grace": grace or 0.0}, grace or 0.0, lengthened=True)
+    for flag, given in (("--lead", lead), ("--ticket", ticket), ("--hold", hold)):
+        if given == "":  # An unset variable of a script must not become "runs everywhere at once".
+            raise ConfigError(f"{flag}: is empty; accepted is the name of what the command must hold, or no {flag} at all")
+    short = "--lead" if lead else "--ticket"
+    if (lead or ticket) and (hold or option or (lead and ticket)):
+        raise ConfigError(f"{short}: stands for --hold and its options; accepted is one of --lead, --ticket and --hold")
+    if lead:
+        return Wanted(f"lead:{lead}", {"grace": grace or 0.0}, grace or 0.0, lengthened=True)
+    if ticket:
+        pool, of = parsed_ticket(ticket, "--ticket ")
+        return Wanted(f"ticket:{pool}", {"of": of}, grace)
+    return Wanted(hold or "", _options(option), grace)
+
+
+def parsed_ticket(text: str, flag: str = "") -> tuple[str, int]:
+    pool, _, number = text.rpartition(":")
+    if not pool or not (number.isascii() and number.isdigit()) or int(number) < 1:
+        raise ConfigError(f"{flag}{text}: accepted is POOL:N, a pool and the number of its tickets, such as gpu:8")
+    return pool, int(number)
 
 
 def _once(words: tuple[str, ...], wanted: Wanted, timeout: float | None, path: str) -> tuple[int, bool]:
@@ -94,7 +115,7 @@ def _check(words: tuple[str, ...], grace: float | None, timeout: float | None) -
 
 
 def _options(pairs: tuple[str, ...]) -> dict[str, object]:
-    """Values that are numbers travel as numbers."""
+    """Values that are numbers travel as numbers, true and false as such."""
     options: dict[str, object] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -108,7 +129,7 @@ def _value(text: str) -> object:
     for kind in (int, float):
         with suppress(ValueError):
             return kind(text)
-    return text
+    return {"true": True, "false": False}.get(text, text)
 
 
 def _missing(name: str) -> int | None:

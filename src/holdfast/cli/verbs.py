@@ -51,6 +51,16 @@ TAGS = Table(
     },
     default="show",
 )
+TICKET = Table(
+    "Tickets of a pool: numbered slots, each with at most one holder.",
+    {
+        "ls": Entry("ticket:ls", "Who holds which ticket, as this agent heard it: a hint."),
+        "acquire": Entry("ticket:acquire", "Hold a ticket around a command, or until stdin is closed."),
+        "release": Entry("ticket:release", "Ask the client of this agent that holds a ticket to stop."),
+        "abandon": Entry("ticket:abandon", "Give up a ticket whose guardians are lost for good."),
+    },
+    default="ls",
+)
 LAB = Table(
     "The simulator: virtual time, seeded faults, invariants, every figure of the papers.",
     {
@@ -88,6 +98,7 @@ VERBS = Table(
         "keys": KEYS,
         "seats": Entry("seats:seats", "The slots that remember, as this agent sees them."),
         "leader": Entry("leader:leader", "Who leads what, as this agent knows it: a hint."),
+        "ticket": TICKET,
         "send": Entry("messaging:send", "Send a message to one member."),
         "cast": Entry("messaging:cast", "Tell everybody who listens to a topic."),
         "messages": Entry("messaging:messages", "Print the messages that arrive."),

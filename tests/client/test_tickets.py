@@ -1,0 +1,206 @@
+"""Tickets and ``while_leader`` in both spellings, against an agent by script.  Spec: tickets 9.2, 10."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from holdfast.client import pools, streams, waits
+from holdfast.errors import AcquireTimeout, ConfigError, NoTicket, TicketCountMismatch, TicketLost, Unavailable
+from holdfast.host import NodeId
+from holdfast.local import calls
+from holdfast.net.clock import now
+from tests.client.fake_agent import FakeAgent
+from tests.client.spelling import Aio, Spelling
+from tests.support.agents import until
+
+WAIT = 30.0
+
+
+@pytest.fixture
+def group(client: Spelling, agent: FakeAgent) -> Iterator[Any]:
+    group = client.join("orders", agent=agent.path)
+    yield group
+    client.run(group.leave)
+
+
+def granting(agent: FakeAgent, seconds: float = 60.0) -> None:
+    """Every asking is granted, each under a larger token."""
+
+    def grant(call: calls.Call) -> None:
+        agent.push(call, calls.GrantItem("granted", 6 + len(agent.all(calls.Acquire)), now() + seconds, 3))
+
+    agent.answers[calls.Acquire] = grant
+
+
+def refusing(agent: FakeAgent, why: str) -> None:
+    agent.answers[calls.Acquire] = lambda call: agent.push(call, calls.GrantItem("lost", 0, 0.0, 0, why))
+
+
+def test_a_ticket(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """10: number, token, deadline; what was asked for travels as options; the end of the block gives it back."""
+    granting(agent)
+    ticket = client.enter(client.run(group.ticket, "gpu", of=8, timeout=WAIT, metadata={"host": "n7"}))
+    assert (ticket.number, ticket.token, ticket.valid) == (3, 7, True)
+    assert 0 < ticket.left <= 60.0
+    ticket.check()
+    asked = agent.wait_for(calls.Acquire)
+    assert (asked.kind, asked.name, asked.options) == ("ticket", "gpu", {"of": 8, "wait": True, "metadata": {"host": "n7"}})
+    client.exit(ticket)
+    assert agent.wait_for(calls.Stopped).grant == asked.serial
+    with pytest.raises(TicketLost, match="ticket 'gpu': given back"):
+        ticket.check()
+
+
+@pytest.mark.parametrize(
+    "why, error",
+    [
+        ("full: every ticket of 'gpu' is held", NoTicket),
+        ("mismatch: 'gpu' has 4 tickets", TicketCountMismatch),
+        ("unavailable: too few seats answer", Unavailable),
+        ("lapsed", TicketLost),
+    ],
+)
+def test_never_granted(client: Spelling, agent: FakeAgent, group: Any, why: str, error: type[Exception]) -> None:
+    """10: NoTicket, TicketCountMismatch, Unavailable, TicketLost: each is its own error, with the agent's words."""
+    refusing(agent, why)
+    with pytest.raises(error, match=f"ticket 'gpu': {why}") as caught:
+        client.enter(client.run(group.ticket, "gpu", of=8, wait=False))
+    assert type(caught.value) is error
+
+
+def test_lost_after_it_was_granted(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """9.2: whatever the reason, what was held is TicketLost."""
+    granting(agent)
+    ticket = client.enter(client.run(group.ticket, "gpu", of=8))
+    agent.push(agent.wait_for(calls.Acquire), calls.GrantItem("lost", 7, 0.0, 0, "full: of surprises"))
+    assert client.lost(ticket) == "full: of surprises"
+    with pytest.raises(TicketLost):
+        ticket.check()
+    client.exit(ticket)
+
+
+def test_not_in_time(client: Spelling, group: Any) -> None:
+    """10: AcquireTimeout."""
+    with pytest.raises(AcquireTimeout, match=r"ticket .gpu.: not granted within 0\.05 s"):
+        client.enter(client.run(group.ticket, "gpu", of=8, timeout=0.05))
+
+
+@pytest.mark.parametrize(
+    "pool, options, told",
+    [
+        ("", {"of": 1}, "pool: ''"), ("x", {"of": 0}, "of: 0; accepted is the number"), ("x", {"of": True}, "of: True"),
+        ("x", {"of": 1, "metadata": {"a": 1}}, "metadata: "), ("x", {"of": 1, "timeout": 0}, "timeout: 0"),
+    ],
+)  # fmt: skip
+def test_bad_arguments(client: Spelling, group: Any, pool: str, options: dict[str, Any], told: str) -> None:
+    """Bad input: one error that names the field."""
+    with pytest.raises(ConfigError, match=told):
+        client.run(group.ticket, pool, **options)
+
+
+def test_who_holds_them(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """10: a hint by a word with the agent, the truth from majorities; a pool that is not known is empty."""
+    holder = calls.TicketHolder(1, NodeId("b", 2), 9, {"host": "n7"})
+    agent.answers[calls.Tickets] = [calls.PoolView("gpu", 3, (holder,), True)]
+    agent.answers[calls.ReadTickets] = calls.PoolView("gpu", 3, (holder,), False)
+    pool = client.run(group.tickets, "gpu")
+    hint, truth = client.run(pool.hint), client.run(pool.read)
+    assert (hint.is_hint, truth.is_hint, hint.holders) == (True, False, truth.holders)
+    assert (hint.of, hint.free, hint.holders[1].name, hint.holders[1].token) == (3, (0, 2), "b", 9)
+    agent.answers[calls.Tickets] = []
+    assert client.run(pool.hint) == ("gpu", 0, {}, True)
+
+
+def test_pools_in_both_spellings() -> None:
+    """STYLE 4: the same names and docstrings."""
+    assert inspect.getdoc(pools.Pool) == inspect.getdoc(pools.BlockingPool)
+    for name in ("hint", "read"):
+        assert inspect.getdoc(getattr(pools.Pool, name)) == inspect.getdoc(getattr(pools.BlockingPool, name))
+    assert {each for each in dir(streams.Ticket) if each[0] != "_"} == {each for each in dir(waits.Ticket) if each[0] != "_"}
+
+
+# while_leader.
+
+
+def decorated(client: Spelling, group: Any, body: Any) -> Any:
+    """The same function in both spellings: ``body`` says what it returns."""
+    if isinstance(client, Aio):
+
+        async def work(term: Any) -> Any:
+            return await body(term)
+    else:
+
+        def work(term: Any) -> Any:  # type: ignore[misc]
+            return body(term)
+
+    return group.while_leader("scheduler", timeout=WAIT)(work)
+
+
+def test_while_leader_returns_what_the_function_returns(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """It leads, runs, gives up; an error of the function is its caller's."""
+    granting(agent)
+
+    async def later(term: Any) -> int:
+        return int(term.token)
+
+    work = decorated(client, group, later if isinstance(client, Aio) else lambda term: term.token)
+    assert work.__name__ == "work"
+    assert (client.run(work), client.run(work)) == (7, 8)
+    failing = decorated(client, group, lambda term: dict[str, int]()["no such key"])
+    with pytest.raises(KeyError):
+        client.run(failing)
+    assert len(agent.all(calls.Stopped)) == 3
+
+
+def test_while_leader_begins_anew(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """A term that ends stops the function (a thread stops by itself); it runs again under the next one."""
+    granting(agent, seconds=0.3)
+    tokens: list[int] = []
+
+    async def patient(term: Any) -> str:
+        tokens.append(term.token)
+        while len(tokens) < 3:
+            await term.lost  # and goes on, until it is cancelled
+        return "done"
+
+    def watchful(term: Any) -> str:
+        tokens.append(term.token)
+        if len(tokens) == 2:
+            term.lost.wait(WAIT)
+            term.check()
+        if len(tokens) < 3:
+            term.lost.wait(WAIT)
+        else:
+            granting(agent)
+        return "done"
+
+    assert client.run(decorated(client, group, patient if isinstance(client, Aio) else watchful)) == "done"
+    assert len(tokens) >= 3  # more if this machine stood still for a whole term
+    assert tokens == sorted(set(tokens))
+
+
+def test_while_leader_that_is_cancelled(agent: FakeAgent) -> None:
+    """Whoever cancels the caller cancels the function, and the leadership is given up after it has ended."""
+    granting(agent)
+    client = Aio()
+    group = client.join("orders", agent=agent.path)
+    seen: list[str] = []
+
+    async def work(term: Any) -> None:
+        seen.append("began")
+        try:
+            await term.lost
+        finally:
+            seen.append("valid" if term.valid else "too late")
+
+    running = client.start(group.while_leader("scheduler")(work))
+    until(lambda: seen, "it leads")
+    running.cancel()
+    agent.wait_for(calls.Stopped)
+    assert seen == ["began", "valid"]
+    client.run(group.leave)
+    client.close()
