@@ -309,6 +309,9 @@ def test_what_only_execution_shows(agent: FakeAgent, start: Start, tmp_path: Pat
     "flags,told",
     [
         (("--hold", "x"), "accepted is KIND:NAME"),
+        (("--hold", ""), "--hold: is empty"),
+        (("--lead", ""), "--lead: is empty"),
+        (("--ticket", ""), "--ticket: is empty"),
         (("--grace", "-1"), "accepted are seconds from 0"),
         (("--timeout", "0"), "accepted are seconds above 0"),
         (("--option", "x"), "accepted is NAME=VALUE"),

@@ -477,6 +477,19 @@ def test_forked(client: Spelling, group: Any, monkeypatch: pytest.MonkeyPatch) -
                 client.run(function, *args)
 
 
+def test_a_forked_child_gives_nothing_back(client: Spelling, agent: FakeAgent, group: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F14: "stopped" is the word of the process that asked. A child that says it is told to join itself, and its parent goes on."""
+    term, _ = acquired(client, agent, group)
+    with monkeypatch.context() as patched:
+        patched.setattr("os.getpid", lambda: -1)
+        for give_back in (term.release, term.resign):
+            with pytest.raises(Forked, match="join again in this process"):
+                client.run(give_back)
+    assert term.valid
+    assert agent.all(calls.Stopped) == []
+    client.exit(term)
+
+
 # One API in two spellings.
 
 

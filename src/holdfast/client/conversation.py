@@ -6,12 +6,13 @@ read as the answer. Streams are kept by weak references: what nobody holds any m
 
 from __future__ import annotations
 
+import os
 from typing import Any, Protocol
 from weakref import ReferenceType, ref
 
 from msgspec.msgpack import Decoder
 
-from holdfast.client.wire import UNREADABLE, agent_lost, decode_frame, error_of, frame_of
+from holdfast.client.wire import UNREADABLE, agent_lost, decode_frame, error_of, forked, frame_of
 from holdfast.errors import AgentLost, HoldfastError
 from holdfast.local import calls
 from holdfast.local.frame import ANSWER_BYTES_MAX, Frames, FrameTooLong
@@ -43,6 +44,7 @@ class Conversation:
     def __init__(self, path: str) -> None:
         self.path = path
         self.over: AgentLost | None = None
+        self._pid = os.getpid()
         self._frames = Frames(ANSWER_BYTES_MAX)
         self._serial = 0
         self._waiting: dict[int, tuple[type[calls.Call], Waiter, float]] = {}
@@ -51,6 +53,8 @@ class Conversation:
 
     def begin(self, kind: type[calls.Call], fields: tuple[Any, ...], waiter: Waiter, end_at: float, sink: Sink | None = None) -> bytes:
         """The bytes of a call, to be written in the order of their making. Its answer goes to the waiter, what is pushed to the sink."""
+        if os.getpid() != self._pid:
+            raise forked()  # A child that speaks on its parent's connection could say that the parent's work has stopped (F14).
         if self.over is not None:
             raise self.error
         if len(self._waiting) >= CALLS_MAX:
@@ -79,7 +83,7 @@ class Conversation:
 
     def close_stream(self, serial: int) -> bytes:
         """What is to be written when a stream is not wanted any more; b"" if it is closed."""
-        if self._streams.pop(serial, None) is None or self.over is not None:
+        if self._streams.pop(serial, None) is None or self.over is not None or os.getpid() != self._pid:
             return b""
         return self.begin(calls.Close, (serial,), NOBODY, float("inf"))
 

@@ -122,6 +122,8 @@ class Holding(Held):
 
     async def release(self) -> None:
         """Give it back now, before the block ends. Nothing may be done under it from here on."""
+        if os.getpid() != self._pid:
+            raise forked()  # It is the parent's to give back (F14).
         self._finish(RELEASED)
         self._changed()
         if self._serial and not self._connection.lost:

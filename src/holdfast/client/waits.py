@@ -140,6 +140,8 @@ class Holding(Held):
 
     def release(self) -> None:
         """Give it back now, before the block ends. Nothing may be done under it from here on."""
+        if os.getpid() != self._pid:
+            raise forked()  # It is the parent's to give back (F14).
         self._finish(RELEASED)
         self._changed()
         serial, self._serial = self._serial, 0
