@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -9,10 +10,13 @@ from holdfast.agent.metrics import Metric, Sample, counter, gauge, labelled
 
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
+    from holdfast.protocols.detection.leadership import Leadership
     from holdfast.protocols.detection.links import LinkStats
 
 LINKS_MAX = 64  # in one answer: whoever monitors more sees enough of them to judge its network
 BALLOTS = "ballots_"
+# What was not done for a peer or a name, by where it is counted. ``table_full`` at a seat: names beyond what it remembers are never led.
+REFUSED = ("malformed", "not_a_seat", "far_ahead", "given_up", "table_full", "names_full", "watches_full", "two_leaders", "misplaced")
 
 
 def of_leadership(agent: Agent) -> Iterable[Metric]:
@@ -27,6 +31,13 @@ def of_leadership(agent: Agent) -> Iterable[Metric]:
     yield counter("lead_terms_total", "Terms that began, of whatever leader, as known here.", agent.leaders.terms_heard)
     downs = {"lapsed": float(office.counts["lapsed"]), "gave_up": float(office.counts["gave_up"])}
     yield labelled("lead_step_downs_total", "counter", "Terms and questions of this agent that ended without its wish.", "reason", downs)
+    yield labelled(
+        "lead_refused_total",
+        "counter",
+        "What peers said or asked for that could not be, and what had no room.",
+        "reason",
+        refused(leadership),
+    )
     yield counter("lead_starts_total", "Times another agent was told to ask for a name.", office.counts["starts"])
     yield counter(
         "lead_heartbeats_total", "Heartbeats of this agent as a leader or candidate, repeats included.", office.pulse.watched.stamp
@@ -42,6 +53,13 @@ def of_leadership(agent: Agent) -> Iterable[Metric]:
     yield counter("lead_vote_seconds_total", "Seconds that these answers took.", links.vote_seconds)
     yield counter("lead_late_timers_total", "Times this agent was too late to judge a leader.", links.counts["late_timers"])
     yield from _links(_measured(agent))
+
+
+def refused(leadership: Leadership) -> dict[str, float]:
+    """Those of all its parts, and of the promises that it keeps as a seat."""
+    counts, promises = leadership.counters(), leadership.seat.promises
+    kept = Counter[str]() if promises is None else promises.counts
+    return {reason: float(counts[reason] + kept[reason]) for reason in REFUSED}
 
 
 def _measured(agent: Agent) -> dict[str, LinkStats]:
