@@ -10,7 +10,7 @@ from holdfast import sync
 from tests.http.conftest import TOKEN
 from tests.http.test_metrics import parsed
 from tests.http.wire import ask
-from tests.support.agents import Fleet, until
+from tests.support.agents import AgentProcess, Fleet, until
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 RSS_MIB_MAX = 42.0  # with HTTP; the reason why uvicorn gets a hollow ssl
@@ -73,4 +73,24 @@ def test_leadership_over_http(fleet: Fleet) -> None:
             assert 0 < samples["holdfast_lead_margin_seconds_least"] < 0.45
             assert samples['holdfast_lead_step_downs_total{reason="lapsed"}'] >= 0
         until(lambda: ask(url, "/v1/leaders").json["leaders"][0]["leader"] is None, "nobody leads it any more")
+        tickets_over_http(a, url)
         assert a.stop() == 0
+
+
+def tickets_over_http(a: AgentProcess, url: str) -> None:
+    """/v1/tickets and the metrics of tickets 9.7, of the same agent."""
+    assert ask(url, "/v1/tickets").json["pools"] == []
+    with sync.join(agent=a.socket) as group, group.ticket("gpu", of=8, timeout=60, metadata={"<b>": "n7"}) as ticket:
+        until(lambda: ask(url, "/v1/tickets").json["pools"], "it is announced")
+        answer = ask(url, "/v1/tickets").json
+        (pool,) = answer["pools"]
+        (line,) = pool["tickets"]
+        assert (pool["pool"], pool["of"], pool["here"]) == ("gpu", 8, 1)
+        assert (line["number"], line["holder"], line["me"], line["token"]) == (ticket.number, "a", True, ticket.token)
+        assert line["metadata"] == {"<b>": "n7"}
+        assert answer["timing"] == {"lease": 1.0, "period": 0.2, "told": pytest.approx(0.75, abs=0.01)}
+        until(lambda: "ticket_margin_seconds_least" in ask(url, "/metrics").body.decode(), "it was renewed")
+        _, samples = parsed(ask(url, "/metrics").body.decode())
+        assert [samples[f"holdfast_ticket_{name}"] for name in ("pools", "owned", "free_coordinated", "wishes")] == [1, 1, 7, 1]
+        assert samples["holdfast_ticket_guardian_cells"] >= 1
+        assert samples['holdfast_ticket_moves_total{what="acquired"}'] == 1

@@ -112,6 +112,11 @@ def test_ring_shows_the_own_leases(group: StubGroup) -> None:
     assert answer["timing"]["bound"] == pytest.approx(answer["timing"]["arbitration"] + 4 * answer["timing"]["lease"])
 
 
+def test_tickets_where_there_are_no_seats(group: StubGroup) -> None:
+    """/v1/tickets: nothing can be held, and the missing setting is named (F12)."""
+    assert ask(group.url, "/v1/tickets").json == {"pools": [], "timing": None, "why": "seats: none are configured"}
+
+
 def test_leaders_where_there_are_no_seats(group: StubGroup) -> None:
     """/v1/leaders: nothing can be led, and the missing setting is named (F12)."""
     answer = ask(group.url, "/v1/leaders").json

@@ -46,6 +46,7 @@ class StubAgent:
         self.seats = None
         self.seats_missing = "seats: none are configured"
         self.leadership: StubLeadership | None = None  # what a test says it is
+        self.tickets = self.ticket_kind = None
         self.lead_kind = None
         self.leaders = Board()
         self.ended = False

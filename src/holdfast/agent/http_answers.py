@@ -164,6 +164,42 @@ class LeadersAnswer(Struct, frozen=True):
     why: str
 
 
+class TicketAnswer(Struct, frozen=True):
+    """Who holds one ticket: a hint. Only the holder's own deadline says that it may act."""
+
+    number: int
+    holder: str  # the agent whose client it is
+    boot: int
+    me: bool  # the agent that answers
+    token: int
+    metadata: dict[str, str]
+
+
+class PoolAnswer(Struct, frozen=True):
+    """One pool of tickets."""
+
+    pool: str
+    of: int  # tickets in it; 0: not known here
+    tickets: tuple[TicketAnswer, ...]  # those that are held, by number
+    here: int  # clients of this agent that hold one or ask for one
+
+
+class TicketTiming(Struct, frozen=True):
+    """The numbers of tickets, in seconds."""
+
+    lease: float
+    period: float  # between two renewals
+    told: float  # how long a client is told that it holds a ticket, right after a renewal
+
+
+class TicketsAnswer(Struct, frozen=True):
+    """Who holds which ticket, as this agent heard it; ``why`` says what is missing when nothing can be held."""
+
+    pools: tuple[PoolAnswer, ...]
+    timing: TicketTiming | None
+    why: str
+
+
 class GrantAnswer(Struct, frozen=True):
     """What a client of this agent holds."""
 

@@ -32,6 +32,7 @@ from holdfast.agent.http_guard import Guard
 from holdfast.agent.lead_metrics import of_leadership
 from holdfast.agent.openapi import EVENTS_DEFAULT, EVENTS_MAX, ROUTES, document
 from holdfast.agent.sse import EventStream, Feed, Lists, Pulse
+from holdfast.agent.ticket_metrics import of_tickets
 from holdfast.events import Internal
 from holdfast.local.news import name_of
 from holdfast.protocols.care.farewell import Parting
@@ -95,6 +96,9 @@ class Handlers:
     async def leaders(self, request: Request) -> Response:
         return _json(views.leaders_of(self._agent))
 
+    async def tickets(self, request: Request) -> Response:
+        return _json(views.tickets_of(self._agent))
+
     async def grants(self, request: Request) -> Response:
         return _json(views.grants_of(self._agent))
 
@@ -109,7 +113,7 @@ class Handlers:
 
     async def metrics(self, request: Request) -> Response:
         of_agent = numbers.of_agent(self._agent, self._feed, self._lateness, self._version)
-        text = numbers.render([*of_agent, *of_leadership(self._agent)])
+        text = numbers.render([*of_agent, *of_leadership(self._agent), *of_tickets(self._agent)])
         return Response(text, headers={"content-type": numbers.CONTENT_TYPE})
 
     async def stream(self, request: Request) -> Any:

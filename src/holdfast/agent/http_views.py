@@ -21,12 +21,17 @@ from holdfast.agent.http_answers import (
     OwnerAnswer,
     PairAnswer,
     Place,
+    PoolAnswer,
     RingAnswer,
     SeatAnswer,
     SeatsAnswer,
+    TicketAnswer,
+    TicketsAnswer,
+    TicketTiming,
     Timing,
 )
 from holdfast.agent.lead_timing import takeover_bound
+from holdfast.agent.pools import pools_of
 from holdfast.errors import NotAMember
 from holdfast.events import Event
 from holdfast.host import Grant, Member, NodeId
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
     from holdfast.agent.metrics import Lateness
     from holdfast.kit.seats import Seats
     from holdfast.kit.slots import Slot
-    from holdfast.local.calls import LeaderView
+    from holdfast.local.calls import LeaderView, PoolView
     from holdfast.protocols.ring.pair import Pair
     from holdfast.protocols.ring.ring import RingNode
 
@@ -120,6 +125,22 @@ def _leader(agent: Agent, line: LeaderView) -> LeaderAnswer:
         vacant=agent.leaders.vacant(line.name),
         candidates=tuple(life.name for life in agent.leadership.candidates(line.name)),
     )
+
+
+def tickets_of(agent: Agent) -> TicketsAnswer:
+    if agent.tickets is None:
+        return TicketsAnswer((), None, agent.seats_missing)
+    numbers = agent.tickets.config
+    timing = TicketTiming(numbers.lease, numbers.period, numbers.hold - numbers.margin)
+    return TicketsAnswer(tuple(_pool(agent, pool) for pool in pools_of(agent)), timing, "")
+
+
+def _pool(agent: Agent, pool: PoolView) -> PoolAnswer:
+    tickets = (
+        TicketAnswer(each.number, each.agent.name, each.agent.boot, each.agent == agent.me, each.token, dict(each.metadata))
+        for each in pool.holders
+    )
+    return PoolAnswer(pool.pool, pool.of, tuple(tickets), pool.here)
 
 
 def seats_of(agent: Agent) -> SeatsAnswer:

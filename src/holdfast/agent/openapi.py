@@ -57,6 +57,7 @@ ROUTES = (
     Route("GET", "/v1/owner", "owner", "The member closest to a key: a hint.", a.OwnerAnswer, parameters=(KEY,), errors=(400,)),
     Route("GET", "/v1/seats", "seats", "The seats, as this agent sees them.", a.SeatsAnswer),
     Route("GET", "/v1/leaders", "leaders", "Who leads what, as this agent knows it: a hint.", a.LeadersAnswer),
+    Route("GET", "/v1/tickets", "tickets", "Who holds which ticket, as this agent heard it: a hint.", a.TicketsAnswer),
     Route("GET", "/v1/grants", "grants", "What the clients of this agent hold.", a.GrantsAnswer),
     Route("GET", "/v1/events", "recent", "The latest events.", a.EventsAnswer, parameters=(INTERNAL, LIMIT), errors=(400,)),
     Route("GET", "/v1/openapi.json", "openapi", "This document.", dict[str, Any]),
