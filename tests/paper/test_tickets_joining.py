@@ -106,7 +106,7 @@ def test_repeated_ack_is_acted_on_once() -> None:
     stand = Stand("abcd", seats=3)
     stand.acquire("d", 4, run=0.5)
     child = stand.acquire("a", 4, run=0.5)
-    acks = [item for item in stand.sent if isinstance(item[2], AckCjoin)]
+    acks = [(*item, 1) for item in stand.sent if isinstance(item[2], AckCjoin)]
     child.release()
     stand.run(0.5)
     acquired = len(stand.events(TicketAcquired))
@@ -122,7 +122,7 @@ def test_ack_of_a_former_life_is_dropped() -> None:
     stand = Stand("abcd", seats=3)
     stand.acquire("d", 4, run=0.5)
     stand.acquire("a", 4, run=0.5)
-    acks = [item for item in stand.sent if isinstance(item[2], AckCjoin)]
+    acks = [(*item, 2) for item in stand.sent if isinstance(item[2], AckCjoin)]
     stand.crash("a")
     stand.restart("a")
     stand.held = acks

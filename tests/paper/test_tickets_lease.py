@@ -25,7 +25,7 @@ def test_lease_counts_from_the_send_time() -> None:
     before = len(stand.held)
     while len(stand.held) == before:
         stand.run(0.01)
-    stamp = max(message.stamp for _, _, message in stand.held if isinstance(message, Alive))
+    stamp = max(message.stamp for _, _, message, _ in stand.held if isinstance(message, Alive))
     stand.run(0.4)
     stand.release_held()
     assert user.until == pytest.approx(stamp + HOLD)

@@ -231,3 +231,29 @@ def test_leaver_does_not_take_a_move_back(ablation: Ablation | None, broken: boo
         assert anchor.val.length == 8
         stand.lose = always_lost
         assert bool(watched(stand, 2 * RING.lease)) == broken
+
+
+@pytest.mark.parametrize("confused", [False, True], ids=["F3", "confused"])
+def test_answers_to_a_former_life_are_not_counted(confused: bool) -> None:
+    """D18, F3: op ids begin at 1 in every life. Old answers to the former life's ACCEPT must not win the new one's."""
+    stand = Stand("abcd", seats=3)
+    stand.confused = confused
+    answer = (Accepted,)
+    stand.hold = lambda source, target, message: target == "a" and isinstance(message, answer)
+    stand.acquire("a", 1, run=0.05)
+    stand.crash("a")
+    stand.run(2 * stand.config.lease)
+    stand.restart("a")
+    stand.run(2 * stand.config.lease)
+    old, stand.held = [item for item in stand.held if item[3] == 1], []
+    assert {item[2].op for item in old if isinstance(item[2], Accepted)} == {3}
+    stand.lose = lambda source, target, message: source == "a" and isinstance(message, Accept)
+    stand.hold = never
+    second = stand.acquire("a", 1)
+    wait_until(stand, lambda: stand.tickets["a"].desk.questions._last_serial == 3)
+    stand.held = old
+    stand.release_held()
+    stand.lose = lambda source, target, message: "a" in (source, target)
+    other = stand.acquire("d", 1, run=1.0)
+    assert other.acting
+    assert second.acting == confused

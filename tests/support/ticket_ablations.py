@@ -15,7 +15,7 @@ from holdfast.kit.keeper import Keeper
 from holdfast.lab import network
 from holdfast.protocols.tickets import care, moving
 from holdfast.protocols.tickets.candidate import Candidate
-from holdfast.protocols.tickets.coordinator import Coordinator, State
+from holdfast.protocols.tickets.coordinator import Coordinator
 from holdfast.protocols.tickets.desk import End, Voter
 from holdfast.protocols.tickets.guardian import Cell, Guardian, Reply
 from holdfast.protocols.tickets.leaving import Leaver
@@ -82,12 +82,6 @@ def no_restart_wait(stack: ExitStack) -> None:
     put(stack, Keeper, "open", lambda self, *, fresh: setattr(self, "_opens_at", self._host.now))
 
 
-def no_lapse(stack: ExitStack) -> None:
-    """F9: a coordinator notices its deadline by a timer alone."""
-    put(stack, Coordinator, "lapsed", property(lambda self: False))
-    put(stack, Coordinator, "valid", property(lambda self: self.state is State.ACTIVE))
-
-
 def ignores_nxt(stack: ExitStack) -> None:
     """D4: an excluder retires the cell in the set that its own pointer names."""
     original = care.Absorption._retire
@@ -125,7 +119,7 @@ def max_deadline_at_move(stack: ExitStack) -> None:
         self.cfg, self.places, self.stamps = cfg, places, dict(stamps)
         self._extend()
 
-    put(stack, Coordinator, "replace_guardians", replace_guardians)
+    put(stack, Coordinator, "replace_guardians", replace_guardians)  # deadline.extend instead of deadline.replace
     put(stack, Coordinator, "limited", lambda self, stamp: stamp)
 
 
@@ -180,7 +174,6 @@ RANDOM: dict[str, Ablation] = {
     "op counter restarts": lives_confused,
     "answers first": answers_first,
     "no restart wait": no_restart_wait,
-    "no lapse": no_lapse,
     "merge on promises": merges_without_retiring,
     "forgets fence": forgets_fence,
     "moves without writing": moves_without_writing,

@@ -1,7 +1,7 @@
 """A few agents with tickets whose messages a test holds back, loses and delivers by hand.
 
 Messages take no time, clocks run alike, and nothing happens between two steps of ``run``. What a predicate asks for stays in ``held`` until
-the test lets it go. Lives are not told apart here: whatever is delivered is believed to be for the present one (the envelope is elsewhere).
+the test lets it go. What was sent to a former life is dropped, as by the envelope (F3), unless a test wants to see what happens otherwise.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ CONFIG = TicketConfig(period=0.5, lease=2.0, rtx=0.1)
 ROUNDS_MAX = 500  # of messages that cause messages within one step
 
 Item = tuple[str, str, Message]  # from, to, message
+Addressed = tuple[str, str, Message, int]  # and the boot of the life it is meant for; 0: whoever is there
 Which = Callable[[str, str, Message], bool]
 
 
@@ -81,7 +82,8 @@ class Stand:
         self.down: set[str] = set()
         self.lose: Which = lambda source, target, message: False
         self.hold: Which = lambda source, target, message: False
-        self.held: list[Item] = []
+        self.held: list[Addressed] = []
+        self.confused = False  # lives are not told apart
         self.sent: list[Item] = []
         for name in names:
             self._start(name, FakeHost(name, storage=FakeStorage(auto=True)))
@@ -121,7 +123,6 @@ class Stand:
 
     def pause(self, name: str, seconds: float) -> None:
         """SIGSTOP for a while; what arrives waits, and is served before the timers that are due (F10)."""
-        held: list[Item] = []
         before = self.hold
         self.hold = lambda source, target, message: target == name or before(source, target, message)
         self.down.add(name)
@@ -138,8 +139,8 @@ class Stand:
 
     def release_held(self, which: Which = lambda source, target, message: True) -> None:
         """Deliver what was held back, now."""
-        freed = [item for item in self.held if which(*item)]
-        self.held = [item for item in self.held if not which(*item)]
+        freed = [item for item in self.held if which(*item[:3])]
+        self.held = [item for item in self.held if not which(*item[:3])]
         for item in freed:
             self._receive(item)
         self.deliver()
@@ -169,29 +170,32 @@ class Stand:
             if not batch:
                 return
             for item in batch:
-                if self.lose(*item):
+                if self.lose(*item[:3]):
                     continue
-                if self.hold(*item):
+                if self.hold(*item[:3]):
                     self.held.append(item)
                 else:
                     self._receive(item)
         raise AssertionError("the conversation does not end")
 
-    def _collect(self) -> list[Item]:
-        batch: list[Item] = []
+    def _collect(self) -> list[Addressed]:
+        batch: list[Addressed] = []
         for name, host in self.hosts.items():
             if name in self.down:
                 host.sent = []
                 continue
             host.pass_time(0.0)
-            batch += [(name, to.name if isinstance(to, NodeId) else to.host, message) for to, message in host.sent]
+            for to, message in host.sent:
+                batch.append((name, to.name, message, to.boot) if isinstance(to, NodeId) else (name, to.host, message, 0))
             host.sent = []
-        self.sent += batch
+        self.sent += [item[:3] for item in batch]
         return batch
 
-    def _receive(self, item: Item) -> None:
-        source, target, message = item
+    def _receive(self, item: Addressed) -> None:
+        source, target, message, boot = item
         if target in self.down or target not in self.hosts:
+            return
+        if boot not in (0, self.hosts[target].me.boot) and not self.confused:
             return
         for machine in (self.seats[target], self.broadcast[target], self.exchange[target], self.tickets[target]):
             if type(message) in machine.handles:

@@ -67,9 +67,14 @@ class User:
             self._host.after(self._host.random.expovariate(1 / self._habits.hold), lambda: self._give_back(attempt))
 
     def on_extended(self, deadline: float) -> None:
-        if self.acting:  # A late extension revives nothing (H76).
+        attempt = self.attempt
+        if self.acting:
             assert deadline >= self.told_until
             self.told_until = deadline
+        elif attempt is not None:  # A late extension revives nothing (H76): the user has stopped, and the agent gives it back.
+            self.told_until = -inf
+            attempt.release()
+            self._rest()
 
     def on_at_risk(self) -> None:
         """It goes on."""

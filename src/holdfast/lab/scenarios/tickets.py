@@ -32,7 +32,7 @@ from holdfast.protocols.tickets.values import Place
 POOL = "pool"
 RHO = 0.02
 SPARED_SECONDS = 1.0
-SHORT_SECONDS, LONG_SECONDS = 30.0, 60.0
+SECONDS = 60.0  # of faults (E4)
 
 
 class TicketScenario(Scenario):
@@ -41,6 +41,7 @@ class TicketScenario(Scenario):
     name = "tickets/mixed"
     title = "Tickets under mixed faults"
     tickets = Tickets
+    seconds = SECONDS
 
     def setup(self, random: Random) -> Setup:
         agents = random.randint(2, 9)
@@ -56,10 +57,9 @@ class TicketScenario(Scenario):
             "users": float(random.choice((1, 1, 1, 2))),
             "hold": random.choice((0.3, 2.0, 5.0)),
         }
-        seconds = SHORT_SECONDS
-        plan = draw_faults(random, names, seats, seconds)
+        plan = draw_faults(random, names, seats, self.seconds)
         link = Link(Uniform(0.001, random.choice((0.005, 0.02, 0.05))))
-        return Setup(names, seconds, settle(agents, lease), plan, link, parameters)
+        return Setup(names, self.seconds, settle(agents, lease), plan, link, parameters)
 
     def build(self, host: Host, setup: Setup) -> Iterable[Machine]:
         roster = Roster(host, listed({name: Address(name, PORT) for name in setup.names}))

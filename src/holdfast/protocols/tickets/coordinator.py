@@ -216,7 +216,7 @@ class Coordinator:
         if self.state not in (State.JOINING, State.ACTIVE) or alive.who != self.who or alive.key != self.key:
             return
         if alive.stamp > self._stamp or all(voter(place) != source for place in self.places):
-            self.desk.counts["malformed"] += 1  # Nobody asked it, or not then.
+            self.desk.counts["strangers"] += 1  # Nobody asked it, or not then; or a seat that has not said yet where it sits.
             return
         self.mover.heard(source, draining=alive.draining)
         if alive.stale:
@@ -232,11 +232,12 @@ class Coordinator:
         return min(stamp, self.stamp_limit)
 
     def replace_guardians(self, cfg: int, places: tuple[Place, ...], stamps: Mapping[Voter, float]) -> None:
-        """5.7, D15: another set is in force. What the old one granted counts no more, even if this ends the lease earlier."""
-        self.cfg, self.places = cfg, places
-        self.stamps = dict(stamps)
+        """5.7, D15: another set is in force. What the old one granted counts no more; ``limited`` saw to it that it was not more."""
+        before = self.deadline.until
+        self.cfg, self.places, self.stamps = cfg, places, dict(stamps)
         self.deadline.replace(self._lease_end())
-        self._extend()
+        assert self.deadline.until >= before
+        self._tell_extension(before)
 
     def _lease_end(self) -> float:
         need = len(self.places) // 2 + 1
@@ -244,11 +245,16 @@ class Coordinator:
         return newest[need - 1] + self.config.hold if len(newest) >= need else -inf
 
     def _extend(self) -> None:
-        until, before = self._lease_end(), self.deadline.until
-        self.deadline.extend(until)
+        before = self.deadline.until
+        self.deadline.extend(self._lease_end())
         if self.state is State.JOINING and self.deadline.valid:
             self._activate()
-        elif self.state is State.ACTIVE and until > before:
+        else:
+            self._tell_extension(before)
+
+    def _tell_extension(self, before: float) -> None:
+        until = self.deadline.until
+        if self.state is State.ACTIVE and until > before:
             self._at_risk = False
             self.host.emit(TicketExtended(self.pool.name, self.head, self.who, until, before - self.host.now))
             self.owner.on_extended(until)
