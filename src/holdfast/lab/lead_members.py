@@ -81,7 +81,8 @@ class ListedMembers:
         self.version += 1
         gone = [member for name, member in before.items() if name not in wanted or wanted[name].id != member.id]
         news = [member for name, member in wanted.items() if name not in before or before[name].id != member.id]
-        for event in [*(Failed(member, certain=False) for member in gone), *(Joined(member) for member in news)]:
+        events: list[MembershipEvent] = [*(Failed(member, certain=False) for member in gone), *(Joined(member) for member in news)]
+        for event in events:
             for listener in self._listeners:
                 listener(event)
 

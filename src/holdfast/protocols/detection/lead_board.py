@@ -13,6 +13,7 @@ from hashlib import blake2b
 import msgspec
 from msgspec import Struct
 
+from holdfast.errors import ConfigError
 from holdfast.host import Host, NodeId, Timer
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.promise import NUMBER_MAX
@@ -58,7 +59,7 @@ class Board:
         self._version = 0
         self._absent: dict[NodeId, float] = {}  # since when candidates are not listed
         self._timer: Timer | None = None
-        self.counts: Counter[str] = Counter()  # misplaced, taken_down, put_up_again
+        self.counts: Counter[str] = Counter()  # misplaced, taken_down, put_up_again, table_full
 
     def start(self) -> None:
         self._timer = self._host.after(SWEEP_PERIOD * (1 + self._host.random.random()), self._on_sweep)
@@ -80,11 +81,11 @@ class Board:
             self._put(Row(CANDIDATE, name, *me, me.boot, version, over=True))
 
     def lead(self, name: str, number: int) -> None:
-        self._put(Row(LEADER, name, *self._host.me, number, 0, over=False))
+        self._hint(Row(LEADER, name, *self._host.me, number, 0, over=False))
 
     def over(self, name: str, number: int) -> None:
         """This agent led it, and leads it no more."""
-        self._put(Row(LEADER, name, *self._host.me, number, 0, over=True))
+        self._hint(Row(LEADER, name, *self._host.me, number, 0, over=True))
 
     def candidates(self, name: str) -> tuple[NodeId, ...]:
         """All who stand for it, by hash(name, agent): names spread over the members, and everybody has the same order."""
@@ -93,6 +94,13 @@ class Board:
 
     def _put(self, row: Row) -> None:
         self._rows.set(_key(row), msgspec.msgpack.encode(row))
+
+    def _hint(self, row: Row) -> None:
+        """A row that may be missing: heartbeats say the same to whoever must know."""
+        try:
+            self._put(row)
+        except ConfigError:
+            self.counts["table_full"] += 1
 
     def _on_change(self, key: str, before: bytes | None, now: bytes) -> None:
         del before
@@ -118,8 +126,9 @@ class Board:
     def _put_up_again(self, row: Row) -> None:
         if row.name in self._own and self._own[row.name] <= row.minor:
             self.counts["put_up_again"] += 1
-            self._version = max(self._version, row.minor)
-            self.stand(row.name)
+            self._version = max(self._version, row.minor) + 1
+            self._own[row.name] = self._version
+            self._hint(Row(CANDIDATE, row.name, *row.life, row.life.boot, self._version, over=False))
 
     def _on_sweep(self) -> None:
         """The candidates of lives that are long gone are taken down, or years of restarts would fill the table."""

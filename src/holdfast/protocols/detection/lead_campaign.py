@@ -283,20 +283,25 @@ class Campaign:
     def _why_not(self, holdings: Sequence[Holding]) -> float:
         """Seconds until it makes sense to look again; 0.0: nobody leads, and it is our turn to ask."""
         config, now, office = self.office.config, self.office.now, self.office
-        closed = sorted(holding.wait if not holding.holder else 0.0 for holding in holdings)[office.quorum - 1]
+        closed = self._closed(holdings)
         if closed > 0:
-            return closed + RETRY_MARGIN  # F13: no quorum of seats promises anything before.
+            return min(closed, config.patience(self.length)) + RETRY_MARGIN
         busy = self._busy(holdings)
         if busy > 0:
             self._vacant_since = None
             self._busy_looks += 1
-            return min(busy * 2 ** (self._busy_looks - 1), config.patience(self.length)) + config.lat * office.random.random()
+            return min(busy * 2.0 ** (self._busy_looks - 1), config.patience(self.length)) + config.lat * office.random.random()
         hope = office.hope(self.name)
         if hope is not None and hope.life != office.me and self._hopeful(hope):
             return config.delta_c
         self._vacant_since = now if self._vacant_since is None else self._vacant_since
         turn_at = self._vacant_since + config.w * min(office.place(self.name), PLACES_MAX)
         return max(0.0, turn_at - now)
+
+    def _closed(self, holdings: Sequence[Holding]) -> float:
+        """F13: seconds in which no quorum of seats promises anything. Who did not answer may be open: asking it costs little."""
+        waits = [holding.wait if not holding.holder else 0.0 for holding in holdings]
+        return sorted(waits + [0.0] * (self.office.slots - len(waits)))[self.office.quorum - 1]
 
     def _busy(self, holdings: Sequence[Holding]) -> float:
         """Seconds until a quorum of seats is free of promises to others who live; 0.0: that is near enough to ask.

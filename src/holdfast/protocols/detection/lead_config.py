@@ -16,6 +16,7 @@ LEADS_MAX = 64  # in one message of a peer: more do not fit a datagram
 # A number in milliseconds that is further ahead of both the recorded one and the wall clock is no clock that went wrong: 35 years. Without
 # this, one message could use up all numbers of a name for ever.
 AHEAD_MAX = 1 << 40
+CLOCK_MIN = 1_577_836_800_000  # 2020 in milliseconds: a clock that says less is not set, and must not refuse what clocks that are say
 
 
 class LeadershipConfig(FfdConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):

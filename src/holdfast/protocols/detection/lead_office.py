@@ -18,7 +18,7 @@ from holdfast.kit.quorum import majority
 from holdfast.kit.seats import Seats
 from holdfast.protocols.detection.lead_board import Board
 from holdfast.protocols.detection.lead_campaign import Campaign, Candidacy
-from holdfast.protocols.detection.lead_config import AHEAD_MAX, NAMES_MAX, LeadershipConfig
+from holdfast.protocols.detection.lead_config import AHEAD_MAX, CLOCK_MIN, NAMES_MAX, LeadershipConfig
 from holdfast.protocols.detection.lead_facts import Leading, LostLead, RoundAsked
 from holdfast.protocols.detection.lead_messages import Holders, Holding, StartRounds, Succession, WhoHolds
 from holdfast.protocols.detection.lead_pulse import Pulse
@@ -52,7 +52,7 @@ class LeadOffice:
         self.me, self.config, self.random = host.me, config, host.random
         self.slots, self.quorum = len(roads.slots), roads.quorum
         self.campaigns: dict[str, Campaign] = {}
-        self.counts: Counter[str] = Counter()  # starts, resigned, looks, gave_up, lapsed, far_ahead
+        self.counts: Counter[str] = Counter()  # starts, resigned, looks, gave_up, lapsed, far_ahead, declined_again
         self._host, self._seats, self._roads, self._board, self._reigns = host, seats, roads, board, reigns
         self._seat, self._watches = seat, watches
         self.pulse = Pulse(host, config, roads, seats, seat, self._leads, self._on_granted, self._short, self._on_missed)
@@ -62,6 +62,7 @@ class LeadOffice:
         self._looking: list[str] = []  # names that are looked up in a moment
         self._starts: list[Succession] = []  # START of this turn
         self._stopped = False
+        self._declined: dict[str, float] = {}  # name -> when START for it was last passed on, or not
         self._spent: dict[str, int] = {}  # the highest number of each name that this life asked for in a campaign that has ended
 
     @property
@@ -117,12 +118,12 @@ class LeadOffice:
     # What campaigns ask (Office).
 
     def first_number(self) -> int:
-        """F16: wall-clock milliseconds."""
-        return int(self._host.wall() * 1000)
+        """F16: wall-clock milliseconds; of a clock that is not set, the least that one that is could say."""
+        return max(CLOCK_MIN, int(self._host.wall() * 1000))
 
     def credible(self, name: str, number: int) -> bool:
         """A peer's number: one that no clock and no candidate comes to is counted and dropped."""
-        ceiling = min(NUMBER_MAX - 1, max(self._reigns.highest(name), self.first_number()) + AHEAD_MAX)
+        ceiling = min(NUMBER_MAX - 1, max(self._reigns.highest(name), self.first_number(), CLOCK_MIN) + AHEAD_MAX)
         self.counts["far_ahead"] += number > ceiling
         return 0 <= number <= ceiling
 
@@ -202,6 +203,18 @@ class LeadOffice:
         if not self._starts:
             self._host.after(0.0, self._on_starts)
         self._starts.append(Succession(name, number, *chosen))
+
+    def decline(self, name: str) -> None:
+        """START names this agent, which does not stand, or not any more: somebody else shall. Once in a while only: two who both
+        withdrew, and whose boards do not know it yet, would tell each other without end."""
+        now = self._host.now
+        if now < self._declined.pop(name, -inf) + self.config.delta_c:
+            self.counts["declined_again"] += 1
+        else:
+            self.pass_on(name, self.me)
+        if len(self._declined) >= NAMES_MAX:
+            del self._declined[next(iter(self._declined))]
+        self._declined[name] = now
 
     def _next(self, name: str, but: NodeId) -> NodeId | None:
         order = self._board.candidates(name)

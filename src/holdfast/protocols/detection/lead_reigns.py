@@ -153,10 +153,10 @@ class Reigns:
     def _note(self, name: str, reign: Reign) -> None:
         """Keep the index by life, then tell."""
         lives = [reign.life if not reign.over else None, reign.hope.life if reign.hope is not None else None]
-        for life in [life for life, names in self._of.items() if name in names and life not in lives]:
-            del self._of[life][name]
-            if not self._of[life]:
-                del self._of[life]
+        for former in [life for life, names in self._of.items() if name in names and life not in lives]:
+            del self._of[former][name]
+            if not self._of[former]:
+                del self._of[former]
         for life in lives:
             if life is not None:
                 self._of.setdefault(life, {})[name] = None

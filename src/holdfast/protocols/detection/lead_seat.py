@@ -14,7 +14,7 @@ from typing import NamedTuple
 from holdfast.host import Host, NodeId
 from holdfast.kit.promise import Answer, HolderId, Promises
 from holdfast.kit.seats import Seats
-from holdfast.protocols.detection.lead_config import AHEAD_MAX, NAMES_MAX
+from holdfast.protocols.detection.lead_config import AHEAD_MAX, CLOCK_MIN, NAMES_MAX
 from holdfast.protocols.detection.lead_messages import Holding
 from holdfast.protocols.detection.messages import Granted, Lead
 
@@ -119,7 +119,7 @@ class LeadSeat:
         given_up = self._given_up.get(lead.name)
         if given_up is not None and given_up[0] == holder and lead.round <= given_up[1]:
             self.counts["given_up"] += 1  # A heartbeat that was overtaken by its sender's RESIGN.
-        elif lead.round > max(number, int(self._host.wall() * 1000)) + AHEAD_MAX:
+        elif lead.round > max(number, int(self._host.wall() * 1000), CLOCK_MIN) + AHEAD_MAX:
             self.counts["far_ahead"] += 1
         else:
             return None

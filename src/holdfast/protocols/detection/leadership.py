@@ -25,7 +25,7 @@ from holdfast.kit.exchange import Exchange
 from holdfast.kit.seats import Seats
 from holdfast.protocols.detection.lead_board import LEADER, Board, Row
 from holdfast.protocols.detection.lead_campaign import Candidacy
-from holdfast.protocols.detection.lead_config import CANDIDACIES_MAX, LEADS_MAX, NAME_BYTES_MAX, LeadershipConfig
+from holdfast.protocols.detection.lead_config import CANDIDACIES_MAX, CLOCK_MIN, LEADS_MAX, NAME_BYTES_MAX, LeadershipConfig
 from holdfast.protocols.detection.lead_facts import FoundDead
 from holdfast.protocols.detection.lead_messages import Holders, StartRounds, Succession, WhoHolds
 from holdfast.protocols.detection.lead_office import LeadOffice
@@ -250,7 +250,7 @@ class Leadership:
             if campaign is not None:
                 campaign.on_other(start.round)
         elif campaign is None or not campaign.on_start(start.round):
-            self.office.pass_on(start.name, chosen)
+            self.office.decline(start.name)
 
     def _on_resign(self, source: NodeId, message: Resign) -> None:
         if not self._sound(message.name, message.round):
@@ -352,7 +352,7 @@ class Leadership:
 
     def _sound(self, name: str, number: int) -> bool:
         """What a peer may say: a name and a number that can be."""
-        if not 1 <= len(name.encode()) <= NAME_BYTES_MAX or number < 1:
+        if not 1 <= len(name.encode()) <= NAME_BYTES_MAX or number < CLOCK_MIN:
             self.counts["malformed"] += 1
             return False
         return self.office.credible(name, number)

@@ -1,0 +1,76 @@
+"""Leadership when something outside goes wrong: a full table, numbers of a broken clock, seats that are not open, withdrawals that cross."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from holdfast.host import NodeId
+from holdfast.kit import rows
+from holdfast.lab.host import LabHost
+from holdfast.protocols.detection.lead_config import CLOCK_MIN
+from holdfast.protocols.detection.lead_messages import StartRounds, Succession
+from holdfast.protocols.detection.messages import Lead, WatchedOk
+from tests.support.lead_stand import Stand
+
+
+def test_a_full_table_costs_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F17: the row that names the leader is a hint; who leads is not ended by a table without room."""
+    stand = Stand()
+    stand.stand("a3")
+    monkeypatch.setattr(rows, "KEYS_MAX", 1)
+    stand.run(2.0)
+    assert stand.leader() == "a3"
+    assert stand.at("a3").board.counts["table_full"] > 0
+
+
+@pytest.mark.parametrize("number", [1, CLOCK_MIN - 1])
+def test_low_numbers_of_a_peer_count_for_nobody(number: int) -> None:
+    """F16: tokens begin with wall-clock milliseconds; a heartbeat or a START with less is malformed."""
+    stand = Stand()
+    peer = stand.host("a4").me
+    for agent in stand.names[:4]:
+        machine = stand.at(agent)
+        beat = WatchedOk(1, 1, (Lead("x", 0, number, False, 1.5),), (), 0.0, 0.0)
+        start = StartRounds((Succession("x", number, *stand.host("a3").me),))
+        stand.do(agent, partial(machine.on_message, peer, beat))
+        stand.do(agent, partial(machine.on_message, peer, start))
+    stand.stand("a3")
+    stand.run(3.0)
+    assert stand.clients["a3", "x"].token > CLOCK_MIN
+
+
+def test_a_clock_that_is_not_set_gives_a_token_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F16: after a start in 1970 numbers begin at the least that a set clock could say, and seats with such a clock refuse nobody."""
+    stand = Stand()
+    monkeypatch.setattr(LabHost, "wall", lambda host: 12.0)
+    stand.stand("a3")
+    stand.run(3.0)
+    assert stand.clients["a3", "x"].token >= CLOCK_MIN
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_seat_that_is_not_open_keeps_nobody_waiting(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F13: a seat that waits after its start is one of three; the other two promise at once, whoever answers first."""
+    stand = Stand(seed=seed)
+    monkeypatch.setattr(stand.at("a0")._seats.keeper, "_opens_at", stand.world.now + 30.0)
+    stand.stand("a3")
+    stand.run(5.0)
+    assert stand.leader() == "a3"
+
+
+def test_two_who_withdrew_do_not_call_each_other_without_end() -> None:
+    """START that crosses two withdrawals is passed on once in a while, not from one to the other for ever."""
+    stand = Stand()
+    lives = {agent: stand.host(agent).me for agent in ("a3", "a4")}
+    for agent, other in (("a3", "a4"), ("a4", "a3")):
+        board = stand.at(agent).board
+        board.candidates = lambda name, life=lives[other]: (life,)  # type: ignore[method-assign,misc]
+    number = int(stand.host("a0").wall() * 1000)
+    stand.do(
+        "a3", partial(stand.at("a3").on_message, NodeId("a0", lives["a3"].boot), StartRounds((Succession("x", number, *lives["a3"]),)))
+    )
+    stand.run(1.0)
+    hops = sum(stand.at(agent).office.counts["starts"] for agent in lives)
+    assert 1 <= hops <= 2 * (2 + 1.0 / stand.config.delta_c)
