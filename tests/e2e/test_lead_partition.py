@@ -41,7 +41,7 @@ def cut_and_heal(leads: Leads, cut: Callable[[], None], heal: Callable[[], None]
 def test_forwarders_cut_and_heal(tmp_path: Path) -> None:
     """G5, D20: nothing passes between the leader and the others; it steps down by its own clock before another one leads."""
     with mesh_in_a_thread() as (mesh, run):
-        places = [Place(_somewhere(mesh, name), str(mesh.address(name))) for name in NAMES]
+        places = [Place(somewhere(mesh, name), str(mesh.address(name))) for name in NAMES]
         for name, place in zip(NAMES, places, strict=True):
             host, _, port = place.bind.rpartition(":")
             mesh.attach(name, Address(host, int(port)))
@@ -87,7 +87,7 @@ def mesh_in_a_thread() -> Iterator[tuple[Mesh, Callable[[Callable[[], None]], No
         loop.close()
 
 
-def _somewhere(mesh: Mesh, name: str) -> str:
+def somewhere(mesh: Mesh, name: str) -> str:
     """A free port at the address by which the mesh knows this node."""
     host = mesh.bind(name).host
     with socket.socket() as each:
