@@ -78,4 +78,4 @@ def test_a_tutorial_runs_as_printed(page: str, tmp_path: Path) -> None:
 
 def test_pages_that_run_in_order() -> None:
     """A comment that is misspelled would quietly leave one out."""
-    assert SESSIONS == ["docs/howto-one-scheduler.md", "docs/tutorial.md"]
+    assert SESSIONS == ["docs/howto-gpu-slots.md", "docs/howto-one-scheduler.md", "docs/tutorial.md"]
