@@ -509,6 +509,19 @@ def test_bad_words_of_peers_change_nothing(message: Message) -> None:
     assert leadership.candidates("x") == (A,)
 
 
+def test_a_heartbeat_that_was_overtaken_begins_no_watch() -> None:
+    """I6: whoever led is not watched after its RESIGN; a heartbeat of before would begin with the past, and miss what it had."""
+    leadership = leadership_of(FakeHost("a"))
+    leadership.on_message(B, heartbeat(lead(), stamp=5))
+    assert len(leadership.watches) == 1
+    leadership.on_message(B, Resign("x", 0, FIRST))
+    assert len(leadership.watches) == 0
+    leadership.on_message(B, heartbeat(lead(), stamp=4))
+    assert len(leadership.watches) == 0
+    leadership.on_message(B, heartbeat(lead(FIRST + 1), stamp=6))
+    assert len(leadership.watches) == 1
+
+
 def test_a_seat_that_lies_about_numbers_is_not_followed_there() -> None:
     """F16: an answer with a number that no clock comes to raises nobody's round."""
     host = FakeHost("d", 1)

@@ -49,6 +49,8 @@ AE_PERIOD = 1.0
 HIDE_SECONDS = 10.0
 LOST_JOURNALS = 0.15  # share of the runs in which one seat loses its disk, and stays silent from then on (F13)
 MENU = Menu(drift=RHO, crashes=0.4, crash_forever=0.2, crashes_in_save=0.2, pauses=0.5, loss=0.25, duplicate=0.2, disks_full=0.05)
+HARD_MENU = replace(MENU, crashes=1.2, crashes_in_save=0.5, pauses=1.5, cuts=4.0, partitions=3.0, weather=4.0, loss=0.4, duplicate=0.3)
+HARD_SHARE = 0.2  # of the runs
 NAMES = ("alpha", "beta", "gamma")
 
 
@@ -138,7 +140,8 @@ def draw(random: Random, names: tuple[str, ...], seats: int, seconds: float) -> 
     """Mixed faults after the founding, and a majority of seats that survives all of it."""
     lost = random.choice(names[:seats]) if seats > 1 and random.random() < LOST_JOURNALS else ""
     spared = random.sample([name for name in names[:seats] if name != lost], seats // 2 + 1)
-    faults = [_founded(fault) for fault in draw_plan(random, names, seconds - FOUNDED_AFTER, MENU).sparing(spared, SPARED_SECONDS).faults]
+    menu = HARD_MENU if random.random() < HARD_SHARE else MENU
+    faults = [_founded(fault) for fault in draw_plan(random, names, seconds - FOUNDED_AFTER, menu).sparing(spared, SPARED_SECONDS).faults]
     if lost:
         faults.append(LostJournal(round(random.uniform(FOUNDED_AFTER, seconds), 3), lost))
     return Plan(tuple(sorted(faults, key=lambda fault: fault.at)))

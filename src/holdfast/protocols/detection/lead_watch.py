@@ -28,6 +28,7 @@ class Watch:
 
     def __init__(self, watches: Watches, life: NodeId) -> None:
         self._watches, self.life = watches, life
+        self.stamp = 0  # the highest that was read
         self.dead_at: float | None = None  # when it was found dead, if it was not heard since
         self.detector = FastDetector(watches.host, watches.config, self, watches.links)
         among = tuple(watches.roads.monitors(life.name))
@@ -60,6 +61,7 @@ class Watches:
         self.host, self.config, self.roads, self.found_dead = host, config, roads, found_dead
         self.links = Links(host, config)
         self._watches: dict[NodeId, Watch] = {}
+        self._dropped: dict[NodeId, int] = {}  # the highest stamp of lives that are not watched any more
         self.counts: Counter[str] = Counter()  # watches_full, not_watched
 
     def __len__(self) -> int:
@@ -90,15 +92,21 @@ class Watches:
 
     def on_heartbeat(self, source: NodeId, ok: WatchedOk) -> int:
         """Returns the bits for MONITOR-OK."""
-        watch = self._watches.get(source)
+        watch = self._watches.get(source) or self._begin(source, ok.stamp)
         if watch is None:
-            if len(self._watches) >= WATCHES_MAX:
-                self.counts["watches_full"] += 1
-                return 0
-            watch = self._watches[source] = Watch(self, source)
+            return 0
         watch.detector.on_heartbeat(source, ok)
-        watch.dead_at = None
+        watch.stamp, watch.dead_at = max(watch.stamp, ok.stamp), None
         return watch.detector.missed_bits()
+
+    def _begin(self, life: NodeId, stamp: int) -> Watch | None:
+        if stamp <= self._dropped.get(life, 0):
+            return None  # It is late, and what came after it is forgotten: whoever began with it would miss what it has had (I6).
+        if len(self._watches) >= WATCHES_MAX:
+            self.counts["watches_full"] += 1
+            return None
+        watch = self._watches[life] = Watch(self, life)
+        return watch
 
     def on_query(self, source: NodeId, query: DidYouMissToo) -> None:
         watch = self._watches.get(NodeId(query.watched, query.boot))
@@ -123,6 +131,10 @@ class Watches:
         watch = self._watches.pop(life, None)
         if watch is not None:
             watch.detector.stop()
+            self._dropped.pop(life, None)
+            if len(self._dropped) >= WATCHES_MAX:
+                del self._dropped[next(iter(self._dropped))]
+            self._dropped[life] = watch.stamp
 
     def on_away(self, seconds: float) -> None:
         for watch in self._watches.values():
