@@ -244,6 +244,18 @@ def test_restart(agent: FakeAgent, start: Start, record: Record) -> None:
     assert len(record.times("start")) == 2
 
 
+def test_a_reload_is_no_end(agent: FakeAgent, start: Start, record: Record) -> None:
+    """--restart: SIGHUP tells a command to read its settings again; a hold that is lost later is asked for again all the same."""
+    agent.on[calls.Acquire] = lambda client, call: client.grant(call, seconds=2.0 if len(agent.clients) == 1 else 50.0)
+    deaf = f"trap '' HUP; echo start >> {record.path}; exec sleep 2.5"
+    process = start(command=("sh", "-c", deaf), flags=("--hold", "fake:x", "--restart"))
+    agent.wait_for(calls.Body, 2)
+    until(lambda: record.path.exists() and record.path.read_text().count("start") == 1, "it runs")
+    process.send_signal(signal.SIGHUP)
+    assert ended(process)[0] == 0
+    assert record.path.read_text().count("start") == 2
+
+
 def test_restart_waits_for_an_agent(agent: FakeAgent, start: Start, record: Record) -> None:
     """--restart: an agent that died is waited for; its successor is asked on a new connection, and grants anew."""
     process = start("for", 3.5, "exit", 9, flags=("--hold", "fake:x", "--restart"))
@@ -311,6 +323,7 @@ def test_what_only_execution_shows(agent: FakeAgent, start: Start, tmp_path: Pat
         (("--hold", "x"), "accepted is KIND:NAME"),
         (("--hold", ""), "--hold: is empty"),
         (("--lead", ""), "--lead: is empty"),
+        (("--lead", "\udcff"), "accepted is printable text"),
         (("--ticket", ""), "--ticket: is empty"),
         (("--grace", "-1"), "accepted are seconds from 0"),
         (("--timeout", "0"), "accepted are seconds above 0"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from msgspec import Raw
 
 from holdfast import errors
 from holdfast.client import holding as holding_module
+from holdfast.client import leading
 from holdfast.client.buffers import EVENTS_MAX, MESSAGES_MAX, EventBuffer, MessageBuffer
 from holdfast.client.conversation import Conversation
 from holdfast.client.holding import PASSED, Held
@@ -381,3 +384,32 @@ def test_a_forked_child_holds_nothing(clock: list[float], monkeypatch: pytest.Mo
     held = granted()
     monkeypatch.setattr(os, "getpid", lambda: -1)
     assert (held.valid, held.left) == (False, 0.0)
+
+
+async def _cancelled_twice() -> list[str]:
+    """Work that cleans up for a while, and whoever waits for it is cancelled again meanwhile."""
+    told: list[str] = []
+
+    async def cleaning() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            for _ in range(3):
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0.01)
+            told.append("cleaned up")
+
+    work = asyncio.ensure_future(cleaning())
+    await asyncio.sleep(0)
+    waiting = asyncio.ensure_future(leading._stopped(work))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with suppress(asyncio.CancelledError):
+        await waiting
+    told.append("stopped")
+    return told
+
+
+def test_cancelled_twice_it_still_waits_for_the_work() -> None:
+    """F14: "stopped" is said after the work has ended, however often the waiting is cancelled."""
+    assert asyncio.run(_cancelled_twice()) == ["cleaned up", "stopped"]

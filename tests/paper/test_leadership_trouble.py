@@ -1,4 +1,4 @@
-"""Leadership when something outside goes wrong: a full table, numbers of a broken clock, seats that are not open, withdrawals that cross."""
+"""Leadership when something outside goes wrong: a full table, a broken clock, closed seats, withdrawals that cross."""
 
 from __future__ import annotations
 

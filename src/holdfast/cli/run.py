@@ -71,6 +71,8 @@ def _wanted(lead: str | None, ticket: str | None, hold: str | None, option: tupl
     for flag, given in (("--lead", lead), ("--ticket", ticket), ("--hold", hold)):
         if given == "":  # An unset variable of a script must not become "runs everywhere at once".
             raise ConfigError(f"{flag}: is empty; accepted is the name of what the command must hold, or no {flag} at all")
+        if given is not None and not given.isprintable():
+            raise ConfigError(f"{flag}: {given!r}; accepted is printable text")
     short = "--lead" if lead else "--ticket"
     if (lead or ticket) and (hold or option or (lead and ticket)):
         raise ConfigError(f"{short}: stands for --hold and its options; accepted is one of --lead, --ticket and --hold")

@@ -33,6 +33,7 @@ GRACE_SHARE_MAX = 0.5  # more would stop commands whose hold is extended in time
 GRACE_OF_MEMBERS = 5.0  # seconds, where there is no deadline
 SIGNALLED = 128  # plus the number: how a shell says that a signal ended it
 ENOENT_CODES = {2: NOT_FOUND}
+ENDS = (signal.SIGINT, signal.SIGTERM)  # whoever sends one of these wants no restart; SIGHUP is the command's own affair: a reload
 
 
 class Interrupted(Exception):  # no error: somebody wants this to end
@@ -128,7 +129,7 @@ class Supervisor:
         while not command.over:
             self._wait(min(self._kill_at, self._term_at, leaving_at), command)
             for number in self._signals.taken():
-                self.interrupted = True
+                self.interrupted = self.interrupted or number in ENDS
                 command.signal(number)
             self._hold.read()
             self._move()

@@ -144,8 +144,8 @@ def grace_of(value: Seconds) -> float:
 
 
 def checked_name(name: str, field: str = "name") -> str:
-    if not isinstance(name, str) or not name:
-        raise ConfigError(f"{field}: {name!r}; accepted is a text that is not empty")
+    if not isinstance(name, str) or not name or not name.isprintable():  # half a surrogate is no text, and not printable
+        raise ConfigError(f"{field}: {name!r}; accepted is printable text that is not empty")
     return name
 
 

@@ -37,11 +37,22 @@ async def _ended(work: asyncio.Future[R], term: streams.Term, notice: float) -> 
             await asyncio.wait((work, lost), timeout=min(LOOK_PERIOD, term.left - notice), return_when=asyncio.FIRST_COMPLETED)
         in_time = work.done()
     finally:
-        while not work.done():
-            work.cancel()
-            await asyncio.wait((work,))
+        await _stopped(work)
     checked = not work.cancelled() and isinstance(work.exception(), LeadershipLost) and not term.valid
     return work if in_time and not checked else None
+
+
+async def _stopped(work: asyncio.Future[R]) -> None:
+    """Ends it, however often this is cancelled meanwhile: the agent hears "stopped" after this (F14)."""
+    cancelled: asyncio.CancelledError | None = None
+    while not work.done():
+        work.cancel()
+        try:
+            await asyncio.wait((work,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
 
 
 def lead_again_blocking(lead: Callable[[], waits.Term], function: Callable[[waits.Term], R]) -> R:

@@ -17,7 +17,7 @@ from holdfast.kit.promise import NUMBER_MAX
 from holdfast.kit.quorum import majority
 from holdfast.kit.seats import Seats
 from holdfast.protocols.detection.lead_board import Board
-from holdfast.protocols.detection.lead_campaign import Campaign, Candidacy
+from holdfast.protocols.detection.lead_campaign import Campaign, Candidacy, State
 from holdfast.protocols.detection.lead_config import AHEAD_MAX, CLOCK_MIN, NAMES_MAX, LeadershipConfig
 from holdfast.protocols.detection.lead_facts import Leading, LostLead, RoundAsked
 from holdfast.protocols.detection.lead_messages import Holders, Holding, StartRounds, Succession, WhoHolds
@@ -83,7 +83,7 @@ class LeadOffice:
     def leave(self, name: str) -> None:
         campaign = self.campaigns.pop(name)
         self._board.withdraw(name)  # First: whoever is told next is somebody else.
-        if campaign.leading:
+        if campaign.state is State.LEADING:  # Not ``leading``: its deadline may pass between two readings of the clock.
             campaign.end("resigned")
         else:
             campaign.leave()
