@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.events import Failed, Joined
 from holdfast.protocols.tickets.config import TicketConfig
@@ -11,7 +12,7 @@ from holdfast.protocols.tickets.cview import Entry
 from holdfast.protocols.tickets.facts import CellLost, Excluded, GuardiansMoved
 from holdfast.protocols.tickets.messages import Accept, AckUpdate, Prepare
 from holdfast.protocols.tickets.tickets import TicketView
-from holdfast.protocols.tickets.values import NO_SLOT, Key
+from holdfast.protocols.tickets.values import ANCHOR, NO_SLOT, Key
 from tests.support.fake_members import member
 from tests.support.ticket_stand import CONFIG, POOL, Stand
 
@@ -266,3 +267,64 @@ def test_forgotten_set_is_not_asked_again() -> None:
     stand.run(8.0)
     gone = [name for name in "abcdef" if key in stand.tickets[name].guardian.cells and stand.tickets[name].guardian.cells[key].gone]
     assert gone
+
+
+def orphaned() -> tuple[Stand, Key]:
+    """A child cell whose maker died before it pointed to it; the pool goes on without."""
+    stand = Stand("abcde", seats=3)
+    stand.acquire("d", 4, run=0.5)
+    stand.lose = lambda source, target, message: source == "d" and isinstance(message, Accept) and message.key.rid == ANCHOR
+    stand.acquire("e", 4, run=0.3)
+    (orphan,) = (key for key in stand.tickets["a"].guardian.cells if key.rid != ANCHOR)
+    stand.crash("d")
+    stand.lose = lambda source, target, message: False
+    stand.run(2 * CONFIG.lease)
+    assert stand.holder(0) == ["e"]
+    for name in "abc":
+        stand.tickets[name].guardian.cells[orphan].touched_at -= 3 * CONFIG.tombstone_ttl
+    return stand, orphan
+
+
+def sweep(stand: Stand) -> None:
+    for name in "abc":
+        if name not in stand.down:
+            stand.tickets[name]._on_sweep()
+    stand.run(2.0)
+
+
+def test_orphan_is_forgotten() -> None:
+    """H109: nobody points to it, and every guardian of every cell says so."""
+    stand, orphan = orphaned()
+    sweep(stand)
+    assert all(stand.tickets[name].guardian.cells[orphan].gone for name in "abc")
+    assert stand.holder(0) == ["e"]
+
+
+def test_orphan_stays_while_a_guardian_is_silent() -> None:
+    """H109: the one that does not answer may have the version that points to it."""
+    stand, orphan = orphaned()
+    stand.crash("c")
+    sweep(stand)
+    assert not stand.tickets["a"].guardian.cells[orphan].gone
+
+
+def test_cell_that_a_single_guardian_refers_to_stays() -> None:
+    """H109: a version that only one guardian has may still become the last one."""
+    stand, orphan = orphaned()
+    anchor = stand.tickets["c"].guardian.cells[Key(POOL, ANCHOR, 0)]
+    assert anchor.val is not None
+    anchor.val = replace(anchor.val, seq=0, succ=anchor.val.succ._replace(rid=orphan.rid))
+    sweep(stand)
+    assert not stand.tickets["a"].guardian.cells[orphan].gone
+
+
+def test_cells_on_the_ring_are_no_orphans() -> None:
+    """H109: however long nobody has asked about them."""
+    stand = Stand("abcde", seats=3)
+    users = [stand.acquire(name, 4, run=0.5) for name in "de"]
+    for name in "abc":
+        for cell in stand.tickets[name].guardian.cells.values():
+            cell.touched_at -= 3 * CONFIG.tombstone_ttl
+    sweep(stand)
+    assert all(user.acting for user in users)
+    assert not any(cell.gone for name in "abc" for cell in stand.tickets[name].guardian.cells.values())

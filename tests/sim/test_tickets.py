@@ -57,9 +57,8 @@ SAFETY = {"I1 own-exclusive", "I2 coordinate-exclusive", "G1 used-once", "I3 tok
         (ablations.counts_from_receipt, SAFETY),
         (ablations.amnesic_seat, {*SAFETY, "settled", "I6 write-once"}),
         (ablations.no_restart_wait, SAFETY),
-        (ablations.merges_without_retiring, SAFETY),
         (ablations.forgets_fence, {"I3 token-monotonic"}),
-        (ablations.moves_without_writing, SAFETY),
+        (ablations.leave_builds_on_val, {"I6 write-once"}),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )

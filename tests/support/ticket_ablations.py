@@ -10,18 +10,18 @@ from unittest.mock import patch
 from msgspec.structs import replace
 
 from holdfast import node
-from holdfast.host import Message, NodeId
+from holdfast.host import NodeId
 from holdfast.kit.keeper import Keeper
 from holdfast.lab import network
 from holdfast.protocols.tickets import care, moving
 from holdfast.protocols.tickets.candidate import Candidate
 from holdfast.protocols.tickets.coordinator import Coordinator
 from holdfast.protocols.tickets.desk import End, Voter
-from holdfast.protocols.tickets.guardian import Cell, Guardian, Reply
+from holdfast.protocols.tickets.guardian import Guardian
 from holdfast.protocols.tickets.leaving import Leaver
 from holdfast.protocols.tickets.messages import Alive
 from holdfast.protocols.tickets.pool import Pool
-from holdfast.protocols.tickets.values import Key, LeaseId, Next, Place, Val, Who
+from holdfast.protocols.tickets.values import LeaseId, Next, Place, Val, Who
 from holdfast.protocols.tickets.writing import Writer
 
 Ablation = Callable[[ExitStack], None]
@@ -64,17 +64,6 @@ def lives_confused(stack: ExitStack) -> None:
     """D18, F3: answers to a former life, whose op ids began at 1 too, are counted by the next one."""
     for module in (node, network):
         put(stack, module, "life_of", lambda it: 1)
-
-
-def answers_first(stack: ExitStack) -> None:
-    """5.2: answers, then saves."""
-    original = Guardian._say
-
-    def say(self: Guardian, key: Key, cell: Cell, reply: Reply, answer: Message, **how: bool) -> None:
-        original(self, key, cell, lambda later: None, answer, **how)
-        reply(answer)
-
-    put(stack, Guardian, "_say", say)
 
 
 def no_restart_wait(stack: ExitStack) -> None:
@@ -141,16 +130,6 @@ def ignores_foreign(stack: ExitStack) -> None:
     put(stack, Writer, "_foreign", lambda self, accepted: False)
 
 
-def merges_without_retiring(stack: ExitStack) -> None:
-    """5.6 step 4: the arc is merged on promises alone (D14)."""
-
-    def accept(self: care.Absorption, val: Val, then: Callable[[Val], None]) -> None:
-        self._visited.append((self._key, self._at.places))
-        then(val)
-
-    put(stack, care.Absorption, "_accept", accept)
-
-
 def moves_without_writing(stack: ExitStack) -> None:
     """D4: the new set counts without being written to the old one (the paper's L_p := R)."""
 
@@ -165,21 +144,3 @@ def moves_without_writing(stack: ExitStack) -> None:
 def forgets_fence(stack: ExitStack) -> None:
     """G3: a merge does not take over the other arc's fence."""
     put(stack, care, "merge", lambda val, child: replace(val, length=val.length + child.length, succ=child.succ))
-
-
-RANDOM: dict[str, Ablation] = {
-    "ignore busy": ignores_busy,
-    "count from receive time": counts_from_receipt,
-    "amnesic seat": amnesic_seat,
-    "op counter restarts": lives_confused,
-    "answers first": answers_first,
-    "no restart wait": no_restart_wait,
-    "merge on promises": merges_without_retiring,
-    "forgets fence": forgets_fence,
-    "moves without writing": moves_without_writing,
-    "ignore nxt": ignores_nxt,
-    "identity without token": identity_without_token,
-    "max deadline at a move": max_deadline_at_move,
-    "leave builds on val": leave_builds_on_val,
-    "ignores foreign": ignores_foreign,
-}

@@ -249,6 +249,15 @@ class Guardian:
                 self._storage.save(_text(key), None, _nothing)
         self._timer = self._host.after(SWEEP_PERIOD, self._on_sweep)
 
+    def untouched(self, seconds: float) -> list[Key]:
+        """Cells with a value that nobody has asked about for so long, the anchors left out."""
+        oldest = self._host.now - seconds
+        return [key for key, cell in self.cells.items() if cell.val is not None and key.rid != ANCHOR and cell.touched_at <= oldest]
+
+    def drop(self, key: Key) -> None:
+        """As if somebody had said FORGET."""
+        self.on_forget(Forget(0, key), _unheard)
+
     @property
     def live(self) -> int:
         """Cells with a holder that this agent keeps."""
@@ -257,6 +266,10 @@ class Guardian:
 
 def _text(key: Key) -> str:
     return msgspec.json.encode(key).decode()
+
+
+def _unheard(answer: Message) -> None:
+    """Nobody asked."""
 
 
 def _nothing() -> None:

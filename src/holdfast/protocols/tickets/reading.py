@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from holdfast.protocols.tickets.cview import Cview
 from holdfast.protocols.tickets.desk import Desk, End
-from holdfast.protocols.tickets.messages import Abandon
-from holdfast.protocols.tickets.values import ANCHOR, Agent, Key, Next, Place, Status, Val
+from holdfast.protocols.tickets.messages import Abandon, Info
+from holdfast.protocols.tickets.values import ANCHOR, Agent, Key, Next, Status, Val
 from holdfast.protocols.tickets.view import Holder, TicketView
 
 WALKS = 3  # a ring that changes under the reader is read again
@@ -29,9 +29,10 @@ class Walk:
     A cell that a majority does not have at all ends it too: ``unreadable`` says which of the two it was.
     """
 
-    def __init__(self, pool: str, desk: Desk, done: Callable[[list[Found], str], None]) -> None:
+    def __init__(self, pool: str, desk: Desk, done: Callable[[list[Found], str], None], *, everybody: bool = False) -> None:
         self.unreadable = False
-        self._pool, self._desk, self._done = pool, desk, done
+        self.referred: set[tuple[str, int]] = set()  # cells and sets that any answer points to, whether or not it is the last version
+        self._pool, self._desk, self._done, self._everybody = pool, desk, done, everybody
         self._walks = 0
         self._found: list[Found] = []
         self._hops = 0
@@ -43,10 +44,15 @@ class Walk:
 
     def _ask(self, rid: str, at: Next) -> None:
         self._hops += 1
-        self._desk.query(Key(self._pool, rid, at.cfg), at.places, lambda end: self._on_info(rid, at.places, end))
+        self.referred.add((rid, at.cfg))
+        self._desk.query(Key(self._pool, rid, at.cfg), at.places, lambda end: self._on_info(rid, end), everybody=self._everybody)
 
-    def _on_info(self, rid: str, places: tuple[Place, ...], end: End) -> None:
+    def _on_info(self, rid: str, end: End) -> None:
         val = end.best[1]
+        for _, info in end.yes:
+            if isinstance(info, Info) and info.val is not None:
+                self.referred.add((info.val.succ.rid, info.val.succ.cfg))
+                self.referred |= set() if info.val.nxt is None else {(rid, info.val.nxt.cfg)}
         if not end.won:
             self.unreadable = True
             self._done(self._found, rid)

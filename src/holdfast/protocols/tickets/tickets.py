@@ -37,6 +37,7 @@ from holdfast.protocols.tickets.messages import (
     Promised,
     Refuse,
 )
+from holdfast.protocols.tickets.orphans import Orphans
 from holdfast.protocols.tickets.pool import Pool
 from holdfast.protocols.tickets.reading import Abandoning, Reading
 from holdfast.protocols.tickets.values import TICKETS_MAX, Agent, pool_fits
@@ -93,6 +94,7 @@ class Tickets:
         self.guardian = Guardian(host, config, seats.keeper if seats.own is not None else None)
         self.desk = Desk(host, config, seats, self.on_message)
         self.cview = Cview(exchange, broadcast)
+        self._orphans = Orphans(self.desk, self.guardian)
         self.pool_table: dict[str, Pool] = {}
         self._host, self._membership = host, membership
         self._gone: dict[NodeId, None] = {}
@@ -267,6 +269,7 @@ class Tickets:
     def _on_sweep(self) -> None:
         for pool in self.pool_table.values():
             pool.forget_old()
+        self._orphans.sweep()
         self._timer = self._host.after(SWEEP_PERIOD, self._on_sweep)
 
 
