@@ -76,14 +76,17 @@ def at_level(level: str, systems: Sequence[str], rounds: int, size: Size) -> dic
     random = Random(f"{size.seed} {level}")
     show_progress(f"{level}: {', '.join(systems)} start")
     with sides([system for system in systems if system != FLOOR or level == "smallest"], level, size.candidates) as remotes:
-        found: dict[str, Any] = {system: {"kills": []} for system in remotes}
+        found: dict[str, Any] = {system: {"kills": [], "calm": {}, "broken": ""} for system in remotes}
         show_progress(f"{level}: left alone for {size.calm_seconds:g} s")
         for system, calm in of_all(remotes, do="calm", seconds=size.calm_seconds).items():
             found[system]["calm"] = calm
         for number in range(size.default_kills if level == "default" else rounds):
             show_progress(f"{level}: kill {number + 1}")
-            for system, kill in of_all(remotes, do="kill", delay=random.uniform(0, PHASE), reign=size.reign_seconds).items():
-                found[system]["kills"].append(kill)
+            for system, kill in of_those_left(remotes, do="kill", delay=random.uniform(0, PHASE), reign=size.reign_seconds).items():
+                if "broken" in kill:
+                    found[system]["broken"] = kill["broken"]
+                else:
+                    found[system]["kills"].append(kill)
         if level == "smallest":
             found |= only_here(remotes, rounds, random, size)
     return found
@@ -106,6 +109,22 @@ def of_all(remotes: Mapping[str, Remote], **order: Any) -> dict[str, Any]:
     for remote in remotes.values():
         remote.order(**order)
     return {system: remote.answer() for system, remote in remotes.items()}
+
+
+def of_those_left(remotes: dict[str, Remote], **order: Any) -> dict[str, Any]:
+    """The same. Whoever of the others breaks down takes part no more, and says why."""
+    for remote in remotes.values():
+        remote.order(**order)
+    found: dict[str, Any] = {}
+    for system, remote in [*remotes.items()]:
+        try:
+            found[system] = remote.answer()
+        except NeverHappened as error:
+            if system == OURS:
+                raise
+            del remotes[system]
+            found[system] = {"broken": str(error)}
+    return found
 
 
 @contextmanager
@@ -180,6 +199,7 @@ def doubts(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Reasons for which the numbers mean nothing."""
     told = []
     for level, sides_found in found.items():
+        told += [each["broken"] for system, each in sides_found.items() if level == "smallest" and system in STOCK and each["broken"]]
         of_ours = [*sides_found[OURS]["kills"], *sides_found.get("alone", [])] if OURS in sides_found else []
         if any(kill["overlaps"] for kill in of_ours):
             told.append(f"{level}: two candidates of Holdfast worked at the same time")
@@ -212,7 +232,8 @@ def _system(level: str, system: str, each: Mapping[str, Any]) -> dict[str, Any]:
     granted = stock.GRANTED.get(system, {}).get(level)
     lease = {} if granted is None else {"lease": granted}
     calm = {f"calm {name}": value for name, value in rounded(each["calm"]).items()}
-    return {**lease, **_spread(each["kills"]), **calm, "kills": [rounded(kill) for kill in each["kills"]]}
+    broken = {"broken": each["broken"]} if each["broken"] else {}
+    return {**lease, **_spread(each["kills"]), **calm, **broken, "kills": [rounded(kill) for kill in each["kills"]]}
 
 
 def _spread(kills: Sequence[Mapping[str, Any]]) -> dict[str, float]:

@@ -13,6 +13,7 @@ import fcntl
 import http.client
 import json
 import os
+import socket
 import sys
 import threading
 import time
@@ -69,48 +70,61 @@ class Etcd:
         self._endpoints, self._timeout = endpoints, timeout
         self._line: http.client.HTTPConnection | None = None
 
-    def ask(self, path: str, **fields: Any) -> Any:
-        while True:
+    def ask(self, path: str, unless: Callable[[], bool] = lambda: False, **fields: Any) -> Any:
+        """The answer; ``{}`` if it is not wanted any more when a connection was lost."""
+        while not unless():
             try:
                 if self._line is None:
                     self._line = http.client.HTTPConnection(self._endpoints[0], timeout=self._timeout)
                 self._line.request("POST", path, json.dumps(fields), {"Content-Type": "application/json"})
-                answer = json.load(self._line.getresponse())
+                return json.load(self._line.getresponse())
             except (OSError, http.client.HTTPException, ValueError):
                 self._line = None
                 self._endpoints = [*self._endpoints[1:], self._endpoints[0]]
                 time.sleep(RETRY_INTERVAL)
-                continue
-            return answer
+        return {}
+
+    def hang_up(self) -> None:
+        """From another thread: whoever waits for an answer gets none."""
+        line = self._line
+        if line is not None and line.sock is not None:
+            with suppress(OSError):
+                line.sock.shutdown(socket.SHUT_RDWR)
 
 
 class EtcdLease:
     """A lease that a thread keeps alive, and until when it certainly is."""
 
-    def __init__(self, endpoints: list[str], ttl: int) -> None:
-        self._etcd = Etcd(endpoints, ASK_TIMEOUT)
+    def __init__(self, endpoints: list[str], ttl: int, lost: Callable[[], None]) -> None:
+        self._etcd, self._lost = Etcd(endpoints, ASK_TIMEOUT), lost
         asked_at = now()
         granted = self._etcd.ask("/v3/lease/grant", TTL=ttl)
         self.id, self.ttl = granted["ID"], int(granted["TTL"])
         self.until = asked_at + self.ttl
         threading.Thread(target=self._keep, daemon=True).start()
 
+    @property
+    def over(self) -> bool:
+        return now() >= self.until
+
     def _keep(self) -> None:
-        while now() < self.until:
+        while not self.over:
             time.sleep(self.ttl / 3)
             asked_at = now()
-            kept = self._etcd.ask("/v3/lease/keepalive", ID=self.id)
+            kept = self._etcd.ask("/v3/lease/keepalive", lambda: self.over, ID=self.id)
             if int(kept.get("result", {}).get("TTL", 0)) <= 0:
-                return  # It is over, and ends by its clock here.
+                break  # It is over there; here it ends by its clock.
             self.until = asked_at + self.ttl
+        time.sleep(max(0.0, self.until - now()))
+        self._lost()  # A campaign whose lease is over is never won, and never answered.
 
 
 def etcd(voice: Voice, endpoints: list[str], ttl: int) -> None:
     name, campaign = base64.b64encode(NAME.encode()).decode(), Etcd(endpoints, None)
     while True:
-        lease = EtcdLease(endpoints, ttl)
+        lease = EtcdLease(endpoints, ttl, campaign.hang_up)
         voice.standing()
-        won = campaign.ask("/v3/election/campaign", name=name, lease=lease.id, value="")
+        won = campaign.ask("/v3/election/campaign", lambda lease=lease: lease.over, name=name, lease=lease.id, value="")  # type: ignore[misc]
         if "leader" in won:
             work(voice, int(won["leader"]["rev"]), lambda _, lease=lease: lease.until)  # type: ignore[misc]
 

@@ -69,7 +69,7 @@ def test_the_recorder_listens_and_gives_up(tmp_path: Path) -> None:
 def found(ours: float, zookeeper: float, etcd: float, **more: Any) -> dict[str, Any]:
     calm = {"cpu_per_second": 0.1, "bytes_per_second": 100.0, "memory_mib": 1.0}
     times = {"holdfast": ours, "zookeeper": zookeeper, "etcd": etcd}
-    kills = {system: {"kills": [kill(seconds)], "calm": calm} for system, seconds in times.items()}
+    kills = {system: {"kills": [kill(seconds)], "calm": calm, "broken": ""} for system, seconds in times.items()}
     return {"smallest": {**kills, "busy": {"holdfast": {"false_takeovers": 0}}, "alone": [], **more}}
 
 
@@ -99,6 +99,16 @@ def test_a_fast_takeover_that_was_too_fast_is_a_problem(seen: dict[str, Any], to
     it = found(0.2, 4.0, 2.0)
     it["smallest"]["holdfast"]["kills"] = [seen]
     assert len(doubts(it)) == told
+
+
+def test_servers_that_break_down_are_a_problem_where_they_are_compared() -> None:
+    """How it is compared: a number that was not measured beats nobody; tuned ones may break down, and say so."""
+    it = found(0.2, 4.0, 2.0)
+    it["tuned"] = {"etcd": {"kills": [], "calm": {}, "broken": "etcd: never happened"}}
+    assert doubts(it) == []
+    assert leadership.raw(it, 1, Size())["tuned"]["etcd"]["broken"] == "etcd: never happened"
+    it["smallest"]["etcd"]["broken"] = "etcd: never happened"
+    assert doubts(it) == ["etcd: never happened"]
 
 
 def test_missing_servers_are_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
