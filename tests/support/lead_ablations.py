@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 
 from msgspec.structs import replace
 
@@ -13,6 +14,7 @@ from holdfast.kit.keeper import Keeper
 from holdfast.kit.promise import Answer, HolderId, Promises
 from holdfast.kit.seats import Seats
 from holdfast.lab.lead_members import ListedMembers
+from holdfast.lab.links import Link, Uniform
 from holdfast.lab.scenario import Setup
 from holdfast.lab.scenarios.leadership import LeadershipScenario
 from holdfast.protocols.detection.lead_campaign import Campaign, Candidacy, State
@@ -23,6 +25,9 @@ from holdfast.protocols.detection.messages import Granted, Lead
 from tests.support.kit_ablations import ForgetsUntil, IgnoresBusy
 
 __all__ = ["ForgetsUntil", "IgnoresBusy"]
+
+
+SLOW_LINK = Link(Uniform(0.02, 0.15))  # a round trip is a good part of a lease
 
 
 class NoTermCheck(Promises):
@@ -100,8 +105,13 @@ class LeadershipAblation(LeadershipScenario):
         seat: type[LeadSeat] = LeadSeat,
         campaign: type[Campaign] = Campaign,
         rho: float | None = None,
+        link: Link | None = None,
     ) -> None:
-        self.promises, self.keeper, self.seat, self.campaign, self.rho = promises, keeper, seat, campaign, rho
+        self.promises, self.keeper, self.seat, self.campaign, self.rho, self.link = promises, keeper, seat, campaign, rho, link
+
+    def setup(self, random: Random) -> Setup:
+        setup = super().setup(random)
+        return setup if self.link is None else replace(setup, link=self.link)
 
     def make_seats(self, host: Host, setup: Setup) -> Seats:
         sound = super().make_seats(host, setup)
