@@ -1,6 +1,6 @@
 """`tickets-storm`: tickets under fire, with real processes. Does one ever have two users at a time?
 
-Spec: tickets G1, G3; issue 6, point 4. Five agents, three of them seats, one pool of eight tickets, twenty clients that take and give
+Spec: tickets G1, G3. Five agents, three of them seats, one pool of eight tickets, twenty clients that take and give
 back at random. Meanwhile agents are killed with -9 and come back, stopped and continued, cut off from each other; clients are killed and
 stopped. A recorder outside compares what the clients wrote. One storm again:
 

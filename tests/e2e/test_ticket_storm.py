@@ -1,6 +1,6 @@
 """A short storm over real agents: killed, stopped, cut off, and clients with them; the recorder sees no ticket in two hands.
 
-Spec: tickets G1, G3; issue 6, point 4. ``python -m benchmarks tickets-storm`` is the long form: twenty clients, two minutes.
+Spec: tickets G1, G3. ``python -m benchmarks tickets-storm`` is the long form: twenty clients, two minutes.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def side(tmp_path: Path) -> Iterator[Side]:
 
 
 def test_we_are_compared_with_the_best_of_each() -> None:
-    """Issue 6, point 5: faster than any of them; of two levels the better number of each counts, ours is the one as it comes."""
+    """Beside others: faster than any of them; of two levels the better number of each counts, ours is the one as it comes."""
     smallest = {
         "holdfast": measured(0.004, 0.005, 0.02, 0.01),
         "redis": measured(0.001, 0.05, 1.0, 0.3),
@@ -88,13 +88,13 @@ def test_a_mean_of_voters_and_the_least_of_their_syncs() -> None:
 
 
 def test_a_server_that_does_not_sync_is_a_problem() -> None:
-    """Issue 6, point 5: fsync on both sides."""
+    """Beside others: fsync on both sides."""
     assert doubts({"smallest": {"etcd": found(syncs=[2.0, 2.0, 2.0])}}) == []
     assert len(doubts({"smallest": {"etcd": found(syncs=[2.0, 0.5, 2.0])}})) == 1
 
 
 def test_missing_servers_are_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Issue 6, point 5: a missing package is said clearly, and is a miss."""
+    """Beside others: a missing package is said clearly, and is a miss."""
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setattr(tickets_installation, "find_spec", lambda name: None)
     told = tickets_installation.missing()
@@ -117,7 +117,7 @@ def test_syncs_are_counted_once() -> None:
 
 @pytest.mark.skipif(not tickets_syncs.available(), reason="strace is missing: apt-get install strace")
 def test_strace_sees_what_a_process_syncs(tmp_path: Path) -> None:
-    """Issue 6, point 5: every seat's fsync proved by strace; what was before and after the look does not count."""
+    """Beside others: every seat's fsync proved by strace; what was before and after the look does not count."""
     code = "import os, sys\nf = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)\nfor line in sys.stdin: os.fdatasync(f); print(flush=True)\n"
     command = [sys.executable, "-S", "-E", "-c", code, str(tmp_path / "file")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:

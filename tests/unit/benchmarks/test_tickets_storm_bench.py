@@ -25,7 +25,7 @@ def use(number: int, token: int, client: int, began_at: float, ended_at: float, 
 
 
 def test_lines_of_one_token_are_one_use() -> None:
-    """Issue 6, point 4: each use has a start and an end; who was killed has its last look at the clock."""
+    """Beside others: each use has a start and an end; who was killed has its last look at the clock."""
     found = uses(
         [
             Line(WAIT, 1, 0.5),
