@@ -462,3 +462,21 @@ def test_everybody_waits_for_fresh_seats() -> None:
     opened_at = 8.0 * (1 + 2 * RHO)  # after their start, when all had met
     assert opened_at - FOUNDED <= seconds <= opened_at - FOUNDED + 1.0
     assert stand.asked() in ([("a4", "vacant")], [("a3", "vacant")])
+
+
+def test_a_leader_that_no_list_has_is_known_while_it_is_heard() -> None:
+    """D17b, F15: an expelled holder goes on renewing; its monitors say so as long as they hear it, and again when they do again."""
+    hidden = [Hidden(0.0, 1000.0, viewer, "a4") for viewer in ("a0", "a1", "a2", "a3")]
+    stand = Stand(5, hidden=hidden)
+    stand.stand("a4")
+    stand.run(4.0)
+    assert stand.leader() == "a4"
+    # It lists everybody, so everybody is its monitor.
+    assert stand.opinions() == {("a4", stand.at("a4").token("x"))}
+    stand.world.network.cut("a3", ["a4"], ["a3"])
+    stand.run(8.0)
+    assert stand.at("a3").leader("x") is None
+    stand.world.network.clear()
+    stand.run(3.0)
+    assert stand.changes("a3") == ["a4", "", "a4"]
+    assert len(stand.led()) == 1

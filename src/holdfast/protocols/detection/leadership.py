@@ -120,17 +120,13 @@ class Leadership:
         return self.office.campaigns[name].deadline.until if self.is_leader(name) else -inf
 
     def leader(self, name: str) -> Led | None:
-        """Who leads, as known here: a hint, on every agent of the group."""
-        if self.is_leader(name):
-            return Led(name, self._host.me, self.office.campaigns[name].number, leading=True)
-        reign = self.reigns.get(name)
-        if reign is None or reign.life is None or reign.over or reign.doubted or reign.life == self._host.me:
-            return None
-        return Led(name, reign.life, reign.number, leading=True) if self.watches.alive(reign.life) else None
+        """Who leads, as known here: a hint, on every agent of the group, and what ``LeaderChanged`` said last."""
+        led = self._told.get(name)
+        return led if led is None or led.leader != self._host.me or self.is_leader(name) else None  # F9: about ourselves the clock decides.
 
     def leaders(self) -> Mapping[str, Led]:
         """All of them, sorted by name."""
-        found = ((name, self.leader(name)) for name in sorted(self.reigns))
+        found = ((name, self.leader(name)) for name in sorted(self._told))
         return {name: led for name, led in found if led is not None}
 
     def candidates(self, name: str) -> tuple[NodeId, ...]:
@@ -210,8 +206,11 @@ class Leadership:
         """What a heartbeat says about one name."""
         campaign = self.office.campaigns.get(lead.name)
         if lead.leading:
-            if self.reigns.led(lead.name, lead.round, source) and campaign is not None:
-                campaign.on_heard()
+            if self.reigns.led(lead.name, lead.round, source):
+                if lead.name not in self._told:
+                    self._on_reign(lead.name)  # It was silent, and nothing else is new.
+                if campaign is not None:
+                    campaign.on_heard()
             return
         self.reigns.asks(lead.name, lead.round, source)
         if campaign is not None and lead.round >= self.reigns.highest(lead.name):
@@ -333,7 +332,7 @@ class Leadership:
 
     def _on_reign(self, name: str) -> None:
         """Users hear of it if who leads, as known here, is another one now."""
-        led, told = self.leader(name), self._told.get(name)
+        led, told = self._believed(name), self._told.get(name)
         if led == told:
             return
         if led is None:
@@ -343,8 +342,18 @@ class Leadership:
             self._told[name] = led
             self._host.emit(LeaderChanged(name, led.leader, led.token))
 
+    def _believed(self, name: str) -> Led | None:
+        if self.is_leader(name):
+            return Led(name, self._host.me, self.office.campaigns[name].number, leading=True)
+        reign = self.reigns.get(name)
+        if reign is None or reign.life is None or reign.over or reign.doubted or reign.life == self._host.me:
+            return None
+        return Led(name, reign.life, reign.number, leading=True) if self.watches.alive(reign.life) else None
+
     def _on_sweep(self) -> None:
         self.watches.sweep(self._busy)
+        for name in [led.name for led in self._told.values() if not self.watches.alive(led.leader)]:
+            self._on_reign(name)  # No list has it, and now it is silent: no event will tell.
         self._sweep = self._host.after(self.config.t_itv / 2, self._on_sweep) if len(self.watches) else None
 
     def _busy(self, life: NodeId) -> bool:
