@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from holdfast.client.buffers import Received
     from holdfast.client.group import Leader
     from holdfast.client.members import Members
-    from holdfast.client.streams import Holding, Term
+    from holdfast.client.pools import Pool, PoolView
+    from holdfast.client.streams import Holding, Term, Ticket
     from holdfast.errors import (
         AcquireTimeout,
         AddressUnusable,
@@ -30,9 +31,12 @@ if TYPE_CHECKING:
         Lost,
         NameConflict,
         NotAMember,
+        NoTicket,
         StorageDamaged,
         StorageError,
         StorageLocked,
+        TicketCountMismatch,
+        TicketLost,
         Timeout,
         Unavailable,
     )
@@ -44,6 +48,9 @@ __all__ = [
     "Group",
     "Term",
     "Leader",
+    "Ticket",
+    "Pool",
+    "PoolView",
     "Holding",
     "Members",
     "Received",
@@ -69,12 +76,15 @@ __all__ = [
     "Message",
     "NameConflict",
     "Node",
+    "NoTicket",
     "NodeId",
     "NotAMember",
     "Storage",
     "StorageDamaged",
     "StorageError",
     "StorageLocked",
+    "TicketCountMismatch",
+    "TicketLost",
     "Timeout",
     "Timer",
     "Unavailable",
@@ -85,6 +95,9 @@ _OF_CLIENT = {
     "Group": "aio",
     "Term": "streams",
     "Leader": "group",
+    "Ticket": "streams",
+    "Pool": "pools",
+    "PoolView": "pools",
     "Holding": "streams",
     "Members": "members",
     "Received": "buffers",

@@ -197,6 +197,18 @@ def test_fan_out_beyond_the_limit_is_a_violation() -> None:
     reach_all(FANOUT_MAX).run(2.0)
 
 
+def test_fan_out_is_counted_per_callback_also_after_nobody_looked() -> None:
+    """F17: what many callbacks sent while nobody watched is not held against the first one that somebody sees."""
+    world = World(11, chatter, names=[f"n{number}" for number in range(FANOUT_MAX + 2)], trace=Trace())
+    sender = world.nodes["n0"]
+    world.run(0.01)
+    world.trace = None
+    for number in range(FANOUT_MAX + 2):
+        world.at(0.02 + number / 1000, partial(sender.send, address(f"n{number}"), Ping(number)))
+    world.run(1.0)
+    world.step(sender, partial(sender.send, address("n1"), Ping(1)))
+
+
 def fingerprint_of(world: World) -> tuple[int, str]:
     heard = [(name, at, str(source), str(message)) for name in sorted(world.nodes) for at, source, message in machine(world, name).heard]
     return world.events, sha256(repr(heard).encode()).hexdigest()
