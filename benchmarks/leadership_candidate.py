@@ -129,7 +129,7 @@ def etcd(voice: Voice, endpoints: list[str], ttl: int) -> None:
             work(voice, int(won["leader"]["rev"]), lambda _, lease=lease: lease.until)  # type: ignore[misc]
 
 
-def holdfast_(voice: Voice, group: str, agent: str) -> None:
+def holdfast_(voice: Voice, group: str, agent: str, grace: float) -> None:
     from holdfast import sync
     from holdfast.errors import HoldfastError
 
@@ -137,7 +137,7 @@ def holdfast_(voice: Voice, group: str, agent: str) -> None:
         with suppress(HoldfastError), sync.join(group, agent=agent) as joined:
             voice.standing()
             while True:
-                with joined.lead(NAME) as term:
+                with joined.lead(NAME, grace=grace) as term:
                     work(voice, term.token, lambda _, term=term: term.deadline if term.valid else 0.0)  # type: ignore[misc]
         time.sleep(RETRY_INTERVAL)
 

@@ -122,8 +122,10 @@ class Agents:
     pids: Sequence[int] = ()  # no server
 
     def __init__(self, settings: Mapping[str, Any], count: int, recorder: str, folder: Path) -> None:
+        """``grace`` among the settings is what clients ask for, the rest are settings of the agents."""
         self._addresses = free_addresses(count)
-        self._settings = settings
+        self._settings = {name: value for name, value in settings.items() if name != "grace"}
+        self._asked = {"group": GROUP, "grace": settings.get("grace", 0.0)}
         self._recorder, self._folder = recorder, folder
         self._agents: dict[int, AgentProcess] = {}
         self._lives = 0
@@ -153,9 +155,7 @@ class Agents:
     def _with_client(self, number: int) -> Candidate:
         agent = self._agents[number]
         agent.until_it_answers()
-        return Candidate(
-            agent, Worker("holdfast", self._recorder, {"group": GROUP, "agent": agent.socket}, self._folder / "candidates.log")
-        )
+        return Candidate(agent, Worker("holdfast", self._recorder, {**self._asked, "agent": agent.socket}, self._folder / "candidates.log"))
 
 
 def serves(agent: AgentProcess) -> bool:
