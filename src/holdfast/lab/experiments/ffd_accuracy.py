@@ -102,10 +102,9 @@ class Accuracy(Experiment[AccuracyParameters]):
         notes = [f"{key}: {_told(row)}" for key, row in rows.items() if row[LIMIT] > row[DEMAND]]
         nearest = max(rows, key=lambda key: rows[key][LIMIT] / rows[key][DEMAND])
         told = f"nearest to its demand: {nearest}: {_told(rows[nearest])}"
-        full = {key: row for key, row in rows.items() if not key.startswith(RULE)}
+        full = {key: {RATE: row[RATE], LIMIT: row[LIMIT]} for key, row in rows.items() if not key.startswith(RULE)}
         measured: dict[str, Any] = {**by_column(full), "cells": [{"of": key, **row} for key, row in rows.items()]}
-        expected = {RATE: {key: row[DEMAND] for key, row in full.items()}, LIMIT: {key: row[DEMAND] for key, row in full.items()}}
-        measured.pop(DEMAND)
+        expected = {LIMIT: {key: rows[key][DEMAND] for key in full}}
         return Finding(measured, expected, not notes, (*notes, told))
 
     def draw(self, figure: Figure, finding: Finding) -> None:

@@ -90,7 +90,7 @@ class StepDowns(Experiment[StepDownsParameters]):
         ]
         if not judged:
             notes.append("nothing to judge: two repeats, L = 1.5 and p = 0.1 are not among the cells")
-        measured: dict[str, Any] = by_column(rows)
+        measured: dict[str, Any] = by_column({key: {what: row[what] for what in (RATE, LOW, HIGH)} for key, row in rows.items()})
         measured["cells"] = [{**{what: row[what] for what in ("n", "p", "length", "tries")}, **rows[_key(row)]} for row in results]
         expected = {RATE: {key: value for key, value in PROTOTYPE.items() if key in rows}}
         return Finding(measured, expected, not notes, tuple(notes))
