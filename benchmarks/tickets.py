@@ -4,14 +4,16 @@
     handover_ms                from the holder's giving back until the waiter holds it; median
     client_death_to_next_s     from kill -9 of the holding process until the waiter holds it; median
     voter_death_to_next_s      a seat or server is killed, the holder gives back, until the waiter holds it; mean, each voter in its turn
-    redis_..., zookeeper_..., etcd_...   the same of the others; of two levels the better one, for each number by itself
+    redis_..., zookeeper_..., etcd_...   the same of the others, as they come
+    redis_tuned_..., ...       of a death, and of Redis' poll: as an operator may set them
     pool_...                   a pool of eight tickets, and kazoo's Semaphore of eight
     host_death_to_next_s       Holdfast: the holder dies together with its agent. The others cannot tell the two deaths apart
     syncs_per_cycle            of the voter that synced least, while strace looked: at least one for taking and one for giving back
 
 Systems take turns, so that nobody is timed while another one works; deaths, which are mostly waited for, come at once for all. At level
 ``smallest`` servers run as Debian ships them, with the shortest lease they grant (Redis: 1 s, and redis-py's poll); at ``tuned`` as an
-operator may set them (``leadership_stock``; Redis: 0.5 s, a poll of 10 ms). Holdfast is judged at ``smallest``: as it comes.
+operator may set them (``leadership_stock``; Redis: 0.5 s, a poll of 10 ms). Everybody is judged at ``smallest``, as it comes; but for the
+death of a process Holdfast must also be ten times faster than the others at their tuned best.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ PHASE = 1.0  # seconds; what happens to a holder happens at any instant of so mu
 WARM_UP = 10  # cycles that are not counted: connections, caches, paths
 JUDGED = "smallest"
 ROUNDING = 4
+TUNED = ("client_death_to_next_s", "handover_ms")
 MEASURES = ("acquire_release_p50_ms", "handover_ms", "client_death_to_next_s", "voter_death_to_next_s")
 
 
@@ -140,17 +143,19 @@ def _sums(cycles: Mapping[str, Sequence[float]]) -> list[float]:
 def ratios(found: Mapping[str, Mapping[str, Found]]) -> dict[str, float]:
     """0 where nothing was measured: no goal is met by that."""
     summed = {level: {system: summary(each) for system, each in systems.items()} for level, systems in found.items()}
-    ours = summed.get(JUDGED, {}).get(OURS, {})
-    others = {system: best([systems[system] for systems in summed.values() if system in systems]) for system in OTHERS}
+    came = summed.get(JUDGED, {})
+    ours, others = came.get(OURS, {}), {system: came.get(system, {}) for system in OTHERS}
+    at_best = {system: best([systems[system] for systems in summed.values() if system in systems]) for system in OTHERS}
     return {
         **{measure: ours.get(measure, 0.0) for measure in MEASURES},
-        "death_times_faster": _times(ours, others, "client_death_to_next_s", OTHERS),
+        "death_times_faster": _times(ours, at_best, "client_death_to_next_s", OTHERS),
         "handover_times_faster": _times(ours, others, "handover_ms", OTHERS),
         "voter_death_times_faster": _times(ours, others, "voter_death_to_next_s", OTHERS),
         **{f"acquire_times_faster_than_{each}": _times(ours, others, "acquire_release_p50_ms", [each]) for each in SYNCED},
-        **{name: ours[name] for name in ("host_death_to_next_s", "pool_acquire_release_p50_ms", "syncs_per_cycle") if name in ours},
+        "syncs_per_cycle": ours.get("syncs_per_cycle", 0.0),
+        **{name: ours[name] for name in ("host_death_to_next_s", "pool_acquire_release_p50_ms") if name in ours},
         **{f"{system}_{measure}": value for system, each in others.items() for measure, value in each.items()},
-        **({} if "syncs_per_cycle" in ours else {"syncs_per_cycle": 0.0}),
+        **{f"{system}_tuned_{measure}": each[measure] for system, each in at_best.items() for measure in TUNED if each.get(measure)},
     }
 
 

@@ -10,7 +10,7 @@ from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.coordinator import Coordinator
 from holdfast.protocols.tickets.cview import Entry
 from holdfast.protocols.tickets.facts import CellLost, Excluded, GuardiansMoved
-from holdfast.protocols.tickets.messages import Accept, AckUpdate, Prepare
+from holdfast.protocols.tickets.messages import Accept, AckUpdate, Cjoin, Prepare
 from holdfast.protocols.tickets.tickets import TicketView
 from holdfast.protocols.tickets.values import ANCHOR, NO_SLOT, Key
 from tests.support.fake_members import member
@@ -131,6 +131,24 @@ def test_word_of_absence_only_starts_a_question() -> None:
     assert stand.events(Excluded) == []
     stand.members["d"].say(Joined(member(life)))
     assert life not in stand.tickets["d"]._gone
+
+
+def test_candidate_that_was_given_up_and_speaks_is_served() -> None:
+    """H107: word that a candidate failed is forgotten when it asks again; until then its place goes to the next."""
+    stand = Stand("abcde", seats=3)
+    holder = stand.acquire("d", 1, run=0.5)
+    first, second = stand.acquire("a", 1, run=0.3), stand.acquire("b", 1, run=1.0)
+    stand.members["d"].say(Failed(member(stand.hosts["a"].me), certain=False))
+    stand.lose = lambda source, target, message: source == "a" and isinstance(message, Cjoin)
+    holder.release()
+    stand.run(0.1)
+    assert second.acting
+    stand.lose = lambda source, target, message: False
+    stand.run(2.0)
+    assert stand.hosts["a"].me not in stand.tickets["d"]._gone
+    second.release()
+    stand.run(0.5)
+    assert first.acting
 
 
 def test_absence_is_acted_on_when_the_grant_is_over() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import ConfigError, Lost
+from holdfast.protocols.tickets.candidate import Candidate
 from holdfast.protocols.tickets.facts import AnchorTaken, ArcChanged, HandedOver, TicketAcquired
 from holdfast.protocols.tickets.messages import Accept, AckCjoin, Cancel, Cjoin, Cleave, Queued, Reject
 from holdfast.protocols.tickets.tickets import FULL, MISMATCH, UNAVAILABLE
@@ -206,8 +207,9 @@ def test_cancelled_attempt_returns_a_late_grant() -> None:
     assert arcs(stand) == {0: (0, 3, 2, 1)}
 
 
-def test_grant_that_no_guardian_confirms_is_given_back() -> None:
-    """5.3: joining for more than 2D; the candidate goes on under a fresh lease id (D12)."""
+def test_grant_that_no_guardian_confirms_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """5.3: joining for more than 2D; the candidate goes on under a fresh lease id (D12). Without H113: as one who came with a cell."""
+    monkeypatch.setattr(Candidate, "granted_at", lambda candidate, ack: {})
     stand = Stand("abcd", seats=3)
     stand.acquire("d", 4, run=0.5)
     stand.lose = lambda source, target, message: source in "bc" and target == "a"

@@ -170,6 +170,8 @@ class Connection(asyncio.Protocol):
     def push(self, serial: int, item: GrantItem) -> None:
         if serial in self._streams:
             self._send(encode.pushed(serial, encode.encoded(item)))
+            if item.what == "granted":
+                self._write()  # Its client waits for nothing else, and this turn may have much to say to others before it ends.
 
     def end(self, serial: int, error: str, text: str) -> None:
         if serial in self._streams:

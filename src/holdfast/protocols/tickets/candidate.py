@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 from holdfast.errors import Lost
 from holdfast.host import NodeId, Timer
 from holdfast.protocols.tickets.coordinator import Coordinator
-from holdfast.protocols.tickets.desk import Desk, End
-from holdfast.protocols.tickets.messages import Cancel, Cjoin, Info, Queued, Reject
+from holdfast.protocols.tickets.desk import Desk, End, Voter, voter
+from holdfast.protocols.tickets.messages import AckCjoin, Cancel, Cjoin, Info, Queued, Reject
 from holdfast.protocols.tickets.takeover import Takeover
 from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, Agent, Key, LeaseId, Status, Val
 from holdfast.protocols.tickets.view import FULL, MISMATCH, UNAVAILABLE
@@ -71,6 +71,9 @@ class Candidate:
         self._full: dict[NodeId, float] = {}  # no room there until then
         self._position = 0
         self._fruitless = 0  # turns in a row in which nobody was believed to have room
+        self._stamp = 0.0  # of the last CJOIN
+        self._parked = False  # a coordinator of this agent is giving the anchor up, for us to go on with
+        self._waited = False  # for that, in vain
         self._timer: Timer | None = None
 
     # The Attempt.
@@ -108,7 +111,7 @@ class Candidate:
     # The loop.
 
     def start(self) -> None:
-        self._look()
+        self.look()
 
     @property
     def looking(self) -> bool:
@@ -127,12 +130,27 @@ class Candidate:
     def _turn_after(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._desk.host.after(seconds, self._look)
+        self._timer = self._desk.host.after(seconds, self.look)
 
-    def _look(self) -> None:
-        self._timer = None
-        if self.looking:
+    def look(self) -> None:
+        """One turn."""
+        self._timer, self._waited, self._parked = None, self._parked, False
+        if not self.looking:
+            return
+        vacant = self.pool.take_vacant(self.n)
+        if vacant is not None:
+            Takeover(self, self.pool, self._desk).resume(vacant)
+        elif self.pool.vacating and not self._waited:
+            self._parked = True
+            self._turn_after(self._desk.config.rtx)
+        else:
             self._desk.query(Key(self.pool.name, ANCHOR, 0), self._desk.seats, self._on_looked)
+
+    def unpark(self) -> None:
+        """What was waited for has ended, one way or the other."""
+        if self._parked and self._timer is not None:
+            self._timer.cancel()
+            self.look()
 
     def _on_looked(self, end: End) -> None:
         """Step 1. A turn that was begun before a grant came is over."""
@@ -177,7 +195,7 @@ class Candidate:
         if not self._wait and self._fruitless > (FULL_TURNS if self._full else SILENT_TURNS):
             self._lose(FULL if self._full else UNAVAILABLE)
             return
-        self._turn_after(min(pause, busy + AFTER_GRANT + poll * SOON * desk.host.random.random()))
+        self._turn_after(min(pause, max(0.0, busy) + AFTER_GRANT + poll * SOON * desk.host.random.random()))
 
     def _known(self, anchor: Val | None) -> dict[NodeId, Agent]:
         """Everybody who may be a coordinator: Cview, the anchor's holder, its successor, hints. By life, sorted: dict order is an input."""
@@ -207,7 +225,8 @@ class Candidate:
 
     def _ask(self, agent: Agent, *, wait: bool) -> None:
         self._asked[agent.life] = agent
-        self._desk.tell(agent, Cjoin(self.pool.name, self.n, self._lease, self._desk.me.address, wait))
+        self._stamp = self._desk.host.now
+        self._desk.tell(agent, Cjoin(self.pool.name, self.n, self._lease, self._desk.me.address, wait, self._stamp))
 
     def on_answer(self, source: NodeId, answer: Reject | Queued) -> None:
         if isinstance(answer, Queued):
@@ -242,6 +261,10 @@ class Candidate:
         """Step 3: a cell was given to us, or taken over. It has to become a lease yet."""
         self.state, self.coordinator = CandidateState.JOINING, coordinator
         self._stop_asking()
+
+    def granted_at(self, ack: AckCjoin) -> dict[Voter, float]:
+        """H113: the cell was written with a grant for us after that CJOIN had come, and a majority has accepted it."""
+        return {voter(place): ack.stamp for place in ack.places} if 0 < ack.stamp <= self._stamp else {}
 
     def on_active(self, coordinator: Coordinator) -> None:
         self.state = CandidateState.OWNED

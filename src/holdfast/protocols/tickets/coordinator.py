@@ -70,6 +70,7 @@ class Coordinator:
         self.writer, self.server, self.care = Writer(self, ballot, val), Server(self), Care(self, val)
         self.mover, self.leaver = Mover(self), Leaver(self)
         self.owned = False  # was ever active
+        self.announced = False  # others were told so
         self._queue: list[tuple[str, Callable[[], None]]] = []
         self._timers: dict[str, Timer] = {}
         self._began_at = self.host.now
@@ -114,11 +115,15 @@ class Coordinator:
     # Life.
 
     def start(self, stamps: Mapping[Voter, float] | None = None) -> None:
-        """``stamps``: the cell was written with a grant at these times, and these guardians accepted (takeover)."""
+        """``stamps``: the cell was written with a grant at these times, and these guardians accepted (takeover, H113)."""
         self.pool.add(self)
         self.stamps.update(stamps or {})
         self._extend()
-        self._on_round()
+        if self.state is State.ACTIVE and self.val.length == self.val.n:
+            # Alone on the circle: there is nobody to test, and what was just granted need not be renewed before a round has passed.
+            self.after("round", max(0.0, self._lease_end() - self.config.hold + self.config.period - self.host.now), self._on_round)
+        elif self.state is not State.DEAD:
+            self._on_round()
 
     @entry
     def leave(self) -> None:
@@ -215,7 +220,7 @@ class Coordinator:
     def on_alive(self, source: Voter, alive: Alive) -> None:
         if self.state not in (State.JOINING, State.ACTIVE) or alive.who != self.who or alive.key != self.key:
             return
-        if alive.stamp > self._stamp or all(voter(place) != source for place in self.places):
+        if not alive.stamp <= self._stamp or all(voter(place) != source for place in self.places):
             self.desk.counts["strangers"] += 1  # Nobody asked it, or not then; or a seat that has not said yet where it sits.
             return
         self.mover.heard(source, draining=alive.draining)

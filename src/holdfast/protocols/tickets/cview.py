@@ -66,6 +66,11 @@ class Cview:
     def owners(self, pool: str) -> Mapping[int, Entry]:
         return self.pools.get(pool, {})
 
+    def newest_token(self, pool: str, number: int) -> int:
+        """Of whoever is known to own it, or to have owned it last; 0: nobody."""
+        row = self._rows.get(_key(pool, number))
+        return 0 if row is None else _decode(row).token
+
     def announce(self, pool: str, number: int, entry: Entry) -> None:
         try:
             self._rows.set(_key(pool, number), msgspec.msgpack.encode(entry))

@@ -14,7 +14,7 @@ from holdfast.host import Address
 from holdfast.protocols.tickets.facts import HandedOver
 from holdfast.protocols.tickets.messages import AckCjoin, Cleave
 from holdfast.protocols.tickets.serving import HANDED_ON, Waiter
-from holdfast.protocols.tickets.values import LeaseId, Status, Val
+from holdfast.protocols.tickets.values import LeaseId, Status, Vacant, Val
 
 if TYPE_CHECKING:
     from holdfast.protocols.tickets.coordinator import Coordinator
@@ -26,6 +26,7 @@ class Leaver:
     def __init__(self, coordinator: Coordinator) -> None:
         self._it = coordinator
         self._begun = False
+        self.vacating = False  # the anchor is about to be FREE
 
     def begin(self) -> None:
         """Called when ownership has stopped, and again when the operation in flight is finished."""
@@ -40,6 +41,7 @@ class Leaver:
         if waiting:
             self._hand_over(waiting[0], tuple((each.lease, each.agent.address) for each in waiting[1 : HANDED_ON + 1] if each.wait))
         else:
+            self.vacating = it.anchor
             it.writer.write(lambda val: given_up(val, anchor=it.anchor), self._on_given_up)
 
     def _hand_over(self, first: Waiter, rest: tuple[tuple[LeaseId, Address], ...]) -> None:
@@ -49,14 +51,16 @@ class Leaver:
             it.desk.counts["handovers"] += 1
             it.host.emit(HandedOver(it.pool.name, it.head, first.lease))
             it.pool.moved(it.rid, first.agent)
-            it.pool.grant(AckCjoin(first.lease, it.key, it.places, it.writer.ballot, val, it.pred, rest), first.agent)
+            it.pool.grant(AckCjoin(first.lease, it.key, it.places, it.writer.ballot, val, it.pred, rest, first.stamp), first.agent)
             it.die()
 
         it.writer.write(lambda val: handed_over(val, first), written)
 
     def _on_given_up(self, val: Val) -> None:
         it = self._it
-        if not it.anchor:
+        if it.anchor:
+            it.pool.vacant = Vacant(it.writer.ballot, it.writer.era, val)
+        else:
             it.desk.tell(it.pred, Cleave(it.pool.name, it.rid))
         it.die()
 

@@ -117,6 +117,7 @@ class Cjoin(Message, frozen=True, tag=74):
     lease: LeaseId
     address: Address  # of the candidate's agent
     wait: bool  # queue me if you have none
+    stamp: float = 0.0  # own clock when it was sent: comes back with the grant
 
 
 class AckCjoin(Message, frozen=True, tag=75):
@@ -129,6 +130,7 @@ class AckCjoin(Message, frozen=True, tag=75):
     val: Val
     pred: Agent
     waiters: tuple[tuple[LeaseId, Address], ...] = ()  # who else waits for this very cell, first come first
+    stamp: float = 0.0  # of a CJOIN that came before the cell was written: a majority has granted it since (H113). 0.0: unknown
 
 
 class Reject(Message, frozen=True, tag=76):

@@ -19,6 +19,7 @@ from holdfast.protocols.tickets.values import (
     TICKETS_MAX,
     Agent,
     LeaseId,
+    Vacant,
     Val,
     Who,
     key_fits,
@@ -63,6 +64,7 @@ class Pool:
         self._versions = 0
         self._quiet: dict[str, Coordinator | None] = {}  # cells announced lately, with what is to be announced when that is over
         self.nobody = Returned()
+        self.vacant: Vacant | None = None
 
     @property
     def idle(self) -> bool:
@@ -80,6 +82,8 @@ class Pool:
     def remove(self, coordinator: Coordinator) -> None:
         if self.coordinators.get(coordinator.rid) is coordinator:
             del self.coordinators[coordinator.rid]
+        for candidate in tuple(self.candidates):
+            candidate.unpark()
 
     def announce(self, coordinator: Coordinator) -> None:
         """Own(ticket, token, version, agent, metadata, free). An arc that is split again and again is announced now and then."""
@@ -97,14 +101,17 @@ class Pool:
 
     def _announce(self, coordinator: Coordinator) -> None:
         self._versions += 1
+        coordinator.announced = True
         me, metadata = self.desk.me, metadata_of(coordinator.owner.metadata.items())
         token, n = coordinator.who.token, coordinator.val.n
         entry = Entry(token, False, self._versions, me.life, me.address, coordinator.free, n, metadata)
         self.cview.announce(self.name, coordinator.head, entry)
 
     def withdraw(self, coordinator: Coordinator) -> None:
-        """Free(ticket, token), if it was ever announced."""
-        if coordinator.owned:
+        """Free(ticket, token), if it was ever announced. What was owned only while its cell was quiet nobody has to hear of."""
+        if self._quiet.get(coordinator.rid) is coordinator:
+            self._quiet[coordinator.rid] = None
+        if coordinator.announced:
             self.announce_free(coordinator.head, coordinator.val)
 
     def announce_free(self, number: int, val: Val) -> None:
@@ -130,6 +137,18 @@ class Pool:
         _keep(self._moved, rid, (to, self.desk.host.now))
 
     # What candidates need.
+
+    @property
+    def vacating(self) -> bool:
+        """A coordinator of this agent is giving the anchor up, and nobody waits for it."""
+        return any(each.leaving and each.leaver.vacating for each in self.coordinators.values())
+
+    def take_vacant(self, n: int) -> Vacant | None:
+        """What this agent gave up, unless somebody is known to have had it since. Once: no two versions may have one number (I6)."""
+        if self.vacant is None or self.vacant.val.n != n:
+            return None
+        vacant, self.vacant = self.vacant, None
+        return vacant if self.cview.newest_token(self.name, vacant.val.head) <= vacant.val.token else None
 
     def lease_for(self, candidate: Candidate) -> LeaseId:
         lease = self.desk.lease()
@@ -209,8 +228,9 @@ class Pool:
         coordinator = Coordinator(self, self.desk, owner, ack.key, ack.places, ack.ballot, ack.val, ack.pred)
         coordinator.server.inherit(ack.waiters)
         if wanted:
+            granted_at = candidate.granted_at(ack)
             candidate.joining(coordinator)
-            coordinator.start()
+            coordinator.start(granted_at)
         else:
             self.give_back(coordinator)
 

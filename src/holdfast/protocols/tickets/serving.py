@@ -30,6 +30,7 @@ class Waiter(NamedTuple):
     agent: Agent
     seen_at: float
     wait: bool
+    stamp: float = 0.0  # of its last CJOIN, on its own clock
 
 
 class Server:
@@ -45,7 +46,7 @@ class Server:
             self._it.desk.counts["queue_full"] += 1
             self._reject(Waiter(cjoin.lease, agent, 0.0, wait=False))
             return
-        self._enter(Waiter(cjoin.lease, agent, self._it.host.now, cjoin.wait))
+        self._enter(Waiter(cjoin.lease, agent, self._it.host.now, cjoin.wait, cjoin.stamp))
         self.serve()
         if cjoin.wait and cjoin.lease in self.waiters:
             self._it.desk.tell(agent, Queued(self._it.pool.name, cjoin.lease, self.position(cjoin.lease)))
@@ -59,7 +60,8 @@ class Server:
         self.waiters.pop(lease, None)
 
     def position(self, lease: LeaseId) -> int:
-        return [each.lease for each in self.fresh()].index(lease) + 1
+        """1 is next; 0 if it does not wait here."""
+        return next((place for place, each in enumerate(self.fresh(), 1) if each.lease == lease), 0)
 
     def fresh(self) -> list[Waiter]:
         """Who has been heard lately, and is not known to be gone. Others are forgotten."""
@@ -139,7 +141,8 @@ class Split:
         it.shrunk = 0
         it.care.adopt(val.succ)
         it.host.emit(ArcChanged(it.pool.name, it.head, val.length))
-        it.pool.grant(AckCjoin(lease, self._key, self._places, self._ballot, self._child, it.desk.me), self._candidate.agent)
+        ack = AckCjoin(lease, self._key, self._places, self._ballot, self._child, it.desk.me, stamp=self._candidate.stamp)
+        it.pool.grant(ack, self._candidate.agent)
         if it.valid:
             it.pool.announce(it)
         self._server.ended(self._candidate, done=True)

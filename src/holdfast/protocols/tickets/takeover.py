@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.protocols.tickets.coordinator import Coordinator
 from holdfast.protocols.tickets.desk import Desk, End
 from holdfast.protocols.tickets.facts import AnchorTaken
-from holdfast.protocols.tickets.values import ANCHOR, Key, LeaseId, Ptr, Status, Val
+from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, Key, LeaseId, Ptr, Status, Vacant, Val
 
 if TYPE_CHECKING:
     from holdfast.protocols.tickets.candidate import Candidate
@@ -23,10 +23,27 @@ class Takeover:
         self._candidate, self._pool, self._desk = candidate, pool, desk
         self._key = Key(pool.name, ANCHOR, 0)
         self._lease: LeaseId = pool.lease_for(candidate)
-        self._ballot = desk.ballot(self._lease, candidate.above)
+        self._ballot = NO_BALLOT
 
     def start(self) -> None:
+        self._ballot = self._desk.ballot(self._lease, self._candidate.above)
         self._desk.prepare(self._key, self._desk.seats, self._ballot, None, self._on_prepared)
+
+    def resume(self, vacant: Vacant) -> None:
+        """Nobody was promised a higher ballot since, or whoever was says so: the version after FREE needs no promise of its own."""
+        self._ballot = vacant.ballot
+        val = taken_over(vacant.val, self._lease, self._desk)
+        self._desk.accept(
+            self._key, self._desk.seats, self._ballot, val, lambda end: self._on_resumed(val, end), grant=True, era=vacant.era
+        )
+
+    def _on_resumed(self, val: Val, end: End) -> None:
+        if end.won:
+            self._desk.counts["resumed"] += 1
+            self._on_accepted(val, end)
+        else:
+            self._candidate.above = max(self._candidate.above, end.promised)
+            self._candidate.look()
 
     def _on_prepared(self, end: End) -> None:
         candidate = self._candidate

@@ -203,6 +203,7 @@ class Tickets:
         if not pool_fits(name):
             self.desk.counts["malformed"] += 1
             return
+        self._gone.pop(source, None)  # Whoever speaks is here, whatever the membership said.
         pool = self.pool_table.get(name) or Pool(name, self.desk, self.cview, self._gone)
         pool.on_message(source, message)  # A pool that is not known here may answer too: "not here".
 

@@ -117,6 +117,14 @@ class Val(Struct, frozen=True, array_like=True, gc=False):
         return arc(self.head, self.length, self.n)
 
 
+class Vacant(NamedTuple):
+    """The anchor as this life of an agent gave it up: FREE, chosen under a ballot that nobody but this agent writes under (H114)."""
+
+    ballot: Ballot
+    era: int | None
+    val: Val
+
+
 NOBODY = Agent(NodeId("", 0), Address("", 0))
 NO_LEASE = LeaseId(NOBODY.life, 0)
 NO_BALLOT = Ballot(0, NO_LEASE)

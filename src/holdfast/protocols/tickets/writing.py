@@ -33,6 +33,11 @@ class Writer:
         self._above = NO_BALLOT  # the highest ballot heard of
         self._era: int | None = None  # F13: a promise and what is accepted under it are of one era
 
+    @property
+    def era(self) -> int | None:
+        """In which what comes next has to be accepted; None: in any."""
+        return self._era
+
     def newest(self) -> Val:
         """What the next version is built on: two contents must never share a number (D16)."""
         return self.sent if self.sent.seq > self.val.seq else self.val
