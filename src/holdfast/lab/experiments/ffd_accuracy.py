@@ -39,7 +39,7 @@ class AccuracyParameters(Parameters, frozen=True, kw_only=True):
     losses: Annotated[tuple[Annotated[float, Meta(ge=0.05, le=0.5)], ...], SOME] = (0.1, 0.2, 0.3, 0.5)
     members: Annotated[tuple[Annotated[int, Meta(ge=3, le=31)], ...], SOME] = (3, 4, 7, 15, 31)  # n, of the protocol
     measuring: Annotated[tuple[Annotated[int, Meta(ge=3, le=31)], ...], SOME] = (4, 7)  # n, where the loss is measured
-    demands: Annotated[tuple[Annotated[float, Meta(ge=0.0005, le=0.5)], ...], SOME] = (0.03, 0.003)  # P_m, of the protocol
+    demands: Annotated[tuple[Annotated[float, Meta(ge=0.0005, le=0.5)], ...], SOME] = (0.1, 0.03, 0.01, 0.003)  # P_m, of the protocol
     heartbeats: Annotated[int, Meta(ge=400, le=10_000_000)] = 20_000  # per cell of the protocol
     monitors: Annotated[tuple[Annotated[int, Meta(ge=2, le=30)], ...], SOME] = (2, 3, 4, 6, 8, 20, 30)  # of the rule
     ballots: Count = 400_000  # heartbeats per cell of the rule
