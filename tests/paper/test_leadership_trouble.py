@@ -11,7 +11,7 @@ from holdfast.kit import rows
 from holdfast.lab.host import LabHost
 from holdfast.protocols.detection.lead_config import CLOCK_MIN
 from holdfast.protocols.detection.lead_messages import StartRounds, Succession
-from holdfast.protocols.detection.messages import Lead, WatchedOk
+from holdfast.protocols.detection.messages import Lead, MonitorOk, WatchedOk
 from tests.support.lead_stand import Stand
 
 
@@ -74,3 +74,43 @@ def test_two_who_withdrew_do_not_call_each_other_without_end() -> None:
     stand.run(1.0)
     hops = sum(stand.at(agent).office.counts["starts"] for agent in lives)
     assert 1 <= hops <= 2 * (2 + 1.0 / stand.config.delta_c)
+
+
+def test_who_hears_one_seat_alone_keeps_nobody_waiting() -> None:
+    """D14, give_up: first in the order, granted by all and told so by one seat only, it gives up after two heartbeats and Delta_c, names
+    the next one, and waits longer each time; without that a healthy candidate waits for rounds of a whole promise."""
+    stand = Stand(agents=6, length=10.0)
+    stand.run(10.0)
+    stand.stand("a5", "a4", "a3")
+    stand.run(5.0)
+    leader = stand.leader()
+    order = [life.name for life in stand.at("a0").candidates("x")]
+    deaf = order[(order.index(leader) + 1) % 3]
+    stand.world.network.lose_if(lambda source, target, message: target == deaf and source != "a0" and isinstance(message, MonitorOk))
+    stand.resign(leader)
+    seconds, after = stand.takeover(seconds=40.0)
+    assert (deaf, "start") in stand.asked()
+    assert after not in (leader, deaf)
+    assert seconds <= 2 * stand.config.t_itv + stand.config.delta_c + stand.config.w + 4 * stand.config.t_rtt
+    stand.run(40.0)
+    assert stand.leader() == after
+
+
+def test_a_hope_from_a_false_alarm_is_not_hoped_for_ever() -> None:
+    """D16: somebody was named once and never asked; when the leader dies later, that old word keeps nobody from naming a successor."""
+    stand = Stand(length=10.0)
+    stand.run(10.0)
+    stand.stand("a4", "a3", "a2")
+    stand.run(5.0)
+    leader = stand.leader()
+    bystander = next(life for life in stand.at("a0").candidates("x") if life.name != leader)
+    for agent in stand.names:
+        machine = stand.at(agent)
+        assert machine.reigns.expect("x", machine.reigns.highest("x") + 1, bystander)
+    stand.run(20.0)
+    assert stand.leader() == leader
+    stand.world.crash(leader)  # Its promise runs on for so long that it is found dead before anybody would look.
+    seconds, after = stand.takeover(seconds=20.0)
+    assert after != leader
+    assert seconds <= stand.bound
+    assert stand.asked()[-1][1] in ("start", "next")  # It was named, and did not have to look.

@@ -26,6 +26,7 @@ from holdfast.protocols.detection.messages import Granted, Lead
 RETRY_MARGIN = 0.001  # seconds after the end of a promise that is in the way
 PLACES_MAX = 8  # how far back in the order a candidate waits longer than those before it
 LOOK_PAUSE_MAX = 4.0  # in t_itv: between two looks that nobody answers
+VAIN_MAX = 4  # from here on the pause after an asking that no quorum answered does not double any more
 
 State = Enum("State", ["FOLLOWING", "LOOKING", "ASKING", "LEADING"])
 
@@ -74,7 +75,7 @@ class Office(Protocol):
         """It led, and does not any more; what the seats still promise is given back, and the next one is told."""
 
     def gave_up(self, campaign: Campaign, *, unheard: bool) -> None:
-        """It asked in vain; what some seats promised is given back. ``unheard``: nobody answered, so somebody else shall ask."""
+        """It asked in vain; what some seats promised is given back. ``unheard``: no quorum answered, so somebody else shall ask."""
 
     def place(self, name: str) -> int:
         """How many living candidates come before this agent."""
@@ -107,13 +108,14 @@ class Campaign:
         self.at_risk = False
         self._grants: dict[int, Given] = {}
         self._rivals: dict[int, None] = {}  # slots that promised our number, or a higher one, to somebody else
-        self._answered = False  # somebody said something about the present number
+        self._answered: dict[int, None] = {}  # slots that said something since it asks
+        self._vain = 0  # askings in a row that no quorum answered
         self._look_at = office.now + office.config.lat  # by then those who stand up together know of each other
         self._heard_at = -inf  # a sign of the leader
         self._looks = 0  # in a row that nobody answered
         self._busy_looks = 0  # in a row that found a promise to somebody who lives, and whom we do not hear
         self._vacant_since: float | None = None
-        self._retry_at = self._give_up_at = self._rival_at = inf
+        self._retry_at = self._give_up_at = self._rival_at = self._deaf_at = inf
 
     # What its owner asks.
 
@@ -136,7 +138,7 @@ class Campaign:
         if self.state is State.LEADING:
             return self.deadline.until
         if self.state is State.ASKING:
-            return min(self._retry_at, self._give_up_at, self._rival_at)
+            return min(self._retry_at, self._in_vain_at())
         return self._look_at if self.state is State.FOLLOWING and self.allowed else inf
 
     def granted_at(self) -> float:
@@ -167,8 +169,10 @@ class Campaign:
         if self.lapsed:
             self.lapse()
         elif self.state is State.ASKING:
-            if late > self.office.config.lat or now >= min(self._give_up_at, self._rival_at):
+            if late > self.office.config.lat:
                 self._give_up()
+            elif now >= self._in_vain_at():
+                self._give_up(deaf=not self._is_heard())
             elif now >= self._retry_at:
                 self._retry_at = inf
                 self.office.again(self)
@@ -206,7 +210,7 @@ class Campaign:
     def on_granted(self, slot: int, answer: Granted, asked_at: float) -> None:
         if answer.round != self.number or self.state not in (State.ASKING, State.LEADING):
             return  # An answer to what is over.
-        self._answered = True
+        self._answered[slot] = None
         if answer.grant:
             self._rivals.pop(slot, None)
             self._grants[slot] = max(self._grants.get(slot, Given(0, -inf)), Given(answer.era, asked_at))
@@ -319,22 +323,32 @@ class Campaign:
     def _hopeful(self, hope: Hope) -> bool:
         """Somebody was told to ask, or asks: it has Delta_c to begin and, while it is heard, the time of a promise to succeed."""
         config, now = self.office.config, self.office.now
-        if not self.office.alive(hope.life):
+        if not self.office.alive(hope.life) or not hope.is_fresh(now, config):
             return False
-        if not hope.heard:
-            return now < hope.since + config.delta_c
-        return now < hope.seen_at + config.t_itv + config.delta_c and now < hope.since + self.length + 4 * config.t_itv
+        return not hope.heard or now < hope.since + self.length + 4 * config.t_itv
 
     # Asking.
 
     def _begin_asking(self, number: int, why: str) -> None:
-        config = self.office.config
-        self.state, self.number = State.ASKING, number
-        self._grants, self._rivals, self._answered = {}, {}, False
-        self._vacant_since = None
+        now, config = self.office.now, self.office.config
+        self.state, self._answered, self._vacant_since = State.ASKING, {}, None
+        self._give_up_at = now + self.length + 2 * config.t_itv
+        self._deaf_at = now + 2 * config.t_itv + config.delta_c
+        self._ask_for(number, why)
+
+    def _ask_for(self, number: int, why: str) -> None:
+        self.number = number
+        self._grants, self._rivals = {}, {}
         self._retry_at = self._rival_at = inf
-        self._give_up_at = self.office.now + self.length + 2 * config.t_itv
         self.office.asking(self, why)
+
+    def _in_vain_at(self) -> float:
+        """When it gives up. Whoever hears no quorum of seats keeps from others what it will not get: it ends early."""
+        deaf_at = inf if self._is_heard() else self._deaf_at
+        return min(self._give_up_at, self._rival_at, deaf_at)
+
+    def _is_heard(self) -> bool:
+        return len(self._answered) >= self.office.quorum
 
     def _on_refused(self, slot: int, answer: Granted) -> None:
         if answer.number < self.number:
@@ -342,9 +356,7 @@ class Campaign:
                 self._retry_at = min(self._retry_at, self.office.now + answer.wait + RETRY_MARGIN)
             return
         if answer.wait == 0:
-            give_up_at = self._give_up_at
-            self._begin_asking(answer.number + 1, "behind")  # The number is used up there, and nobody holds it.
-            self._give_up_at = give_up_at
+            self._ask_for(answer.number + 1, "behind")  # The number is used up there, and nobody holds it.
             return
         self._rivals[slot] = None
         if self.office.slots - len(self._rivals) < self.office.quorum:
@@ -353,10 +365,11 @@ class Campaign:
             # Two who ask for one number split the seats: whoever has no quorum after a while gives its part back.
             self._rival_at = min(self._rival_at, self.office.now + self.office.config.delta_c * (0.5 + self.office.random.random()))
 
-    def _give_up(self) -> None:
-        unheard = not self._answered
+    def _give_up(self, *, deaf: bool = False) -> None:
+        unheard = deaf or not self._answered
+        self._vain = min(self._vain + 1, VAIN_MAX) if deaf else 0
         self.state, self.spent = State.FOLLOWING, self.number
-        self._follow(self.office.config.delta_c * (0.5 + 1.5 * self.office.random.random()))
+        self._follow(self.office.config.delta_c * (0.5 + 1.5 * self.office.random.random()) * 2.0 ** max(0, self._vain - 1))
         self.office.gave_up(self, unheard=unheard)
 
     def _follow(self, patience: float) -> None:
@@ -370,7 +383,7 @@ class Campaign:
         if until <= self.office.now or until <= self.deadline.until:
             return
         if self.state is State.ASKING:
-            self.state = State.LEADING
+            self.state, self._vain = State.LEADING, 0
             self.deadline.extend(until)
             self.office.led(self)
             self.candidacy.on_leading(self.number, until)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from holdfast.host import NodeId
 from holdfast.kit.deadline import Clock
-from holdfast.protocols.detection.lead_config import NAMES_MAX
+from holdfast.protocols.detection.lead_config import NAMES_MAX, LeadershipConfig
 
 
 class Hope:
@@ -23,6 +23,10 @@ class Hope:
         self.number, self.life = number, life
         self.since = self.seen_at = now
         self.heard = heard  # it speaks for itself
+
+    def is_fresh(self, now: float, config: LeadershipConfig) -> bool:
+        """Who was told to ask has Delta_c to begin; who asks is heard with every heartbeat."""
+        return now < (self.seen_at + config.t_itv if self.heard else self.since) + config.delta_c
 
 
 class Reign:

@@ -289,9 +289,11 @@ class Leadership:
         self.office.arm()
 
     def _nobody_after(self, name: str, life: NodeId) -> bool:
-        """Nobody living is already expected in its place."""
+        """Nobody living is already expected in its place; a hope that was heard of long ago came from a false alarm."""
         hope = self.reigns.hope(name)
-        return hope is None or hope.life == life or not self.watches.alive(hope.life)
+        if hope is None or hope.life == life or not self.watches.alive(hope.life):
+            return True
+        return not hope.is_fresh(self._host.now, self.config)
 
     def _supersede(self, source: NodeId) -> None:
         """A newer life of a name speaks: the older ones are over (F1), and nobody waits for a ballot."""
