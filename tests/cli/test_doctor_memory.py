@@ -33,6 +33,7 @@ class Stub:
         address = Address("127.0.0.1", 7946)
         self.me, self.state, self.config = NodeId("me", 1), state, Config(seeds=seeds, preset="lan")
         self.seats: Any = None
+        self.leadership: Any = None
         self.seats_missing = "seats: who are the seats?"
         self.home = SimpleNamespace(state=None)
         self.ring = SimpleNamespace(config=SimpleNamespace(seeds=()), members=lambda: (), get=lambda name: None)
@@ -134,3 +135,11 @@ def test_seats(stub: Stub) -> None:
     stub.seats.state = SeatState.SILENT
     lives[2] = None
     assert [(each.code, each.severity) for each in of_seats(stub)] == [("seat_silent", "error"), ("seat_unheard", "warning")]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("names, found", [(3071, []), (3072, [("names_full", "warning")]), (4096, [("names_full", "error")])])
+def test_a_seat_full_of_names(stub: Stub, names: int, found: list[tuple[str, str]]) -> None:
+    """F16: a seat forgets no number; that its table fills is said long before a name is refused."""
+    stub.seats = SimpleNamespace(slots=SLOTS, own=0, state=SeatState.SERVING, life=lambda slot: NodeId(f"s{slot}", 1))
+    stub.leadership = SimpleNamespace(seat=SimpleNamespace(promises=range(names)))
+    assert [(each.code, each.severity) for each in of_seats(stub)] == found  # type: ignore[arg-type]

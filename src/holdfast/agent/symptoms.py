@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.agent.version import VERSION
 from holdfast.config import Config, is_loopback
+from holdfast.kit.promise import KEYS_MAX
 from holdfast.kit.seats import SeatState
 from holdfast.local.calls import Finding
 from holdfast.net import clock
@@ -26,6 +27,7 @@ FORGETFUL = ("tmpfs", "ramfs")  # file systems that a reboot empties
 LARGE_GROUP = 64  # members from which a default receive buffer overflows in a pause of one lease
 MOUNTS = Path("/proc/self/mountinfo")
 FIELDS_BEFORE_TYPE = " - "
+NAMES_WORRY = 0.75  # of what a seat can remember: time to think again
 
 
 def error(code: str, about: str, text: str, advice: str) -> Finding:
@@ -102,6 +104,7 @@ def of_seats(agent: Agent) -> Iterator[Finding]:
             "seat_silent", agent.me.name, "This seat lost its journal and stays silent: nobody knows what it had promised.",
             "Bring its state directory back; see the operations guide about lost journals.",
         )  # fmt: skip
+    yield from _of_names(agent)
     for slot in seats.slots:
         if slot.number != seats.own and seats.life(slot.number) is None:
             yield warning(
@@ -110,6 +113,17 @@ def of_seats(agent: Agent) -> Iterator[Finding]:
                 "This seat was never heard from here.",
                 "Start that agent, or correct the list of seats.",
             )
+
+
+def _of_names(agent: Agent) -> Iterator[Finding]:
+    """F16: a seat forgets no number, so a name per job fills it, and then a further name is never led."""
+    promises = None if agent.leadership is None else agent.leadership.seat.promises
+    if promises is not None and len(promises) >= NAMES_WORRY * KEYS_MAX:
+        say = error if len(promises) >= KEYS_MAX else warning
+        yield say(
+            "names_full", agent.me.name, f"This seat remembers {len(promises)} names that were led once, of {KEYS_MAX} at most.",
+            "Lead few names again and again instead of a new one per job; a name beyond them is never led.",
+        )  # fmt: skip
 
 
 def file_system(path: Path) -> str:

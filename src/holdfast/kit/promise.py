@@ -62,6 +62,9 @@ class Promises:
         self._table = {key: _read(key, value) for key, value in storage.load().items()}
         self.counts: Counter[str] = Counter()  # granted, refused, silent, malformed, table_full
 
+    def __len__(self) -> int:
+        return len(self._table)
+
     def get(self, key: str) -> Promise | None:
         return self._table.get(key)
 
