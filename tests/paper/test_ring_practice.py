@@ -9,9 +9,10 @@ from holdfast.events import Decided, Event
 from holdfast.lab.host import LabHost
 from holdfast.lab.ring_watch import Stage
 from holdfast.protocols.ring import messages as m
+from holdfast.protocols.ring.arbitration import TIMEOUT
 from holdfast.protocols.ring.config import RingConfig
 from holdfast.protocols.ring.entries import Tombstone
-from holdfast.protocols.ring.facts import LinkBroken, LinkMended, Suspicion, Won
+from holdfast.protocols.ring.facts import LinkBroken, LinkMended, Lost, Suspicion, Won
 from holdfast.protocols.ring.ids import Peer
 from holdfast.protocols.ring.lease import RELAYED_MAX
 from holdfast.protocols.ring.metrics import metrics
@@ -201,6 +202,19 @@ def test_whoever_complains_about_many_asks_later() -> None:
     assert waits[0] < STEP
     assert waits[-1] == pytest.approx(T_A / 2, abs=STEP + T_A / 64)
     assert len(waits) == 6
+
+
+def test_a_question_whose_time_is_over_is_not_asked() -> None:
+    """Rule 2, D28: the own deadline passes inside the turn in which a patient question falls due, after it was looked at: P leaves."""
+    stand, _ = several(P2)
+    waiting = next(pair for pair in stand.ring.pairs.values() if pair.phase is None)
+    assert waiting.susp is not None
+    stand.host.clock = waiting.susp + T_A
+    stand.take(m.Arb)
+    stand.ring.arbitration._ask(waiting)
+    assert stand.take(m.Arb) == []
+    assert stand.departures() == [TIMEOUT]
+    assert [(event.peer, event.why) for event in stand.host.events(Lost)] == [(waiting.peer.id, TIMEOUT)]
 
 
 def test_without_patience_all_ask_at_once() -> None:

@@ -91,6 +91,10 @@ class Arbitration:
             return  # It waited (P2), and meanwhile this membership ended.
         assert pair.susp is not None
         timeout = pair.susp + self._t_a - ring.raw.now
+        if timeout <= 0:  # The clock goes on inside a turn too: the deadline passed since it was looked at.
+            self._lose(pair, TIMEOUT)
+            ring.depart(TIMEOUT)
+            return
         if ring.config.mode == "central":
             self._ask_arbitrators(pair, timeout)
             return
