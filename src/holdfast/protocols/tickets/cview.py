@@ -23,6 +23,7 @@ from holdfast.protocols.tickets.view import Holder
 
 TOPIC = "tickets"  # of the table; events of a pool have TOPIC:POOL
 ENTRY_BYTES_MAX = 1024
+EVENT_BYTES_MAX = 15 * 1024  # of an application event: a rumour of the kit, less its stamp
 POOLS_MAX = 4096  # whose largest tokens of events are remembered
 
 Listener = Callable[[int, int, bytes], None]  # number, token, payload
@@ -61,15 +62,15 @@ class Cview:
         self._listeners: dict[str, list[Listener]] = {}
         self._changed: list[Changed] = []
         self._tokens: dict[tuple[str, int], int] = {}  # largest token of an event
-        self.counts: Counter[str] = Counter()  # announced, view_full, old_event, malformed
+        self.version = 0  # grows with every change of ``pools``
+        self.counts: Counter[str] = Counter()  # announced, view_full, published, old_event, malformed
 
     def owners(self, pool: str) -> Mapping[int, Entry]:
         return self.pools.get(pool, {})
 
     def newest_token(self, pool: str, number: int) -> int:
         """Of whoever is known to own it, or to have owned it last; 0: nobody."""
-        row = self._rows.get(_key(pool, number))
-        return 0 if row is None else _decode(row).token
+        return max((_decode(row.value).token for row in self._rows.read((_key(pool, number),))), default=0)
 
     def announce(self, pool: str, number: int, entry: Entry) -> None:
         try:
@@ -85,7 +86,10 @@ class Cview:
     # Application events.
 
     def publish(self, pool: str, number: int, token: int, payload: bytes) -> None:
+        if len(payload) > EVENT_BYTES_MAX:
+            raise ConfigError(f"payload: {len(payload)} bytes; accepted are at most {EVENT_BYTES_MAX}")
         self._broadcast.cast(f"{TOPIC}:{pool}", msgspec.msgpack.encode((number, token, payload)))
+        self.counts["published"] += 1
         self._deliver(pool, number, token, payload)
 
     def listen(self, pool: str, listener: Listener) -> Callable[[], None]:
@@ -113,9 +117,7 @@ class Cview:
 
     def _deliver(self, pool: str, number: int, token: int, payload: bytes) -> None:
         """5.9: an event of a former owner is dropped."""
-        owner = self.owners(pool).get(number)
-        largest = max(self._tokens.get((pool, number), 0), 0 if owner is None else owner.token)
-        if token < largest:
+        if token < max(self._tokens.get((pool, number), 0), self.newest_token(pool, number)):
             self.counts["old_event"] += 1
             return
         if len(self._tokens) >= POOLS_MAX:
@@ -137,6 +139,7 @@ class Cview:
             owners[int(number)] = entry
         if not owners:
             del self.pools[pool]
+        self.version += 1
         for listener in tuple(self._changed):
             listener(pool, int(number))
 
