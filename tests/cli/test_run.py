@@ -218,9 +218,8 @@ def test_leftovers_are_ended(agent: FakeAgent, start: Start, record: Record) -> 
 def test_signals_are_passed_on(agent: FakeAgent, start: Start, record: Record, number: signal.Signals) -> None:
     """SIGTERM, SIGINT and SIGHUP are for the command; how it ends is how run ends."""
     agent.on[calls.Acquire] = lambda client, call: client.grant(call, seconds=50.0)
-    process = start(command=("sleep", "50"))
-    agent.wait_for(calls.Body, 2)
-    sleep(0.2)  # the child executes its command
+    process = start(command=("sh", "-c", f"echo start >> {record.path}; exec sleep 50"))
+    until(record.path.exists, "it runs")
     process.send_signal(number)
     assert ended(process)[0] == 128 + number
 
@@ -259,7 +258,7 @@ def test_a_reload_is_no_end(agent: FakeAgent, start: Start, record: Record) -> N
 def test_restart_waits_for_an_agent(agent: FakeAgent, start: Start, record: Record) -> None:
     """--restart: an agent that died is waited for; its successor is asked on a new connection, and grants anew."""
     process = start("for", 3.5, "exit", 9, flags=("--hold", "fake:x", "--restart"))
-    agent.wait_for(calls.Body, 2)
+    until(lambda: record.times("start"), "it began")  # Before, its registration may not be answered yet.
     agent.die()
     until(lambda: record.times("term"), "it was stopped")
     sleep(1.5)  # more than one attempt finds nobody

@@ -21,6 +21,7 @@ from holdfast.events import EventsLost, Failed
 from holdfast.host import MemberStatus
 from holdfast.local.calls import EventItem, Info, Look, SetTags, Watch
 from tests.agent.raw_client import RawClient
+from tests.cli import recorder
 from tests.e2e.looking_on import Onlooker, typed
 from tests.support.agents import AgentProcess, Fleet, clean_environ, until
 
@@ -221,7 +222,7 @@ def test_a_program_killed_with_9_leaves(fleet: Fleet, agents: list[AgentProcess]
                 program.kill()
         heard = onlooker.until("worker", "Left")
         assert not {"Suspected", "Failed"} & set(heard)
-        until(lambda: not Path(f"/proc/{child}").exists(), "its agent ends")
+        until(lambda: not recorder.alive({child}), "its agent ends")
 
 
 def _children(pid: int) -> list[str]:
