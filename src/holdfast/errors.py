@@ -68,7 +68,11 @@ class JoinTimeout(Timeout):
 
 
 class AcquireTimeout(Timeout):
-    """A grant was not to be had in time."""
+    """A grant was not to be had in time. ``position`` says where it waited last, 1 is next; 0: nobody held a place for it."""
+
+    def __init__(self, text: str = "", position: int = 0) -> None:
+        super().__init__(text)
+        self.position = position
 
 
 class JoinFailed(HoldfastError):

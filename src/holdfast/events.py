@@ -78,6 +78,24 @@ class LeaderChanged(Event, frozen=True):
     token: int
 
 
+class OwnerChanged(Event, frozen=True):
+    """Who owns a ticket, as announced: a hint. ``owner`` is None while nobody is known to. Told by ``tickets(pool).watch()`` alone."""
+
+    pool: str
+    number: int
+    owner: NodeId | None
+    token: int  # of that owner, or of the last one
+
+
+class Published(Event, frozen=True):
+    """The owner of a ticket said something (``ticket.publish``). Told by ``tickets(pool).watch()`` alone."""
+
+    pool: str
+    number: int
+    token: int  # what came under a smaller one than was heard of is not told any more
+    data: bytes
+
+
 class Granted(Event, frozen=True):
     """A client of this agent holds something that excludes others."""
 

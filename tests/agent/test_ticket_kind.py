@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.agent.build import ticket_config
 from holdfast.agent.grants import Grants
-from holdfast.agent.ticket_kind import TicketKind
+from holdfast.agent.ticket_kind import TicketHeld, TicketKind
 from holdfast.config import Config, load
 from holdfast.errors import ConfigError
 from holdfast.local.calls import Acquire
@@ -103,6 +103,45 @@ def test_why_there_is_none(why: str, told: str) -> None:
     stand.ask(client).listener.on_lost(why)
     assert (client.said, client.last.why[: len(told)]) == (["lost"], told)
     assert (len(stand.law), stand.kind.wishes, stand.pools.done) == (0, {}, [])
+
+
+def test_who_waits_hears_its_position() -> None:
+    """9.3: QUEUED, every time it is another one, until it is granted; a client that does not read hears the next one."""
+    stand = Stand()
+    client = stand.client()
+    attempt = stand.ask(client)
+    attempt.listener.on_queued(3)
+    client.paused = True
+    attempt.listener.on_queued(2)
+    client.paused = False
+    attempt.listener.on_queued(1)
+    assert [(item.what, item.number, item.token, item.deadline) for _, item in client.items] == [
+        ("queued", 3, 0, 0.0),
+        ("queued", 1, 0, 0.0),
+    ]
+    attempt.own(5)
+    attempt.listener.on_queued(1)
+    assert client.said == ["queued", "queued", "granted"]
+    stand.law.stopped(client, 1)
+    attempt.listener.on_queued(1)
+    assert client.said == ["queued", "queued", "granted", "released"]
+
+
+def test_only_who_holds_it_now_may_publish() -> None:
+    """5.9, F9: by what the client was told and by the clock; not before the grant, and not after its deadline although the agent has it."""
+    stand = Stand()
+    client = stand.client()
+    attempt = stand.ask(client)
+    assert stand.law.held(client, 1) is None
+    attempt.own(3)
+    held = stand.law.held(client, 1)
+    assert isinstance(held, TicketHeld)
+    held.publish(b"hello")
+    assert stand.pools.done == ["publish 3 b'hello'"]
+    assert stand.law.held(client, 2) is None
+    assert stand.law.held(stand.client(), 1) is None
+    stand.host.clock += LEASE - MARGIN  # No timer has run: the clock alone says so.
+    assert stand.law.held(client, 1) is None
 
 
 def test_a_client_that_only_disconnects_keeps_its_ticket_until_its_deadline() -> None:

@@ -58,6 +58,11 @@ class Client:
         self.deadline = clock.now() + seconds
         self.push(call.serial, calls.GrantItem("granted", token, self.deadline, number))
 
+    def queue(self, call: calls.Call, position: int) -> None:
+        """Answer an ``Acquire``, which has to wait."""
+        self.done(call.serial)
+        self.push(call.serial, calls.GrantItem("queued", 0, 0.0, position))
+
     def extend(self, serial: int, seconds: float, *, token: int = 7) -> None:
         self.deadline = clock.now() + seconds
         self.push(serial, calls.GrantItem("extended", token, self.deadline, 0))

@@ -89,8 +89,11 @@ def test_acquire_around_a_command(holdfast: Run, agent: FakeAgent) -> None:
 
 
 def test_acquire_in_vain(holdfast: Run, agent: FakeAgent) -> None:
-    """4: nothing was free in time; 1: there is none to be had."""
+    """4: nothing was free in time, with the position in the queue (run: 125); 1: there is none to be had."""
     holdfast("ticket", "acquire", "gpu:8", "--timeout", "0.1").refused(4, "none was free in time", "holdfast ticket ls gpu")
+    agent.on[calls.Acquire] = lambda client, call: client.queue(call, 3)
+    holdfast("ticket", "acquire", "gpu:8", "--timeout", "0.3").refused(4, "none was free in time, after waiting at position 3;")
+    holdfast("run", "--ticket", "gpu:8", "--timeout", "0.3", "--", "true").refused(125, "not held within 0.3 s; it waited at position 3")
     agent.on[calls.Acquire] = lambda client, call: client.tell(call.serial, "lost", "mismatch: 'gpu' has 4")
     holdfast("ticket", "acquire", "gpu:8").refused(1, "ticket 'gpu': mismatch: 'gpu' has 4")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from holdfast import sync
 from holdfast.cli.demo_fleet import free_ports
 from holdfast.client.clock import now
 from holdfast.errors import AcquireTimeout, ConfigError, NoTicket, TicketCountMismatch, TicketLost
-from holdfast.events import Granted, Released
+from holdfast.events import Granted, OwnerChanged, Published, Released
 from holdfast.wire.keys import generate
 from tests.client.spelling import Aio
 from tests.support.agents import AgentProcess, Fleet, until
@@ -82,8 +82,9 @@ def test_alone_on_a_machine(runtime: Path) -> None:
                 aio.enter(aio.run(third.ticket, "gpu", of=2, wait=False, timeout=WAIT))
             with pytest.raises(TicketCountMismatch, match="'gpu' has 2 tickets, and 3 were asked for"):
                 aio.enter(aio.run(third.ticket, "gpu", of=3, timeout=WAIT))
-            with pytest.raises(AcquireTimeout, match="somebody else holds it"):
-                aio.enter(aio.run(third.ticket, "gpu", of=2, timeout=0.2))
+            with pytest.raises(AcquireTimeout, match="it waited at position 1") as late:
+                aio.enter(aio.run(third.ticket, "gpu", of=2, timeout=1.0))
+            assert late.value.position == 1
             with pytest.raises(ConfigError, match="of: 100000 tickets"):
                 aio.enter(aio.run(third.ticket, "gpu", of=100000))
             pool = second.tickets("gpu")
@@ -102,6 +103,37 @@ def test_alone_on_a_machine(runtime: Path) -> None:
         assert [event.grant.kind for event in news] == ["ticket", "ticket"]
         aio.run(third.leave)
         aio.close()
+
+
+def test_publish_and_watch(agents: list[AgentProcess]) -> None:
+    """5.9, 10: what a holder says reaches who watches the pool at another agent, and at its own, under its number and token; ownership
+    comes and goes before and after it. Who holds nothing any more is told so, and nothing is said in its name."""
+    aio = Aio()
+    with sync.join(agent=agents[0].socket) as group, sync.join(agent=agents[0].socket) as here:
+        there = aio.join(agent=agents[1].socket)
+
+        def rows(group: sync.Group) -> Mapping[str, bytes]:
+            """What a1 publishes, as a0 knows it: a rumour goes to those who are known to listen."""
+            member = group.get("a1")
+            return {} if member is None else member.rows
+
+        streams = here.tickets("<b>pool</b>").watch(), aio.run(lambda: there.tickets("<b>pool</b>").watch())
+        until(lambda: "topic:tickets:<b>pool</b>" in rows(group), "a0 knows that a1 listens")
+        with group.ticket("<b>pool</b>", of=2, timeout=WAIT) as ticket:
+            until(lambda: aio.run(there.tickets("<b>pool</b>").hint).holders, "it is announced")
+            ticket.publish(b"half done")
+        with pytest.raises(TicketLost, match="given back"):
+            ticket.publish(b"too late")
+        own, life = (ticket.number, ticket.token), group.me.id
+        wanted = [OwnerChanged("<b>pool</b>", ticket.number, life, ticket.token), Published("<b>pool</b>", *own, b"half done")]
+        wanted.append(OwnerChanged("<b>pool</b>", ticket.number, None, ticket.token))
+        assert [streams[0].next(WAIT) for _ in wanted] == wanted
+        heard = [aio.next(streams[1]) for _ in wanted]
+        assert sorted(map(str, heard)) == sorted(map(str, wanted))  # Rumours of two topics may overtake each other.
+        aio.run(streams[1].close)
+        until(lambda: "topic:tickets:<b>pool</b>" not in rows(group), "nobody listens there any more")
+        aio.run(there.leave)
+    aio.close()
 
 
 def test_a_client_that_is_killed(agents: list[AgentProcess]) -> None:

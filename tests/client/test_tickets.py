@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from holdfast.client import pools, streams, waits
+from holdfast.client.holding import PUBLISH_BYTES_MAX
 from holdfast.errors import AcquireTimeout, ConfigError, NoTicket, TicketCountMismatch, TicketLost, Unavailable
+from holdfast.events import EventsLost, OwnerChanged, Published
 from holdfast.host import NodeId
 from holdfast.local import calls
 from holdfast.net.clock import now
-from tests.client.fake_agent import FakeAgent
+from holdfast.protocols.tickets.cview import EVENT_BYTES_MAX
+from tests.client.fake_agent import FakeAgent, encode
 from tests.client.spelling import Aio, Spelling
 from tests.support.agents import until
 
@@ -83,10 +87,67 @@ def test_lost_after_it_was_granted(client: Spelling, agent: FakeAgent, group: An
     client.exit(ticket)
 
 
-def test_not_in_time(client: Spelling, group: Any) -> None:
-    """10: AcquireTimeout."""
-    with pytest.raises(AcquireTimeout, match=r"ticket .gpu.: not granted within 0\.05 s"):
+def test_not_in_time(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """10: AcquireTimeout(position): where it waited last; 0 if nobody held a place for it."""
+    with pytest.raises(AcquireTimeout, match=r"ticket .gpu.: not granted within 0\.05 s; somebody else") as caught:
         client.enter(client.run(group.ticket, "gpu", of=8, timeout=0.05))
+    assert caught.value.position == 0
+
+    def queue(call: calls.Call) -> None:
+        for position in (4, 2):
+            agent.push(call, calls.GrantItem("queued", 0, 0.0, position))
+
+    agent.answers[calls.Acquire] = queue
+    with pytest.raises(AcquireTimeout, match=r"not granted within 0\.3 s; it waited at position 2") as caught:
+        client.enter(client.run(group.ticket, "gpu", of=8, timeout=0.3))
+    assert caught.value.position == 2
+
+
+def test_publish(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """5.9, 10: an event under the ticket's number and token; TicketLost when it is not valid, here or at the agent, and nothing is sent."""
+    granting(agent)
+    ticket = client.enter(client.run(group.ticket, "gpu", of=8))
+    client.run(ticket.publish, b"half done")
+    asked = agent.wait_for(calls.Publish)
+    assert (asked.grant, asked.payload) == (agent.wait_for(calls.Acquire).serial, b"half done")
+    for data, told in ((b"x" * (PUBLISH_BYTES_MAX + 1), "data: 15361 bytes"), ("text", "data: a str")):
+        with pytest.raises(ConfigError, match=told):
+            client.run(ticket.publish, data)
+    agent.answers[calls.Publish] = ("TicketLost", "it is over")
+    with pytest.raises(TicketLost, match="it is over"):
+        client.run(ticket.publish, b"too late")
+    client.exit(ticket)
+    with pytest.raises(TicketLost, match="given back"):
+        client.run(ticket.publish, b"too late")
+    assert len(agent.all(calls.Publish)) == 2
+
+
+def test_watch_a_pool(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """10: OwnerChanged and Published of one pool, in order; what a later agent says besides is left out; closed when asked."""
+    stream = client.run(lambda: group.tickets("gpu").watch())
+    opened = agent.wait_for(calls.WatchTickets)
+    assert (opened.pool, stream.pool) == ("gpu", "gpu")
+    told = [
+        ("OwnerChanged", {"pool": "gpu", "number": 3, "owner": NodeId("b", 2), "token": 9}),
+        ("Surprise", {"pool": "gpu"}),
+        ("Published", {"pool": "gpu", "number": 3, "token": 9, "data": b"hello"}),
+        ("OwnerChanged", {"pool": "gpu", "number": 3, "owner": None, "token": 9}),
+        ("EventsLost", {"count": 4}),
+    ]
+    for name, fields in told:
+        agent.push(opened, calls.EventItem(1, 0.0, name, Raw(encode(fields))))
+    assert [client.next(stream) for _ in range(4)] == [
+        OwnerChanged("gpu", 3, NodeId("b", 2), 9), Published("gpu", 3, 9, b"hello"), OwnerChanged("gpu", 3, None, 9), EventsLost(4),
+    ]  # fmt: skip
+    client.run(stream.close)
+    assert agent.wait_for(calls.Close).stream == opened.serial
+
+
+def test_watch_a_pool_that_cannot_be(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """F12: where there are no seats the missing setting is named."""
+    agent.answers[calls.WatchTickets] = ("ConfigError", "seats: none are configured")
+    with pytest.raises(ConfigError, match="seats: none"):
+        client.next(client.run(lambda: group.tickets("gpu").watch()))
 
 
 @pytest.mark.parametrize(
@@ -118,8 +179,10 @@ def test_who_holds_them(client: Spelling, agent: FakeAgent, group: Any) -> None:
 def test_pools_in_both_spellings() -> None:
     """STYLE 4: the same names and docstrings."""
     assert inspect.getdoc(pools.Pool) == inspect.getdoc(pools.BlockingPool)
-    for name in ("hint", "read"):
+    for name in ("hint", "read", "watch"):
         assert inspect.getdoc(getattr(pools.Pool, name)) == inspect.getdoc(getattr(pools.BlockingPool, name))
+    assert inspect.getdoc(streams.Ticket.publish) == inspect.getdoc(waits.Ticket.publish)
+    assert PUBLISH_BYTES_MAX == EVENT_BYTES_MAX
     assert {each for each in dir(streams.Ticket) if each[0] != "_"} == {each for each in dir(waits.Ticket) if each[0] != "_"}
 
 

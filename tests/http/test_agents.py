@@ -85,12 +85,22 @@ def tickets_over_http(a: AgentProcess, url: str) -> None:
         answer = ask(url, "/v1/tickets").json
         (pool,) = answer["pools"]
         (line,) = pool["tickets"]
-        assert (pool["pool"], pool["of"], pool["here"]) == ("gpu", 8, 1)
+        assert (pool["pool"], pool["of"], pool["here"], pool["waiting"]) == ("gpu", 8, 1, 0)
         assert (line["number"], line["holder"], line["me"], line["token"]) == (ticket.number, "a", True, ticket.token)
         assert line["metadata"] == {"<b>": "n7"}
         assert answer["timing"] == {"lease": 1.0, "period": 0.2, "told": pytest.approx(0.75, abs=0.01)}
         until(lambda: "ticket_margin_seconds_least" in ask(url, "/metrics").body.decode(), "it was renewed")
         _, samples = parsed(ask(url, "/metrics").body.decode())
-        assert [samples[f"holdfast_ticket_{name}"] for name in ("pools", "owned", "free_coordinated", "wishes")] == [1, 1, 7, 1]
+        assert [samples[f"holdfast_{name}"] for name in ("tickets_owned", "tickets_free_coordinated", "ticket_pools")] == [1, 7, 1]
+        assert [samples[f"holdfast_ticket_{name}"] for name in ("wishes", "waiters", "granted_total", "takeovers_total")] == [1, 0, 1, 1]
+        assert [samples[f"holdfast_ticket_{name}_total"] for name in ("handovers", "exclusions", "rebounds", "phase_timeouts")] == [0] * 4
         assert samples["holdfast_ticket_guardian_cells"] >= 1
         assert samples['holdfast_ticket_moves_total{what="acquired"}'] == 1
+        for name, most in (("acquire_wait", 60.0), ("lease_margin", 1.0), ("renew_rtt", 60.0)):
+            values = f"holdfast_ticket_{name}_seconds"
+            assert samples[f'{values}_bucket{{le="+Inf"}}'] == samples[f"{values}_count"] >= 1
+            assert 0 < samples[f"{values}_sum"] < most * samples[f"{values}_count"]
+        assert samples["holdfast_prcast_duplicates_total"] >= 0
+        told = {each["name"] for each in ask(url, "/v1/events?internal=true").json["events"]}
+        assert "tickets.TicketAcquired" in told
+        assert "tickets.TicketExtended" not in told

@@ -16,13 +16,13 @@ from functools import partial
 
 from holdfast.agent.bodies import body_of
 from holdfast.agent.granted import NEVER, Granted, Session, State, Turns
-from holdfast.agent.kinds import GrantKind
+from holdfast.agent.kinds import GrantKind, Held
 from holdfast.agent.owned import Keys
 from holdfast.errors import ConfigError, Forked, Unavailable
 from holdfast.errors import Lost as LostError
 from holdfast.events import AtRisk, Lost, Released
 from holdfast.events import Granted as GrantedEvent
-from holdfast.local.calls import Acquire
+from holdfast.local.calls import Acquire, GrantItem
 
 GRANTS_MAX = 4096  # of all clients together; each has a timer and up to BODIES_MAX descriptors
 GRANTS_PER_SESSION_MAX = 256  # tickets that one process may want at once
@@ -89,6 +89,13 @@ class Grants:
             self._cancel(grant)
         else:
             self._release(grant, "stopped")
+
+    def held(self, session: Session, serial: int) -> Held | None:
+        """What its kind keeps for it, if the client holds it now: by the word that it was told, and by the clock (F9)."""
+        grant = self._find(session, serial)
+        if grant is None or grant.state is not State.HELD or self.host.now >= grant.published:
+            return None
+        return grant.held
 
     def add_body(self, session: Session, serial: int, pid: int | None) -> None:
         """One more process acts under it. None: its pid says nothing here. Without a pidfd of it, nobody's death ends it early any more."""
@@ -167,6 +174,10 @@ class Grants:
         self.draining = False
 
     # What kinds say.
+
+    def on_queued(self, grant: Granted, position: int) -> None:
+        if grant.state is State.ASKED and grant.session.reads:  # Who does not read hears the next one.
+            grant.session.push(grant.serial, GrantItem("queued", 0, 0.0, position))
 
     def on_granted(self, grant: Granted, token: int, deadline: float, number: int) -> None:
         if grant.state is State.OVER:

@@ -13,6 +13,9 @@ from typing import Any, Protocol
 class Sink(Protocol):
     """Given to a kind with every ``acquire``: what became of it."""
 
+    def queued(self, position: int) -> None:
+        """Somebody holds a place for it; 1 is next. Before the grant, any number of times, or never."""
+
     def granted(self, token: int, deadline: float, number: int = 0) -> None:
         """It is ours until the deadline, on the clock of this host. Once."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from math import isfinite, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.events import Event, Paused
+from holdfast.kit.histogram import Histogram
 from holdfast.protocols.ring.metrics import metrics as ring_metrics
 
 if TYPE_CHECKING:
@@ -59,6 +59,12 @@ def labelled(name: str, kind: str, text: str, label: str, values: Mapping[str, f
     return Metric(name, kind, text, tuple(Sample(value, ((label, key),)) for key, value in sorted(values.items())))
 
 
+def histogram(name: str, text: str, values: Histogram) -> Metric:
+    bounds = (*map(str, values.bounds), "+Inf")
+    buckets = [Sample(below, (("le", bound),), "_bucket") for bound, below in zip(bounds, values.below, strict=True)]
+    return Metric(name, "histogram", text, (*buckets, Sample(values.sum, (), "_sum"), Sample(values.count, (), "_count")))
+
+
 class Lateness:
     """How late the event loop serves: everything else that this process does waits as long."""
 
@@ -68,8 +74,7 @@ class Lateness:
         self.pauses = 0  # as the host noticed them (F10)
         self.paused = 0.0  # seconds, of all of them
         self.paused_longest = 0.0
-        self._counts = [0] * (len(LATENESS_BUCKETS) + 1)
-        self._sum = 0.0
+        self._all = Histogram(*LATENESS_BUCKETS)
         self._due = 0.0
         self._handle: asyncio.TimerHandle | None = None
 
@@ -89,16 +94,10 @@ class Lateness:
     def take(self, seconds: float) -> None:
         self.last = seconds
         self.worst = max(self.worst, seconds)
-        self._sum += seconds
-        self._counts[bisect_left(LATENESS_BUCKETS, seconds)] += 1
+        self._all.add(seconds)
 
     def metrics(self) -> Iterable[Metric]:
-        below, samples = 0, []
-        for bound, count in zip((*map(str, LATENESS_BUCKETS), "+Inf"), self._counts, strict=True):
-            below += count
-            samples.append(Sample(below, (("le", bound),), "_bucket"))
-        samples += [Sample(self._sum, (), "_sum"), Sample(below, (), "_count")]
-        yield Metric("loop_lateness_seconds", "histogram", "How late the event loop woke, looked at twice a second.", tuple(samples))
+        yield histogram("loop_lateness_seconds", "How late the event loop woke, looked at twice a second.", self._all)
         yield counter("pauses_total", "Times this process was stopped or too late to judge others.", self.pauses)
         yield counter("paused_seconds_total", "Seconds of these pauses.", self.paused)
 

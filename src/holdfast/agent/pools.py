@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.agent.encode import encoded
-from holdfast.errors import ConfigError, Lost, Unavailable
+from holdfast.agent.events import EventHub
+from holdfast.agent.ticket_kind import TicketHeld
+from holdfast.errors import ConfigError, Lost, TicketLost, Unavailable
+from holdfast.events import OwnerChanged, Published
 from holdfast.local import calls
 from holdfast.local.calls import PoolView, TicketHolder
 from holdfast.protocols.tickets.values import pool_fits
@@ -29,7 +34,66 @@ def pools_of(agent: Agent, pool: str = "") -> tuple[PoolView, ...]:
 def pool_view(agent: Agent, view: TicketView) -> PoolView:
     holders = tuple(TicketHolder(number, each.agent, each.token, each.metadata) for number, each in sorted(view.owners.items()))
     here = 0 if agent.ticket_kind is None else agent.ticket_kind.wishes.get(view.pool, 0)
-    return PoolView(view.pool, view.n, holders, view.hint, here)
+    return PoolView(view.pool, view.n, holders, view.hint, here, view.waiting)
+
+
+def held_lines(agent: Agent) -> range:
+    """As many as there are tickets that somebody holds."""
+    return range(0 if agent.tickets is None else sum(map(len, agent.tickets.cview.pools.values())))
+
+
+class PoolsVersion:
+    """A number that grows when what ``pools_of`` says has changed, for whoever would not send the same again."""
+
+    def __init__(self, tickets: Tickets | None) -> None:
+        self._tickets = tickets
+        self._number = 0
+        self._seen: tuple[int, dict[str, int]] = 0, {}
+
+    def __call__(self) -> int:
+        if self._tickets is not None:
+            now = self._tickets.cview.version, self._tickets.waiting
+            if now != self._seen:
+                self._seen, self._number = now, self._number + 1
+        return self._number
+
+
+class PoolStream:
+    """A ``WatchTickets``: owners as they change, and what they publish."""
+
+    def __init__(self, agent: Agent, tickets: Tickets, pool: str, wake: Callable[[], None]) -> None:
+        """In a turn. Raises ``ConfigError`` if this agent listens to too many topics."""
+        self._pool, self._cview, self._post = pool, tickets.cview, agent.host.post
+        self._hub = EventHub(lambda: agent.version, agent.host.wall, asyncio.get_running_loop().call_soon)
+        self._owners = {number: (each.life, each.token) for number, each in self._cview.owners(pool).items()}
+        self._ends = tickets.listen(pool, self._on_published), self._cview.on_change(self._on_change)
+        self._subscription = self._hub.subscribe(wake)
+
+    def take(self, limit: int) -> list[bytes]:
+        return [record.item for record in self._subscription.take(limit)]
+
+    def close(self) -> None:
+        """From anywhere."""
+        self._subscription.close()
+        self._post(self._end)
+
+    def _end(self) -> None:
+        for end in self._ends:
+            end()
+
+    def _on_published(self, number: int, token: int, payload: bytes) -> None:
+        self._hub.publish(Published(self._pool, number, token, payload))
+
+    def _on_change(self, pool: str, number: int) -> None:
+        """Who announces again how many free tickets there are is the same owner."""
+        if pool != self._pool:
+            return
+        entry, before = self._cview.owners(pool).get(number), self._owners.pop(number, None)
+        if entry is not None:
+            self._owners[number] = entry.life, entry.token
+        if self._owners.get(number) != before:
+            token = self._cview.newest_token(pool, number)
+            self._hub.publish(OwnerChanged(pool, number, None if entry is None else entry.life, token))
 
 
 class Pools:
@@ -54,6 +118,22 @@ class Pools:
             raise Lost(f"ticket: nobody holds {call.number} of {call.pool[:64]!r}, as far as this agent knows")
         else:
             raise ConfigError(f"ticket: {call.number} of {call.pool[:64]!r} is held at {owner.agent}; ask that agent")
+
+    def publish(self, client: Connection, call: calls.Publish) -> None:
+        held = self._agent.grants.held(client, call.grant)
+        if held is None:
+            raise TicketLost(f"grant: {call.grant} is not held on this connection: it is over, and nothing was published")
+        if not isinstance(held, TicketHeld):
+            raise ConfigError(f"grant: {call.grant} is no ticket; only a ticket has somebody who watches it")
+        held.publish(call.payload)
+        client.done(call.serial)
+
+    def watch(self, client: Connection, call: calls.WatchTickets) -> None:
+        client.check_room()
+        machine = self._machine(call.pool)
+        stream = PoolStream(self._agent, machine, call.pool, partial(client.wake, call.serial))
+        client.open_stream(call.serial, stream)
+        client.done(call.serial)
 
     def abandon(self, client: Connection, call: calls.AbandonTicket) -> None:
         self._machine(call.pool).abandon(call.pool, call.number, partial(_on_abandoned, client, call))

@@ -15,9 +15,11 @@ from typing import Any, NamedTuple, Protocol
 
 from holdfast.agent.kinds import Sink
 from holdfast.errors import ConfigError
+from holdfast.kit.histogram import Histogram
 from holdfast.protocols.tickets.tickets import FULL, UNAVAILABLE, Attempt, Ticketing
 
 OPTIONS = ("of", "wait", "metadata")
+WAIT_BOUNDS = (0.005, 0.01, 0.05, 0.2, 1.0, 5.0, 30.0, 300.0)
 TEXTS = {
     FULL: "full: every ticket of {pool!r} is held",
     UNAVAILABLE: "unavailable: too few seats answer, or who gives out tickets of {pool!r} does not (`holdfast seats`)",
@@ -47,7 +49,6 @@ class TicketHeld:
         self.pool = pool
         self.attempt: Attempt | None = None  # None: ``acquire`` of the machine has not returned yet
         self.asked_at = kind.now()
-        self.position = 0  # where it waits; 0: nowhere, or it does not wait
         self._kind, self._sink = kind, sink
         self._over = False
         self._owned: tuple[int, int] | None = None  # number and token, before the client was told
@@ -93,14 +94,20 @@ class TicketHeld:
             self._sink.lost(TEXTS.get(why, why).format(pool=self.pool))
 
     def on_queued(self, position: int) -> None:
-        self.position = position
+        if not self._over and self._owned is None:
+            self._sink.queued(position)
+
+    def publish(self, payload: bytes) -> None:
+        """Raises ``TicketLost``."""
+        assert self.attempt is not None
+        self.attempt.publish(payload)
 
     def _grant(self, deadline: float) -> None:
         """A first deadline that leaves the client no time is none: the next round brings another, or the machine loses it."""
         assert self._owned is not None
         if deadline - self._kind.margin > self._kind.now():
             (number, token), self._owned = self._owned, None
-            self._deadline, self.position = deadline, 0
+            self._deadline = deadline
             self._kind.granted(self._kind.now() - self.asked_at)
             self._sink.granted(token, deadline - self._kind.margin, number)
 
@@ -120,7 +127,7 @@ class TicketKind:
         """``margin``: so long before this agent's own deadline a client stops."""
         self._tickets, self.now, self.margin = tickets, now, margin
         self.margin_least: float | None = None  # of all renewals: seconds that were left to this agent
-        self.waited = 0.0  # seconds, of all that were granted
+        self.waits = Histogram(*WAIT_BOUNDS)  # seconds until a ticket was granted
         self.counts: Counter[str] = Counter()  # asked, refused, granted
         self._wishes: dict[TicketHeld, None] = {}
 
@@ -145,7 +152,7 @@ class TicketKind:
 
     def granted(self, waited: float) -> None:
         self.counts["granted"] += 1
-        self.waited += waited
+        self.waits.add(waited)
 
     def renewed(self, deadline: float) -> None:
         """The deadline that was there before."""

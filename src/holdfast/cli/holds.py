@@ -42,6 +42,7 @@ class Hold(Protocol):
 
     deadline: float  # nothing of the command may run after it
     ended: str  # why the command has to stop; "" while it may go on
+    position: int  # where it waits before it is held, 1 is next; 0: nowhere yet
 
     @property
     def held(self) -> bool:
@@ -68,7 +69,7 @@ class Connected:
     """The part that talks."""
 
     def __init__(self, call: AgentCall, kind: type[Any], *fields: Any) -> None:
-        self.deadline, self.ended = FOREVER, ""
+        self.deadline, self.ended, self.position = FOREVER, "", 0
         self._call = call
         self._serial = call.say(kind, *fields)
         self._gone = False
@@ -162,7 +163,9 @@ class GrantHold(Connected):
 
     def _on_item(self, item: msgspec.Raw) -> None:
         news: GrantItem = msgspec.msgpack.decode(item, type=GrantItem)
-        if news.what == "granted":
+        if news.what == "queued":
+            self.position = news.number
+        elif news.what == "granted":
             self.deadline, self._token, self._number = news.deadline, news.token, news.number
         elif news.what == "extended":
             if self._now() < self.deadline:  # F9: what has ended is not revived by a late word

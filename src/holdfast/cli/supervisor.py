@@ -80,7 +80,9 @@ class Supervisor:
         while not self._hold.held:
             if clock.now() >= until:
                 self._hold.stopped()
-                raise AcquireTimeout(f"run: not held within {self._timeout:g} s")
+                place = self._hold.position
+                waited = f"; it waited at position {place}" if place else ""
+                raise AcquireTimeout(f"run: not held within {self._timeout:g} s{waited}", place)
             if self._hold.ended:
                 raise Lost(f"run: {self._hold.ended}")
             self._wait(until)

@@ -117,7 +117,9 @@ def _until_held(held: GrantHold, pool: str, until: float) -> None:
         left = until - clock.now()
         if left <= 0:
             held.stopped()
-            raise AcquireTimeout(f"ticket {pool!r}: none was free in time; `holdfast ticket ls {pool}` says who holds them")
+            place = held.position
+            waited = f", after waiting at position {place}" if place else ""
+            raise AcquireTimeout(f"ticket {pool!r}: none was free in time{waited}; `holdfast ticket ls {pool}` says who holds them", place)
         _wait(min(left, LOOK_PERIOD), held)
         held.read()
 

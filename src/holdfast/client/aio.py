@@ -24,10 +24,10 @@ from holdfast.client.group import (
     checked_topic,
     grace_of,
     merged_tags,
-    payload,
     seconds,
     ticket_options,
 )
+from holdfast.client.holding import payload
 from holdfast.client.leading import lead_again
 from holdfast.client.line import Line
 from holdfast.client.mirror import Mirror, Opening
@@ -35,7 +35,7 @@ from holdfast.client.options import Options, Plan, make_plan
 from holdfast.client.ownership import OWNS_TIMEOUT, Ownership, Quick
 from holdfast.client.pools import Pool
 from holdfast.client.start import Child, NotWanted, Reached, reach
-from holdfast.client.streams import Holding, Messages, Term, Ticket, Watch
+from holdfast.client.streams import Holding, Messages, Opened, PoolWatch, Term, Ticket, Watch
 from holdfast.client.wire import CALL_TIMEOUT
 from holdfast.errors import AgentLost, HoldfastError
 from holdfast.host import Member, NodeId
@@ -43,6 +43,7 @@ from holdfast.local import calls
 from holdfast.net.clock import now
 
 H = TypeVar("H", bound=Holding)
+S = TypeVar("S", bound=Opened[Any])
 R = TypeVar("R")
 
 
@@ -154,7 +155,7 @@ class Group(Readable):
         self._connection: Connection | None = None
         self._mirror = Mirror(self._look)
         self._returning: asyncio.Task[None] | None = None
-        self._messages: WeakSet[Messages] = WeakSet()
+        self._streams: WeakSet[Opened[Any]] = WeakSet()
         self._holdings: WeakSet[Holding] = WeakSet()
         self._quick = Quick(self._open_line)
         self._ownership = Ownership(self._quick, OWNS_TIMEOUT)
@@ -183,12 +184,7 @@ class Group(Readable):
         An iterator of ``Received(sender, data, topic, lost)``. A reader that falls more than 256 messages behind misses the newest; the
         next one it reads says how many in ``lost``. Ends when the group is left, and raises ``AgentLost`` when the agent is lost (with
         ``reconnect`` it goes on, and ``lost`` is at least 1)."""
-        connection = self._check()
-        stream = Messages("" if topic is None else checked_topic(topic))
-        stream.keep = self._reconnect
-        stream.open(connection)
-        self._messages.add(stream)
-        return stream
+        return self._opened(Messages("" if topic is None else checked_topic(topic)))
 
     async def send(self, peer: Member | NodeId | str, data: bytes, *, timeout: Seconds = 5.0) -> None:  # noqa: ASYNC109 - also the peer's
         """Send up to 32 KiB to one member. Returns when its agent has queued it for its clients, at most once per life of that agent;
@@ -261,9 +257,9 @@ class Group(Readable):
         return self._hold(Ticket, "ticket", checked_name(pool, "pool"), timeout, ticket_options(of, metadata, wait=wait))
 
     def tickets(self, pool: str) -> Pool:
-        """Who holds the tickets of a pool: ``hint()`` is what this agent heard, ``read()`` what a majority of the seats says. Neither is a
-        permission to act: that is the holder's own ``ticket``."""
-        return Pool(self._check, checked_name(pool, "pool"))
+        """Who holds the tickets of a pool: ``hint()`` is what this agent heard, ``read()`` what a majority of the seats says,
+        ``watch()`` news of either. None is a permission to act: that is the holder's own ``ticket``."""
+        return Pool(self._check, checked_name(pool, "pool"), lambda name: self._opened(PoolWatch(name)))
 
     async def info(self) -> dict[str, Any]:
         """What this agent is: version, settings without secrets, counters."""
@@ -297,6 +293,14 @@ class Group(Readable):
         holding = made(self._check(), kind, name, options, limit)
         self._holdings.add(holding)
         return holding
+
+    def _opened(self, stream: S) -> S:
+        """A stream of its own on the connection, to be ended with the group."""
+        connection = self._check()
+        stream.keep = self._reconnect
+        stream.open(connection)
+        self._streams.add(stream)
+        return stream
 
     # Coming and going.
 
@@ -369,7 +373,7 @@ class Group(Readable):
             except (HoldfastError, OSError):  # The latter: no process or descriptor is to be had just now.
                 await asyncio.sleep(pause)
         with suppress(AgentLost):  # Lost again: another task is at it.
-            for stream in list(self._messages):
+            for stream in list(self._streams):
                 if not stream.over:
                     stream.missed()
                     stream.open(self._check())
@@ -412,7 +416,7 @@ class Group(Readable):
 
     def _close_streams(self, error: HoldfastError | None) -> None:
         self._mirror.finish(error)
-        for stream in list(self._messages):
+        for stream in list(self._streams):
             stream.finish(error)
 
     async def _end_child(self, *, told: bool) -> None:

@@ -23,10 +23,10 @@ from holdfast.client.group import (
     checked_topic,
     grace_of,
     merged_tags,
-    payload,
     seconds,
     ticket_options,
 )
+from holdfast.client.holding import payload
 from holdfast.client.leading import lead_again_blocking
 from holdfast.client.line import Line
 from holdfast.client.mirror import Mirror, Opening
@@ -35,7 +35,7 @@ from holdfast.client.ownership import Ownership, Quick
 from holdfast.client.pools import BlockingPool as Pool
 from holdfast.client.pump import Answer, Pump
 from holdfast.client.start import Child, NotWanted, reach
-from holdfast.client.waits import Holding, Messages, Term, Ticket, Watch
+from holdfast.client.waits import Holding, Messages, Opened, PoolWatch, Term, Ticket, Watch
 from holdfast.client.wire import CALL_TIMEOUT
 from holdfast.errors import AgentLost, HoldfastError
 from holdfast.host import Member, NodeId
@@ -44,6 +44,7 @@ from holdfast.net.clock import now
 
 OWNS_TIMEOUT = 1.0  # seconds: no event loop stands still meanwhile
 H = TypeVar("H", bound=Holding)
+S = TypeVar("S", bound=Opened[Any])
 R = TypeVar("R")
 
 
@@ -109,7 +110,7 @@ class Group(Readable):
         self._pump: Pump | None = None
         self._mirror = Mirror(self._look)
         self._streams = Lock()  # of the two sets
-        self._messages: WeakSet[Messages] = WeakSet()
+        self._opened_streams: WeakSet[Opened[Any]] = WeakSet()
         self._holdings: WeakSet[Holding] = WeakSet()
         self._quick = Quick(self._open_line)
         self._ownership = Ownership(self._quick, OWNS_TIMEOUT)
@@ -138,13 +139,7 @@ class Group(Readable):
         An iterator of ``Received(sender, data, topic, lost)``. A reader that falls more than 256 messages behind misses the newest; the
         next one it reads says how many in ``lost``. Ends when the group is left, and raises ``AgentLost`` when the agent is lost (with
         ``reconnect`` it goes on, and ``lost`` is at least 1)."""
-        pump = self._check()
-        stream = Messages("" if topic is None else checked_topic(topic))
-        stream.keep = self._reconnect
-        stream.open(pump)
-        with self._streams:
-            self._messages.add(stream)
-        return stream
+        return self._opened(Messages("" if topic is None else checked_topic(topic)))
 
     def send(self, peer: Member | NodeId | str, data: bytes, *, timeout: Seconds = 5.0) -> None:
         """Send up to 32 KiB to one member. Returns when its agent has queued it for its clients, at most once per life of that agent;
@@ -217,9 +212,9 @@ class Group(Readable):
         return self._hold(Ticket, "ticket", checked_name(pool, "pool"), timeout, ticket_options(of, metadata, wait=wait))
 
     def tickets(self, pool: str) -> Pool:
-        """Who holds the tickets of a pool: ``hint()`` is what this agent heard, ``read()`` what a majority of the seats says. Neither is a
-        permission to act: that is the holder's own ``ticket``."""
-        return Pool(self._check, checked_name(pool, "pool"))
+        """Who holds the tickets of a pool: ``hint()`` is what this agent heard, ``read()`` what a majority of the seats says,
+        ``watch()`` news of either. None is a permission to act: that is the holder's own ``ticket``."""
+        return Pool(self._check, checked_name(pool, "pool"), lambda name: self._opened(PoolWatch(name)))
 
     def info(self) -> dict[str, Any]:
         """What this agent is: version, settings without secrets, counters."""
@@ -257,6 +252,15 @@ class Group(Readable):
         with self._streams:
             self._holdings.add(holding)
         return holding
+
+    def _opened(self, stream: S) -> S:
+        """A stream of its own on the connection, to be ended with the group."""
+        pump = self._check()
+        stream.keep = self._reconnect
+        stream.open(pump)
+        with self._streams:
+            self._opened_streams.add(stream)
+        return stream
 
     # Coming and going.
 
@@ -336,7 +340,7 @@ class Group(Readable):
         self._plan, self._child = reach(self._plan.again(), now() + CALL_TIMEOUT, self._leaving.is_set)
         self._attach()
         with self._streams:
-            streams = [stream for stream in self._messages if not stream.over]
+            streams = [stream for stream in self._opened_streams if not stream.over]
         with suppress(AgentLost):  # Lost again: the thread of that connection begins anew, and two must not.
             for stream in streams:
                 stream.missed()
@@ -367,7 +371,7 @@ class Group(Readable):
     def _close_streams(self, error: HoldfastError | None) -> None:
         self._mirror.finish(error)
         with self._streams:
-            streams = list(self._messages)
+            streams = list(self._opened_streams)
         for stream in streams:
             stream.finish(error)
 

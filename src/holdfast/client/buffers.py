@@ -11,7 +11,8 @@ from holdfast.client.wire import ITEMS
 from holdfast.errors import AgentLost, HoldfastError
 from holdfast.events import Event, EventsLost
 from holdfast.host import NodeId
-from holdfast.local.calls import MessageItem, Messages
+from holdfast.local.calls import MessageItem, Messages, WatchTickets
+from holdfast.local.news import event_of
 
 T = TypeVar("T")
 
@@ -70,14 +71,10 @@ class EventBuffer(Buffer[Event]):
         self._wake()
 
 
-class MessageBuffer(Buffer[Received]):
-    """Messages; the first one after a gap says how many are missing."""
+class Kept(Buffer[T], Generic[T]):
+    """A stream of its own on the connection, which another connection may go on with."""
 
-    keep = False  # another connection may go on with it
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._lost = 0
+    keep = False
 
     def end(self, error: HoldfastError | None) -> None:
         """The connection's word. Whoever finds the agent again goes on."""
@@ -87,6 +84,34 @@ class MessageBuffer(Buffer[Received]):
     def finish(self, error: HoldfastError | None) -> None:
         """The group's word."""
         super().end(error)
+
+    def push(self, item: Any) -> None:
+        """What the agent said."""
+        raise NotImplementedError
+
+    def missed(self) -> None:
+        """The connection was another one for a while: nobody knows what happened."""
+        raise NotImplementedError
+
+
+class PoolBuffer(EventBuffer, Kept[Event]):
+    """Events of one pool of tickets."""
+
+    def push(self, item: Any) -> None:
+        event = event_of(ITEMS[WatchTickets](item))
+        if event is not None:
+            self.put(event)
+
+    def missed(self) -> None:
+        self.put(EventsLost(0))
+
+
+class MessageBuffer(Kept[Received]):
+    """Messages; the first one after a gap says how many are missing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lost = 0
 
     def push(self, item: Any) -> None:
         message: MessageItem = ITEMS[Messages](item)
@@ -99,5 +124,4 @@ class MessageBuffer(Buffer[Received]):
         self._wake()
 
     def missed(self) -> None:
-        """The connection was another one for a while: nobody knows how many."""
         self._lost += 1

@@ -158,14 +158,6 @@ def ticket_options(of: int, metadata: Mapping[str, str] | None, *, wait: bool) -
     return {"of": of, "wait": bool(wait), "metadata": dict(metadata or {})}
 
 
-def payload(data: bytes, bytes_max: int) -> bytes:
-    if not isinstance(data, bytes | bytearray | memoryview):
-        raise ConfigError(f"data: a {type(data).__name__}; accepted are bytes")
-    if len(data) > bytes_max:
-        raise ConfigError(f"data: {len(data)} bytes; accepted are up to {bytes_max}: send where it can be fetched instead")
-    return bytes(data)
-
-
 def checked_topic(topic: str) -> str:
     if not isinstance(topic, str) or not 1 <= len(topic.encode()) <= TOPIC_BYTES_MAX:
         raise ConfigError(f"topic: {topic!r}; accepted are texts of 1 to {TOPIC_BYTES_MAX} bytes")

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from holdfast.client.wire import ITEMS
-from holdfast.errors import AcquireTimeout, HoldfastError, Lost, NoTicket, TicketCountMismatch, TicketLost, Unavailable
+from holdfast.errors import AcquireTimeout, ConfigError, HoldfastError, Lost, NoTicket, TicketCountMismatch, TicketLost, Unavailable
 from holdfast.host import Grant
 from holdfast.local.calls import Acquire, GrantItem
 from holdfast.net.clock import now
 
 PASSED = "its deadline has passed"
 RELEASED = "given back"
+PUBLISH_BYTES_MAX = 15 * 1024  # of one event of a ticket: a rumour, less its stamp
 
 
 class Held:
@@ -31,6 +32,7 @@ class Held:
         self.token = 0  # grows with every holder of this name; a resource refuses a smaller one than it has seen
         self.number = 0  # of a ticket
         self.deadline = 0.0  # on this machine's clock (``holdfast.client.clock``); it moves as the agent renews
+        self.position = 0  # before it is granted: where it waits, 1 is next; 0: nowhere yet
         self.at_risk = False  # it was not renewed in time, and ends at its deadline unless that comes
         self.why = ""  # it is over
         self._pid = os.getpid()
@@ -70,7 +72,9 @@ class Held:
         if self._look():  # F9: also when its deadline passed while this was on its way. Never revived.
             self._changed()
             return
-        if news.what == "granted":
+        if news.what == "queued":
+            self.position = news.number
+        elif news.what == "granted":
             self.token, self.number, self.deadline, self._granted = news.token, news.number, news.deadline, True
         elif news.what == "extended":
             self.deadline, self.at_risk = news.deadline, False
@@ -107,9 +111,18 @@ class Held:
 
 
 def not_granted(held: Held, timeout: float | None) -> AcquireTimeout:
-    return AcquireTimeout(
-        f"{held.kind} {held.name!r}: not granted within {timeout:g} s; somebody else holds it, or too few seats answer (`holdfast seats`)"
-    )
+    text = f"{held.kind} {held.name!r}: not granted within {timeout:g} s"
+    if held.position:
+        return AcquireTimeout(f"{text}; it waited at position {held.position}", held.position)
+    return AcquireTimeout(f"{text}; somebody else holds it, or too few seats answer (`holdfast seats`)")
+
+
+def payload(data: bytes, bytes_max: int) -> bytes:
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise ConfigError(f"data: a {type(data).__name__}; accepted are bytes")
+    if len(data) > bytes_max:
+        raise ConfigError(f"data: {len(data)} bytes; accepted are up to {bytes_max}: send where it can be fetched instead")
+    return bytes(data)
 
 
 class TicketHeld(Held):

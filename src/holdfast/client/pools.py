@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from holdfast.client import streams, waits
 from holdfast.client.connection import Connection
 from holdfast.client.pump import Pump
 from holdfast.host import NodeId
@@ -43,9 +44,16 @@ class PoolView(NamedTuple):
 class Pool:
     """The pool of ``group.tickets(name)``."""
 
-    def __init__(self, connected: Callable[[], Connection], name: str) -> None:
+    def __init__(self, connected: Callable[[], Connection], name: str, opened: Callable[[str], streams.PoolWatch]) -> None:
         self.name = name
-        self._connected = connected
+        self._connected, self._opened = connected, opened
+
+    def watch(self) -> streams.PoolWatch:
+        """News of this pool, from now on: an iterator of ``OwnerChanged``, as this agent hears of it, and of ``Published``, which is what
+        holders of its tickets say with ``ticket.publish``. A reader that falls more than 1024 events behind reads ``EventsLost(n)``; then
+        ``hint()`` says what is. Ends when the group is left, and raises ``AgentLost`` when the agent is lost (with ``reconnect``:
+        ``EventsLost(0)``, and it goes on)."""
+        return self._opened(self.name)
 
     async def hint(self) -> PoolView:
         """As this agent heard it: costs nothing but a word with it, and may be late."""
@@ -59,9 +67,16 @@ class Pool:
 class BlockingPool:
     """The pool of ``group.tickets(name)``."""
 
-    def __init__(self, connected: Callable[[], Pump], name: str) -> None:
+    def __init__(self, connected: Callable[[], Pump], name: str, opened: Callable[[str], waits.PoolWatch]) -> None:
         self.name = name
-        self._connected = connected
+        self._connected, self._opened = connected, opened
+
+    def watch(self) -> waits.PoolWatch:
+        """News of this pool, from now on: an iterator of ``OwnerChanged``, as this agent hears of it, and of ``Published``, which is what
+        holders of its tickets say with ``ticket.publish``. A reader that falls more than 1024 events behind reads ``EventsLost(n)``; then
+        ``hint()`` says what is. Ends when the group is left, and raises ``AgentLost`` when the agent is lost (with ``reconnect``:
+        ``EventsLost(0)``, and it goes on)."""
+        return self._opened(self.name)
 
     def hint(self) -> PoolView:
         """As this agent heard it: costs nothing but a word with it, and may be late."""

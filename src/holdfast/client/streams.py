@@ -6,11 +6,11 @@ import asyncio
 import os
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from holdfast.client.buffers import Buffer, EventBuffer, MessageBuffer, Received
+from holdfast.client.buffers import Buffer, EventBuffer, Kept, MessageBuffer, PoolBuffer, Received
 from holdfast.client.connection import Answer, Connection
-from holdfast.client.holding import RELEASED, Held, TicketHeld, not_granted
+from holdfast.client.holding import PUBLISH_BYTES_MAX, RELEASED, Held, TicketHeld, not_granted, payload
 from holdfast.client.wire import forked
 from holdfast.errors import HoldfastError, LeadershipLost
 from holdfast.events import Event
@@ -55,23 +55,43 @@ class Watch(EventBuffer, Reader[Event]):
     """Events of ``holdfast.events``, in order, from the call of ``watch`` on."""
 
 
-class Messages(MessageBuffer, Reader[Received]):
-    """Messages, in the order of their coming, from the call of ``messages`` on."""
+class Opened(Kept[T], Reader[T], Generic[T]):
+    """What a call of its own opened."""
 
-    def __init__(self, topic: str) -> None:
-        super().__init__()
-        self.topic = topic
-        self._connection: Connection | None = None
-        self._serial = 0
+    call: ClassVar[type[calls.Call]]
+    about = ""  # its one field
+
+    _connection: Connection | None = None
+    _serial = 0
 
     def open(self, connection: Connection) -> None:
         self._connection = connection
-        self._serial = connection.begin(calls.Messages, (self.topic,), Answer(self), sink=self)
+        self._serial = connection.begin(self.call, (self.about,), Answer(self), sink=self)
 
     def close(self) -> None:
         super().close()
         if self._connection is not None:
             self._connection.close_stream(self._serial)
+
+
+class Messages(MessageBuffer, Opened[Received]):
+    """Messages, in the order of their coming, from the call of ``messages`` on."""
+
+    call = calls.Messages
+
+    def __init__(self, topic: str) -> None:
+        super().__init__()
+        self.topic = self.about = topic
+
+
+class PoolWatch(PoolBuffer, Opened[Event]):
+    """Events of one pool of tickets, in order, from the call of ``watch`` on."""
+
+    call = calls.WatchTickets
+
+    def __init__(self, pool: str) -> None:
+        super().__init__()
+        self.pool = self.about = pool
 
 
 class Holding(Held):
@@ -181,3 +201,10 @@ class Ticket(TicketHeld, Holding):
     number, everywhere: give it to what you write to, and let that refuse smaller ones. ``deadline`` moves as the ticket is renewed;
     ``left`` is what remains. ``await ticket.lost`` returns, with the reason, when it is over.
     """
+
+    async def publish(self, data: bytes) -> None:
+        """Tell up to 15 KiB to everybody who watches the pool (``group.tickets(pool).watch()``), as a rumour stamped with number and token:
+        it reaches all of them with high probability, at most once each. Who has heard of a later holder of this number drops it. Returns
+        when this agent has begun to spread it; raises ``TicketLost`` if the ticket is over."""
+        self.check()
+        await self._connection.call(calls.Publish, self._serial, payload(data, PUBLISH_BYTES_MAX))

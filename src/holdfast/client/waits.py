@@ -8,10 +8,10 @@ from contextlib import suppress
 from math import inf
 from threading import Condition
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from holdfast.client.buffers import Buffer, EventBuffer, MessageBuffer, Received
-from holdfast.client.holding import RELEASED, Held, TicketHeld, not_granted
+from holdfast.client.buffers import Buffer, EventBuffer, Kept, MessageBuffer, PoolBuffer, Received
+from holdfast.client.holding import PUBLISH_BYTES_MAX, RELEASED, Held, TicketHeld, not_granted, payload
 from holdfast.client.pump import Answer, Pump
 from holdfast.client.wire import CALL_TIMEOUT, forked
 from holdfast.errors import AgentLost, HoldfastError, LeadershipLost, Timeout
@@ -66,26 +66,46 @@ class Watch(EventBuffer, Reader[Event]):
     """Events of ``holdfast.events``, in order, from the call of ``watch`` on."""
 
 
-class Messages(MessageBuffer, Reader[Received]):
-    """Messages, in the order of their coming, from the call of ``messages`` on."""
+class Opened(Kept[T], Reader[T], Generic[T]):
+    """What a call of its own opened."""
 
-    def __init__(self, topic: str) -> None:
-        super().__init__()
-        self.topic = topic
-        self._pump: Pump | None = None
-        self._serial = 0
+    call: ClassVar[type[calls.Call]]
+    about = ""  # its one field
+
+    _pump: Pump | None = None
+    _serial = 0
 
     def open(self, pump: Pump) -> None:
-        """Returns when the agent has agreed: what is sent from then on arrives here."""
+        """Returns when the agent has agreed: what happens from then on arrives here."""
         opened = Answer()
         self._pump = pump
-        self._serial = pump.begin(calls.Messages, (self.topic,), opened, sink=self)
+        self._serial = pump.begin(self.call, (self.about,), opened, sink=self)
         opened.wait(pump.path, CALL_TIMEOUT)
 
     def close(self) -> None:
         super().close()
         if self._pump is not None:
             self._pump.close_stream(self._serial)
+
+
+class Messages(MessageBuffer, Opened[Received]):
+    """Messages, in the order of their coming, from the call of ``messages`` on."""
+
+    call = calls.Messages
+
+    def __init__(self, topic: str) -> None:
+        super().__init__()
+        self.topic = self.about = topic
+
+
+class PoolWatch(PoolBuffer, Opened[Event]):
+    """Events of one pool of tickets, in order, from the call of ``watch`` on."""
+
+    call = calls.WatchTickets
+
+    def __init__(self, pool: str) -> None:
+        super().__init__()
+        self.pool = self.about = pool
 
 
 class Signal:
@@ -199,3 +219,10 @@ class Ticket(TicketHeld, Holding):
     number, everywhere: give it to what you write to, and let that refuse smaller ones. ``deadline`` moves as the ticket is renewed;
     ``left`` is what remains. ``ticket.lost.wait()`` returns when it is over; ``why`` says why.
     """
+
+    def publish(self, data: bytes) -> None:
+        """Tell up to 15 KiB to everybody who watches the pool (``group.tickets(pool).watch()``), as a rumour stamped with number and token:
+        it reaches all of them with high probability, at most once each. Who has heard of a later holder of this number drops it. Returns
+        when this agent has begun to spread it; raises ``TicketLost`` if the ticket is over."""
+        self.check()
+        self._pump.call(calls.Publish, self._serial, payload(data, PUBLISH_BYTES_MAX))

@@ -43,6 +43,7 @@ ITEMS: dict[type[calls.Call], Decode] = {
     calls.Watch: msgspec.msgpack.Decoder(calls.EventItem).decode,
     calls.Messages: msgspec.msgpack.Decoder(calls.MessageItem).decode,
     calls.Acquire: msgspec.msgpack.Decoder(calls.GrantItem).decode,
+    calls.WatchTickets: msgspec.msgpack.Decoder(calls.EventItem).decode,
 }
 
 

@@ -117,10 +117,10 @@ class MessageItem(Struct, frozen=True, array_like=True):
 class GrantItem(Struct, frozen=True, array_like=True):
     """What became of an ``Acquire``. ``deadline`` is on the clock of this machine; 0.0 where there is none."""
 
-    what: str  # "granted", "extended", "at_risk", "stop", "lost", "released"
+    what: str  # "queued" (any number of times, before it is granted), "granted", "extended", "at_risk", "stop", "lost", "released"
     token: int
     deadline: float
-    number: int  # of a ticket; 0 elsewhere
+    number: int  # of a ticket; with "queued" the position, 1 is next; 0 elsewhere
     why: str = ""
 
 
@@ -153,6 +153,7 @@ class PoolView(Struct, frozen=True, array_like=True):
     holders: tuple[TicketHolder, ...]  # sorted by number; who is not in it is free, or about to be
     hint: bool
     here: int = 0  # clients of this agent that hold one or ask for one
+    waiting: int = 0  # who is known here to wait: those clients, and whoever queues at a ticket that is held here
 
 
 class MemberReport(Struct, frozen=True, array_like=True):
@@ -352,8 +353,22 @@ class AbandonTicket(Call, frozen=True, tag=23):
     number: int
 
 
+class Publish(Call, frozen=True, tag=24):
+    """Tell everybody who watches the pool of a ticket that this client holds, under its number and token; ``TicketLost`` if it is over."""
+
+    grant: int  # serial of its Acquire
+    payload: bytes
+
+
+class WatchTickets(Call, frozen=True, tag=25):
+    """A stream of ``EventItem``: ``OwnerChanged`` and ``Published`` of one pool, and ``EventsLost`` where some are missing."""
+
+    pool: str
+
+
 CALLS: tuple[type[Call], ...] = (
     Hello, Look, Watch, Owns, SetTags, Leave, Join, ForceLeave, Keys, Seats,
     Send, Cast, Messages, Acquire, Stopped, Body, Close, Info, Doctor, Tickets, ReadTickets, StopTicket, AbandonTicket,
+    Publish, WatchTickets,
 )  # fmt: skip
 AnyCall: Any = Union[CALLS]  # noqa: UP007 - made at run time, so that the list stands once

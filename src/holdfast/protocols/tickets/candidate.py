@@ -11,7 +11,7 @@ from enum import Enum
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
-from holdfast.errors import Lost
+from holdfast.errors import TicketLost
 from holdfast.host import NodeId, Timer
 from holdfast.protocols.tickets.coordinator import Coordinator
 from holdfast.protocols.tickets.desk import Desk, End, Voter, voter
@@ -105,7 +105,7 @@ class Candidate:
 
     def publish(self, payload: bytes) -> None:
         if not self.valid:
-            raise Lost(f"ticket {self.number} of {self.pool.name!r} is not held any more: nothing was published")
+            raise TicketLost(f"ticket of {self.pool.name!r}: it is not held any more, and nothing was published")
         self.pool.cview.publish(self.pool.name, self.number, self.token, payload)
 
     # The loop.

@@ -227,6 +227,8 @@ class Coordinator:
         if alive.stale:
             self._repair(source)
         if alive.ok:
+            if alive.stamp > self.stamps.get(source, -inf):
+                self.desk.renew_rtt.add(self.host.now - alive.stamp)
             self.stamps[source] = max(self.limited(alive.stamp), self.stamps.get(source, -inf))
             self._extend()
         elif alive.promised > self.writer.ballot:
@@ -261,6 +263,7 @@ class Coordinator:
         until = self.deadline.until
         if self.state is State.ACTIVE and until > before:
             self._at_risk = False
+            self.desk.lease_margin.add(before - self.host.now)
             self.host.emit(TicketExtended(self.pool.name, self.head, self.who, until, before - self.host.now))
             self.owner.on_extended(until)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from holdfast.host import Address, Host, Message, NodeId
+from holdfast.kit.histogram import Histogram
 from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions, Request
 from holdfast.kit.quorum import Quorum, count, majority
 from holdfast.kit.seats import Seats
@@ -20,6 +21,9 @@ from holdfast.protocols.tickets.messages import Accept, Forget, Info, Prepare, P
 from holdfast.protocols.tickets.values import NO_BALLOT, NO_SLOT, NOBODY, Agent, Ballot, Key, LeaseId, Place, Val, Who, life, newest, seat
 
 FORGET_TIMEOUT = 30.0  # seconds that old guardians are told to forget a cell; one that is down for longer keeps it
+
+RTT_BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.2, 1.0)
+MARGIN_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 20.0)
 
 Voter = tuple[int, NodeId]  # a slot and nobody, or NO_SLOT and a life
 Done = Callable[["End"], None]
@@ -73,6 +77,8 @@ class Desk:
         self.me = Agent(host.me, host.address)
         self.seats = tuple(seat(slot.number) for slot in seats.slots)
         self.counts: Counter[str] = Counter()  # phase_timeouts, and what the parts of this machine count
+        self.renew_rtt = Histogram(*RTT_BOUNDS)  # seconds from a RENEW to its first ALIVE that says yes, of each guardian
+        self.lease_margin = Histogram(*MARGIN_BOUNDS)  # seconds that were left of a lease when it was extended
         self._seats, self._deliver = seats, deliver
         self._serial = 0  # of leases and cells of this life
         self._ballot = 0  # highest number used or seen

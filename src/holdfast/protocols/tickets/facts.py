@@ -105,3 +105,7 @@ class CellLost(Internal, frozen=True):
     pool: str
     rid: str
     holder: NodeId
+
+
+# 9.7: several a second for every ticket. Who shows facts to people, or keeps the last of them, leaves these out.
+FREQUENT = (TicketExtended, CellWritten)

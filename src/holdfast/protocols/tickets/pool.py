@@ -74,6 +74,13 @@ class Pool:
     def active(self) -> list[Coordinator]:
         return [each for each in self.coordinators.values() if each.valid]
 
+    @property
+    def waiting(self) -> int:
+        """Candidates of this agent that own nothing yet, and those of others that queue here."""
+        mine = sum(candidate.looking for candidate in self.candidates)
+        others = {lease for each in self.coordinators.values() for lease in each.server.waiters if lease.life != self.desk.me.life}
+        return mine + len(others)
+
     # What coordinators need.
 
     def add(self, coordinator: Coordinator) -> None:

@@ -78,7 +78,7 @@ class Attempt(Protocol):
         """False: ``on_extended`` is not called any more. It stays ours until ``release``."""
 
     def publish(self, payload: bytes) -> None:
-        """An application event stamped with (number, token), to everybody who listens to the pool. Raises ``Lost``."""
+        """An application event stamped with (number, token), to everybody who listens to the pool. Raises ``TicketLost``."""
 
 
 class Tickets:
@@ -124,8 +124,13 @@ class Tickets:
         entries = self.cview.owners(pool)
         owners = {number: entries[number].holder for number in sorted(entries)}
         n = max((entry.n for entry in entries.values()), default=0)
-        waiting = sum(len(each.server.fresh()) for each in self.coordinators if each.pool.name == pool)
-        return TicketView(pool, n, owners, self._host.now, hint=True, waiting=waiting)
+        here = self.pool_table.get(pool)
+        return TicketView(pool, n, owners, self._host.now, hint=True, waiting=0 if here is None else here.waiting)
+
+    @property
+    def waiting(self) -> dict[str, int]:
+        """Who is known here to wait, by pool: candidates of this agent, and those that queue at its coordinators."""
+        return {name: pool.waiting for name, pool in self.pool_table.items() if not pool.idle}
 
     def pools(self) -> tuple[str, ...]:
         """The pools that are known here, sorted."""

@@ -34,4 +34,4 @@ class TicketView(Struct, frozen=True):
     owners: Mapping[int, Holder]  # by ticket; who is not in it is free, or was reclaimed
     as_of: float  # host.now
     hint: bool
-    waiting: int = 0  # candidates that queue at coordinators of this agent
+    waiting: int = 0  # candidates of this agent, and those that queue at its coordinators
