@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
@@ -14,6 +15,11 @@ from tests.support.agents import AgentProcess, Fleet, until
 
 LEASE = 1.0  # long enough that a machine that stands still for a moment puts nobody out
 HOSTILE = '<img src="x" onerror="window.hit = 1">'
+SHIFTS = """new Promise((done) => {
+    const sum = (list) => done(list.getEntries().reduce((whole, each) => whole + each.value, 0));
+    new PerformanceObserver(sum).observe({ type: "layout-shift", buffered: true });
+    setTimeout(() => done(0), 300);
+})"""
 WATCH = """
     window.stages = [];
     new MutationObserver((records) => {
@@ -185,17 +191,25 @@ def test_nothing_jumps(page: Page, kelp: AgentProcess) -> None:
     shown(page, kelp)
     session = "Number(document.querySelector('#ring .lease').dataset.session)"
     page.until(f"{session} >= {page.js(session) + 1}")
-    shifts = """new Promise((done) => {
-        const sum = (list) => done(list.getEntries().reduce((whole, each) => whole + each.value, 0));
-        new PerformanceObserver(sum).observe({ type: "layout-shift", buffered: true });
-        setTimeout(() => done(0), 300);
-    })"""
-    assert page.js(shifts) < 0.02
+    with sync.join(agent=kelp.socket) as group:
+        for number in range(3):  # Each is an event, and a line on top of the others.
+            group.set_tags(turn=str(number))
+            page.until(f"document.querySelector('#events li .more').textContent.includes('turn {number}')")
+        group.set_tags({"turn": None})
+    page.until("document.querySelectorAll('#events li[data-event=Updated]').length >= 4")
+    assert page.js(SHIFTS) < 0.02
 
 
-def test_seats_are_shown_where_there_are_some(page: Page, fleet: Fleet) -> None:
+@pytest.fixture(scope="module")
+def alone(fleet: Fleet) -> Iterator[AgentProcess]:
+    """An agent that is its own seat."""
+    agent = fleet.start(name="alone", key="", group="alone", state_dir=str(fleet.folder / "alone"), preset="local", lease=None)
+    yield agent
+    agent.stop()
+
+
+def test_seats_are_shown_where_there_are_some(page: Page, alone: AgentProcess) -> None:
     """An agent that is its own seat (F12) shows it, and what it leads; the boxes are not there otherwise."""
-    alone = fleet.start(name="alone", key="", group="alone", state_dir=str(fleet.folder / "alone"), preset="local", lease=None)
     page.open(url(alone), calm=True)
     page.until("document.querySelectorAll('#seat-rows tr').length === 1 && !document.querySelector('#seats').hidden")
     assert page.js("document.querySelector('#leaders').hidden")
@@ -205,7 +219,41 @@ def test_seats_are_shown_where_there_are_some(page: Page, fleet: Fleet) -> None:
         page.until("document.querySelector('#leader-rows .candidates').textContent === 'alone'")
     page.until("document.querySelector('#leader-rows tr').dataset.is === 'vacant'")
     assert page.errors == []
-    alone.stop()
+
+
+def test_pools_of_tickets(page: Page, alone: AgentProcess) -> None:
+    """Tickets 9, 10: a box per pool with who holds which ticket under which token, who waits and what is free; it appears without a jump,
+    follows what happens, keeps others' text text, in both colours, and is gone with the last ticket."""
+    page.open(url(alone), calm=True, dark=True)
+    page.until("document.body?.dataset.version && document.querySelectorAll('#seat-rows tr').length === 1")
+    assert page.js("document.querySelector('#pools').hidden")
+    box = "document.querySelector('.pool')"
+    with sync.join(agent=alone.socket) as group, ThreadPoolExecutor(1) as pool:
+        with group.ticket(HOSTILE, of=3, timeout=60, metadata={"job": HOSTILE}) as ticket:
+            page.until(f"{box}?.querySelectorAll('li[data-is=held]').length === 1")
+            cells = f"[...{box}.querySelectorAll('li')].map((each) => [...each.children].map((part) => part.textContent))"
+            wanted = [[str(number), "free", ""] for number in range(3)]
+            wanted[ticket.number] = [str(ticket.number), "alone", str(ticket.token)]
+            assert page.js(cells) == wanted
+            assert HOSTILE in page.js(f"{box}.querySelector('[data-me]').title")
+            assert page.js(f"{box}.querySelector('h3').textContent") == f"{HOSTILE}1 of 3 held"
+            held = page.js(f"getComputedStyle({box}.querySelector('[data-is=held]')).borderTopColor")
+            page.js("document.querySelector('#theme').click()")
+            assert page.js(f"getComputedStyle({box}.querySelector('[data-is=held]')).borderTopColor") != held
+            assert page.js(SHIFTS) < 0.02
+        page.until("document.querySelector('#pools').hidden")
+        with group.ticket("lock", of=1, timeout=60) as first:
+            waiting = pool.submit(group.ticket("lock", of=1, timeout=60).__enter__)
+            lock = "document.querySelector('.pool[data-pool=lock]')"
+            page.until(f"{lock}?.querySelector('.waiting').textContent === '1 waiter'")
+        second = waiting.result(60)
+        page.until(f"{lock}?.querySelector('.token').textContent === '{second.token}'")
+        assert second.token > first.token
+        assert page.js(f"{lock}.querySelector('.waiting').textContent") == ""
+        second.release()
+    assert page.js("document.querySelectorAll('img').length") == 1  # the own sign
+    assert page.js("window.hit") is None
+    assert page.errors == []
 
 
 def test_a_dead_agent_makes_the_page_stale(page: Page, fleet: Fleet) -> None:

@@ -182,6 +182,7 @@ class PoolAnswer(Struct, frozen=True):
     of: int  # tickets in it; 0: not known here
     tickets: tuple[TicketAnswer, ...]  # those that are held, by number
     here: int  # clients of this agent that hold one or ask for one
+    waiting: int  # who is known here to wait: those clients, and whoever queues at a ticket that is held here
 
 
 class TicketTiming(Struct, frozen=True):

@@ -31,11 +31,13 @@ from holdfast.agent import metrics as numbers
 from holdfast.agent.http_guard import Guard
 from holdfast.agent.lead_metrics import of_leadership
 from holdfast.agent.openapi import EVENTS_DEFAULT, EVENTS_MAX, ROUTES, document
+from holdfast.agent.pools import PoolsVersion, held_lines
 from holdfast.agent.sse import EventStream, Feed, Lists, Pulse
 from holdfast.agent.ticket_metrics import of_tickets
 from holdfast.events import Internal
 from holdfast.local.news import name_of
 from holdfast.protocols.care.farewell import Parting
+from holdfast.protocols.tickets.facts import FREQUENT
 
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
@@ -68,6 +70,7 @@ class Handlers:
         self._lists = (
             Lists(lambda: agent.view().version, lambda: agent.view().members, partial(views.members_of, agent)),
             Lists(lambda: agent.leaders.version, lambda: agent.leaders.lines, partial(views.leaders_of, agent), event="leaders"),
+            Lists(PoolsVersion(agent.tickets), partial(held_lines, agent), partial(views.tickets_of, agent), event="tickets"),
         )
         self._version = str(agent.info().get("version", ""))
         self._document = msgspec.json.encode(document(self._version))
@@ -212,6 +215,8 @@ class Service:
             for record in records:
                 event = record.event
                 self.lateness.note(event)
+                if isinstance(event, FREQUENT):
+                    continue
                 fields = views.fields_of(event, self._agent.ring)
                 self.feed.put(record.at, name_of(event), record.version, fields, internal=isinstance(event, Internal))
 

@@ -140,7 +140,7 @@ def _pool(agent: Agent, pool: PoolView) -> PoolAnswer:
         TicketAnswer(each.number, each.agent.name, each.agent.boot, each.agent == agent.me, each.token, dict(each.metadata))
         for each in pool.holders
     )
-    return PoolAnswer(pool.pool, pool.of, tuple(tickets), pool.here)
+    return PoolAnswer(pool.pool, pool.of, tuple(tickets), pool.here, pool.waiting)
 
 
 def seats_of(agent: Agent) -> SeatsAnswer:

@@ -11,6 +11,8 @@ const nameOf = (value) => (value && typeof value === "object" ? value.name ?? va
 
 const tagsOf = (member) => Object.entries(member.tags ?? {}).map(([key, value]) => `${key} ${value}`).join(", ");
 
+const heldOf = (grant) => `${grant.kind} ${grant.name}${grant.kind === "ticket" ? ` number ${grant.number}` : ""}`;
+
 // What each event is called: [class, who or null, what happened, what it means].
 const WORDS = {
   Joined: (f) => ["hold", f.member, "joined", [f.member.address, tagsOf(f.member)].filter(Boolean).join(", ")],
@@ -22,10 +24,10 @@ const WORDS = {
   Updated: (f) => ["", f.member, "changed what it publishes", tagsOf(f.member)],
   Expelled: (f) => ["dead", null, "This agent was put out of the group", `${f.why}. It comes back by itself, under a new id.`],
   LeaderChanged: (f) => [f.leader ? "hold" : "doubt", f.leader, f.leader ? `leads ${f.name}` : `Nobody is known to lead ${f.name}`, f.leader ? `Token ${f.token}` : ""],
-  Granted: (f) => ["hold", null, `${f.grant.kind} ${f.grant.name} granted`, `Token ${f.grant.token}`],
-  AtRisk: (f) => ["doubt", null, `${f.grant.kind} ${f.grant.name} at risk`, "It was not renewed in time."],
-  Lost: (f) => ["dead", null, `${f.grant.kind} ${f.grant.name} lost`, f.why],
-  Released: (f) => ["", null, `${f.grant.kind} ${f.grant.name} released`, ""],
+  Granted: (f) => ["hold", null, `${heldOf(f.grant)} granted`, `Token ${f.grant.token}`],
+  AtRisk: (f) => ["doubt", null, `${heldOf(f.grant)} at risk`, "It was not renewed in time."],
+  Lost: (f) => ["dead", null, `${heldOf(f.grant)} lost`, f.why],
+  Released: (f) => ["", null, `${heldOf(f.grant)} released`, ""],
   EventsLost: (f) => ["doubt", null, `${f.count} events were missed`, "The member list is right again."],
   Paused: (f) => ["doubt", null, `This agent stood still for ${spanText(f.seconds)}`, "The paused accuse nobody before they have caught up."],
   ConfigMismatch: (f) => ["doubt", f.peer, `counts with another ${f.field}`, `Ours ${f.ours}, theirs ${f.theirs}: its messages are dropped.`],
@@ -34,6 +36,15 @@ const WORDS = {
   "detection.RoundAsked": (f) => ["", null, `This agent asks to lead ${f.name}`, `Token ${f.number}`],
   "detection.Leading": (f) => ["hold", null, `This agent leads ${f.name}`, `Token ${f.number}`],
   "detection.LostLead": (f) => ["doubt", null, `This agent leads ${f.name} no more`, f.why],
+  "tickets.TicketAcquired": (f) => ["hold", null, `This agent owns ticket ${f.number} of ${f.pool}`, ""],
+  "tickets.TicketAtRisk": (f) => ["doubt", null, `Ticket ${f.number} of ${f.pool} is at risk`, "A round passed without a majority of its guardians."],
+  "tickets.TicketLost": (f) => ["dead", null, `This agent lost ticket ${f.number} of ${f.pool}`, f.why],
+  "tickets.TicketReleased": (f) => ["", null, `This agent gave ticket ${f.number} of ${f.pool} back`, ""],
+  "tickets.HandedOver": (f) => ["hold", null, `Ticket ${f.number} of ${f.pool} went to the first who waited`, ""],
+  "tickets.Excluded": (f) => ["dead", null, `Ticket ${f.number} of ${f.pool} was reclaimed`, `By the holder of ticket ${f.by}.`],
+  "tickets.ArcChanged": (f) => ["", null, `Ticket ${f.number} of ${f.pool} stands for ${f.length} now`, "Its own, and free ones that its holder can give away."],
+  "tickets.AnchorTaken": (f) => ["hold", null, `This agent took the first ticket of ${f.pool}`, `Token ${f.token}`],
+  "tickets.CellLost": (f) => ["dead", f.holder, `: a ticket of ${f.pool} has no majority of guardians left`, "Until they come back, or an operator abandons it."],
   "ring.Suspicion": (f) => ["ask", f.peer, "did not answer: its lease ran out", "Its arbitrators are asked."],
   "ring.Won": (f) => ["ask", f.peer, "lost the arbitration", "This agent has the majority."],
   "ring.Lost": (f) => ["dead", f.peer, "won against this agent", f.why],
@@ -49,12 +60,12 @@ const WORDS = {
 
 export class Events {
   constructor() {
-    this.list = byId("events");
+    this.list = byId("events").firstElementChild;
     this.suspectedAt = new Map();
     this.vacantAt = new Map(); // what was led -> since when nobody is known to lead it
     this.joined = new Map(); // name -> when, and the line that says so
     const inner = byId("inner");
-    inner.addEventListener("change", () => this.list.classList.toggle("with-inner", inner.checked));
+    inner.addEventListener("change", () => byId("events").classList.toggle("with-inner", inner.checked));
   }
 
   /** One event of the agent. `fresh`: it happened while the page was open. */

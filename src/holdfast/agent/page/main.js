@@ -3,6 +3,7 @@
 import { byId, say, set } from "./dom.js";
 import { Events } from "./events.js";
 import { HealthPanel, LeadersPanel, MembersPanel, showGrants, showSeats } from "./panels.js";
+import { PoolsPanel } from "./pools.js";
 import { Ring } from "./ring.js";
 import { Stream, Unauthorised, getJson } from "./stream.js";
 import { timeOf } from "./text.js";
@@ -15,6 +16,7 @@ const TOKEN = "holdfast-token";
 const ring = new Ring(byId("ring"), choose);
 const members = new MembersPanel(choose);
 const leaders = new LeadersPanel();
+const pools = new PoolsPanel();
 const health = new HealthPanel();
 const events = new Events();
 let clockAhead = 0; // the agent's wall clock minus ours, in seconds
@@ -84,6 +86,7 @@ function onEvent(name, data) {
   if (name === "pulse") showPulse(data);
   else if (name === "members") showMembers(data);
   else if (name === "leaders") showLeaders(data);
+  else if (name === "tickets") pools.show(data);
   else if (name === "message") {
     events.add(data);
     ring.event(data);
@@ -107,8 +110,10 @@ async function introduce() {
 /** What changes seldom, and what the stream says only together with something else: seats, and who stands for a name. */
 async function look() {
   try {
-    showSeats((await getJson("v1/seats", token())).seats);
-    showLeaders(await getJson("v1/leaders", token()));
+    const [seats, led, tickets] = await Promise.all(["seats", "leaders", "tickets"].map((what) => getJson(`v1/${what}`, token())));
+    showSeats(seats.seats);
+    showLeaders(led);
+    pools.show(tickets);
   } catch { /* The stream says whether the agent is there. */ }
 }
 
@@ -135,6 +140,7 @@ async function start() {
   for (const input of document.querySelectorAll("input[name=spread]")) input.addEventListener("change", () => ring.setSpread(input.value));
   const recent = await begin();
   for (const event of recent?.events ?? []) events.add(event, false);
+  await look();
   const on = {
     open: () => {
       downAt = null;
@@ -151,7 +157,6 @@ async function start() {
   const stream = new Stream("events?internal=true&pulse=true", on, token);
   stream.lastId = recent?.last ?? null;
   setInterval(tick, 1000);
-  look();
   setInterval(() => document.hidden || look(), LOOK_EVERY_MS);
 }
 

@@ -203,7 +203,7 @@ export class LeadersPanel {
 /** Only there when somebody holds something. */
 export function showGrants(grants) {
   byId("grants").hidden = grants.length === 0;
-  byId("grant-rows").replaceChildren(...grants.map((each) => el("tr", {}, el("td", {}, each.kind), el("td", {}, each.name), el("td", { class: "num" }, each.number ? String(each.number) : "\u2013"), el("td", { class: "num token" }, String(each.token)), el("td", { class: "num" }, spanText(each.left)))));
+  byId("grant-rows").replaceChildren(...grants.map((each) => el("tr", {}, el("td", {}, each.kind), el("td", {}, each.name), el("td", { class: "num" }, each.kind === "ticket" ? String(each.number) : "\u2013"), el("td", { class: "num token" }, String(each.token)), el("td", { class: "num" }, spanText(each.left)))));
 }
 
 /** Only there when this agent knows of seats. */

@@ -1,0 +1,97 @@
+// Pools of tickets: a box per pool, a cell per ticket. A cell keeps its place whether or not somebody holds its ticket: nothing jumps.
+
+import { byId, el, say, set } from "./dom.js";
+import { plural, spanText } from "./text.js";
+
+const BOXES_MOST = 40;
+const CELLS_MOST = 64; // of one box; of a larger pool only those that are held are shown
+
+/** Only there when some pool is known. */
+export class PoolsPanel {
+  constructor() {
+    this.boxes = new Map();
+    this.root = byId("pool-boxes");
+  }
+
+  show({ pools, timing }) {
+    byId("pools").hidden = pools.length === 0;
+    say(byId("pool-count"), pools.length > BOXES_MOST ? `${BOXES_MOST} of ${plural(pools.length, "pool")}` : "");
+    say(byId("pool-promise"), timing ? `A dead host gives its tickets back after ${spanText(timing.lease)}` : "");
+    const shown = pools.slice(0, BOXES_MOST);
+    const names = new Set(shown.map((each) => each.pool));
+    for (const [name, box] of this.boxes) if (!names.has(name)) this.drop(name, box);
+    shown.forEach((pool, at) => {
+      const box = this.boxes.get(pool.pool) ?? this.add(pool.pool);
+      box.show(pool);
+      if (this.root.children[at] !== box.root) this.root.insertBefore(box.root, this.root.children[at] ?? null);
+    });
+  }
+
+  add(name) {
+    const box = new Box(name);
+    this.boxes.set(name, box);
+    return box;
+  }
+
+  drop(name, box) {
+    box.root.remove();
+    this.boxes.delete(name);
+  }
+}
+
+class Box {
+  constructor(name) {
+    this.cells = new Map();
+    this.sum = el("span", { class: "sum" });
+    this.waiting = el("span", { class: "waiting", title: "Clients of this agent that ask for one, and whoever queues at a ticket that is held here" });
+    this.more = el("p", { class: "more" });
+    this.list = el("ol");
+    this.root = el("article", { class: "pool", "data-pool": name }, el("h3", {}, el("b", { dir: "auto" }, name), this.sum, this.waiting), this.list, this.more);
+  }
+
+  show({ of, tickets, waiting }) {
+    const held = new Map(tickets.map((each) => [each.number, each]));
+    const numbers = of <= CELLS_MOST ? [...Array(of).keys()] : tickets.map((each) => each.number).slice(0, CELLS_MOST);
+    say(this.sum, `${tickets.length} of ${of || "?"} held`);
+    say(this.waiting, waiting ? `${plural(waiting, "waiter")}` : "");
+    const hidden = tickets.length - numbers.filter((each) => held.has(each)).length;
+    say(this.more, of > CELLS_MOST ? `${of - tickets.length} free${hidden ? `, ${hidden} more held` : ""}` : "");
+    for (const [number, cell] of this.cells) if (!numbers.includes(number)) this.drop(number, cell);
+    numbers.forEach((number, at) => {
+      const cell = this.cells.get(number) ?? this.add(number);
+      this.update(cell, held.get(number));
+      if (this.list.children[at] !== cell.root) this.list.insertBefore(cell.root, this.list.children[at] ?? null);
+    });
+  }
+
+  add(number) {
+    const cell = { holder: el("b", { dir: "auto" }), token: el("span", { class: "token" }), last: null };
+    cell.root = el("li", { "data-ticket": number }, el("i", {}, String(number)), cell.holder, cell.token);
+    this.cells.set(number, cell);
+    return cell;
+  }
+
+  drop(number, cell) {
+    cell.root.remove();
+    this.cells.delete(number);
+  }
+
+  /** `ticket`: who holds it; undefined if nobody does. */
+  update(cell, ticket) {
+    const token = ticket?.token ?? null;
+    say(cell.holder, ticket?.holder ?? "free");
+    say(cell.token, token === null ? "" : String(token));
+    const told = Object.entries(ticket?.metadata ?? {}).map(([key, value]) => `${key} ${value}`);
+    if (ticket?.me) told.unshift("held by a client of this agent");
+    set(cell.root, { "data-is": ticket ? "held" : "free", "data-holder": ticket?.holder, "data-me": ticket?.me, title: told.join(", ") || null });
+    if (token !== null && cell.last !== null && token !== cell.last) this.light(cell.root);
+    cell.last = token ?? cell.last;
+  }
+
+  /** Another holder: its cell lights up once. */
+  light(root) {
+    root.classList.remove("taken");
+    void root.offsetWidth; // so that the animation begins anew
+    root.classList.add("taken");
+  }
+}
