@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
+from holdfast.kit.slots import COUNTS
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.samples import by_column
 from holdfast.lab.ticket_groups import PATIENCE, TicketGroup
@@ -59,6 +60,7 @@ class Messages(Experiment[MessagesParameters]):
             {"placement": placement, "k": k, **shape, "seed": seed * SEEDS_MAX + number}
             for placement in PLACEMENTS
             for k in parameters.ks
+            if placement == "ring" or 2 * k + 1 in COUNTS
             for number in range(parameters.seeds)
         ]
 
@@ -118,7 +120,7 @@ def settled(cell: Cell) -> TicketGroup:
     """Everybody owns one ticket, and no guardians have moved for a while."""
     k: int = cell["k"]
     config = TicketConfig(k=k, guardians=cell["placement"])
-    group = TicketGroup(cell["seed"], cell["tickets"], seats=2 * k + 1, others=cell["owners"], config=config)
+    group = TicketGroup(cell["seed"], cell["tickets"], seats=min(2 * k + 1, max(COUNTS)), others=cell["owners"], config=config)
     group.note(GuardiansMoved)
     for name in group.others:
         group.wish(name)
