@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 CLEAVE_HOPS = 3  # arcs that a word of leaving is passed on
 BALLOT_TRIES = 3  # 5.6: with a higher ballot each time
 MOVES_MAX = 256  # sets that one absorption follows: a cell moves every 2 T at most, and its predecessor records it when they meet
-ABANDONED_FENCE = 1 << 20  # 9.5: beyond whatever tokens the lost guardians have seen
 
 
 class Care:

@@ -32,6 +32,7 @@ class Mover:
         self._heard = {voter(place): now for place in coordinator.places}
         self._draining: set[Voter] = set()
         self._shunned: dict[Voter, float] = {}  # until
+        self._doubted: dict[Voter, float] = {}  # until
         self._moved_at = now
         self._former: list[tuple[Key, tuple[Place, ...]]] = []  # sets that the predecessor may still point to
 
@@ -41,6 +42,13 @@ class Mover:
             self._draining.add(source)
         else:
             self._draining.discard(source)
+
+    def unanswered(self, places: Iterable[Place], end: End) -> None:
+        """Who was asked to keep a cell and did not comes after all others for a while, or the same set would be tried for ever (H127)."""
+        kept = {source for source, _ in end.yes}
+        for place in places:
+            if voter(place) not in kept:
+                self._doubted[voter(place)] = self._later
 
     def recorded(self, cfg: int) -> None:
         """Our predecessor's cell points to this set: nobody needs those before it."""
@@ -62,12 +70,16 @@ class Mover:
             return
         for place in it.places:
             if now - self._heard.get(voter(place), -inf) > it.config.silent_after:
-                self._shunned[voter(place)] = now + SHUNNED_LEASES * it.config.lease
+                self._shunned[voter(place)] = self._later
         if now - self._moved_at < it.config.move_after:
             return
         want = self._wanted()
         if {voter(place) for place in want} != {voter(place) for place in it.places}:
             it.enqueue("move", self._move)
+
+    @property
+    def _later(self) -> float:
+        return self._it.host.now + SHUNNED_LEASES * self._it.config.lease
 
     def _wanted(self) -> tuple[Place, ...]:
         it = self._it
@@ -82,6 +94,7 @@ class Mover:
             for each in dict.fromkeys(candidates)
             if each != last and voter(each) not in self._draining and self._shunned.get(voter(each), -inf) <= now
         ]
+        usable.sort(key=lambda each: self._doubted.get(voter(each), -inf) > now)  # A lost message must not make a set smaller.
         chosen = usable[:size] if len(usable) >= size else [*usable, last]
         return tuple(chosen if len(chosen) % 2 else chosen[:-1])
 
@@ -104,6 +117,7 @@ class Mover:
             if end.won and not it.leaving:
                 self._in_force(nxt, ballot, new, end)
             else:
+                self.unanswered(nxt.places, end)
                 it.writer.write(lambda val: replace(val, nxt=None), lambda val: self._cancelled(key, nxt.places))
 
         # From here on the old set extends nothing: what our user was told must not end after what the new set grants (D15, H103).

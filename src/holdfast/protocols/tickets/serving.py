@@ -130,6 +130,7 @@ class Split:
         it = self._it
         if not end.won:
             it.desk.forget(self._key, self._places)  # Nothing points to it.
+            it.mover.unanswered(self._places, end)
             self._server.ended(self._candidate, done=False)
             return
         it.shrunk = self._child.length
