@@ -114,6 +114,8 @@ class Clients:
     def _allow(self, host: LabHost, name: str) -> None:
         if host.running:
             self._world.step(host, partial(host.node.use(Leadership).renew_allowed, name, True))
+        elif host in self._world.alive:  # It is stopped: its client answers when it goes on.
+            self._world.at(self._world.now + LOOK_PERIOD, lambda: self._allow(host, name))
 
     def _look(self) -> None:
         world = self._world
