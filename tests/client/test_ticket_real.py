@@ -83,7 +83,7 @@ def test_alone_on_a_machine(runtime: Path) -> None:
             with pytest.raises(TicketCountMismatch, match="'gpu' has 2 tickets, and 3 were asked for"):
                 aio.enter(aio.run(third.ticket, "gpu", of=3, timeout=WAIT))
             with pytest.raises(AcquireTimeout, match="it waited at position 1") as late:
-                aio.enter(aio.run(third.ticket, "gpu", of=2, timeout=1.0))
+                aio.enter(aio.run(third.ticket, "gpu", of=2, timeout=3.0))
             assert late.value.position == 1
             with pytest.raises(ConfigError, match="of: 100000 tickets"):
                 aio.enter(aio.run(third.ticket, "gpu", of=100000))
