@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 
 from msgspec import Struct
-from msgspec.structs import fields
 
 from holdfast.host import Address, NodeId
 
@@ -32,15 +31,16 @@ class Trace:
 
 def show(value: object) -> str:
     """A value as a reader of the trace wants it: ids as name#boot, bytes as hex, structs with their field names."""
-    for kind, write in _WRITERS:
-        if isinstance(value, kind):
-            return write(value)
-    return str(value)
+    kind = type(value)
+    write = _known.get(kind)
+    if write is None:
+        write = _known[kind] = next((write for kinds, write in _WRITERS if issubclass(kind, kinds)), str)
+    return write(value)
 
 
 def _show_struct(value: object) -> str:
     assert isinstance(value, Struct)
-    inside = ", ".join(f"{field.name}={show(getattr(value, field.name))}" for field in fields(value))
+    inside = ", ".join([f"{name}={show(getattr(value, name))}" for name in value.__struct_fields__])
     return f"{type(value).__name__}({inside})"
 
 
@@ -64,6 +64,7 @@ def _show_set(value: object) -> str:
     return "{" + ", ".join(sorted(map(show, value))) + "}"
 
 
+_known: dict[type, Callable[[object], str]] = {}  # how each type that was met is written
 _WRITERS: tuple[tuple[type | tuple[type, ...], Callable[[object], str]], ...] = (
     ((NodeId, Address), str),
     (float, lambda value: f"{value:.6g}"),
