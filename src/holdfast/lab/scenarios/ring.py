@@ -6,7 +6,7 @@ T_l is 1 second. Every run draws which kinds of faults it has, so that some runs
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from random import Random
 
 from holdfast.host import Host, Machine
@@ -122,7 +122,13 @@ class RingScenario(Scenario):
 
 
 def keys_of(setup: Setup) -> tuple[int, ...]:
-    return sampled_keys(Random(",".join(setup.names)), [position_of(name) for name in setup.names])
+    return _keys_of(setup.names)
+
+
+@lru_cache(maxsize=64)
+def _keys_of(names: tuple[str, ...]) -> tuple[int, ...]:
+    """Asked for at every look at whether the ring is settled."""
+    return sampled_keys(Random(",".join(names)), [position_of(name) for name in names])
 
 
 def watch_of(world: World) -> RingWatch:
