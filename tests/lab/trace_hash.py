@@ -1,4 +1,4 @@
-"""Prints one hash over the full traces of some seeds; run in other processes to compare them."""
+"""Prints one hash over the full traces of some seeds for every scenario that is named on stdin; run in other processes to compare them."""
 
 from __future__ import annotations
 
@@ -20,4 +20,5 @@ def trace_hash(scenario: str, first: int, last: int) -> str:
 
 
 if __name__ == "__main__":
-    print(trace_hash(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))  # noqa: T201 - its parent reads it
+    for line in sys.stdin:
+        print(trace_hash(line.strip(), int(sys.argv[1]), int(sys.argv[2])), flush=True)  # noqa: T201 - its parent reads it
