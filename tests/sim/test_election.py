@@ -30,6 +30,7 @@ from holdfast.protocols.detection.views_feed import ViewsFeed
 from tests.support import election_ablations as ablations
 from tests.support.election_ablations import ElectionAblation, with_detector, with_monitor, with_promises, with_voter
 from tests.support.ffd_ablations import AnswersFromFlag
+from tests.support.search import Search
 
 SEEDS = 200
 ABLATION_SEEDS = 200  # the rarest of these mistakes shows once in about a hundred runs
@@ -38,11 +39,6 @@ ABLATION_SEEDS = 200  # the rarest of these mistakes shows once in about a hundr
 def violations(scenario: Scenario, seeds: range) -> list[str]:
     outcomes = (run(scenario, seed) for seed in seeds)
     return [f"{outcome.violation}: {outcome.replay}" for outcome in outcomes if not outcome.ok]
-
-
-def first_violation(scenario: Scenario) -> str:
-    """The invariant that the first failing seed names; "" if none of them fails."""
-    return next((found.violation.partition(":")[0] for seed in range(ABLATION_SEEDS) if not (found := run(scenario, seed)).ok), "")
 
 
 class Marks(Checker):
@@ -129,9 +125,9 @@ def test_quorum_sweep() -> None:
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
-def test_quorum_checkers_catch(machine: type[LeaderElection], caught_by: set[str]) -> None:
+def test_quorum_checkers_catch(machine: type[LeaderElection], caught_by: set[str], search: Search) -> None:
     """F4 (unequal lengths), F9, G5, D4, D12 (a), D14, D18, I4: each rule taken out is found by the checker that is for it."""
-    assert first_violation(ElectionAblation("quorum", machine)) in caught_by
+    assert search(ElectionAblation("quorum", machine), ABLATION_SEEDS) in caught_by
 
 
 @pytest.mark.parametrize(
@@ -145,19 +141,19 @@ def test_quorum_checkers_catch(machine: type[LeaderElection], caught_by: set[str
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
-def test_paper_checkers_catch(machine: type[LeaderElection], caught_by: str) -> None:
+def test_paper_checkers_catch(machine: type[LeaderElection], caught_by: str, search: Search) -> None:
     """D4, D12 (a), (c), D18: each rule taken out is found by the checker that is for it."""
-    assert first_violation(ElectionAblation("paper", machine)) == caught_by
+    assert search(ElectionAblation("paper", machine), ABLATION_SEEDS) == caught_by
 
 
-def test_wrong_drift_bound_is_caught() -> None:
+def test_wrong_drift_bound_is_caught(search: Search) -> None:
     """G5, E19: clocks 5 % off and rho = 1e-4: two leaders at once."""
-    assert first_violation(ablations.WrongDrift("quorum")) == "I2 lease-exclusive"
+    assert search(ablations.WrongDrift("quorum"), ABLATION_SEEDS) == "I2 lease-exclusive"
 
 
-def test_terms_are_remembered_twice() -> None:
+def test_terms_are_remembered_twice(search: Search) -> None:
     """D18, G3: without the stored term the promises on disk still keep terms unique; without both, one is led twice."""
-    assert first_violation(ElectionAblation("quorum", ablations.ForgetsAll, without="D18 terms-kept")) == "I1 term-unique"
+    assert search(ElectionAblation("quorum", ablations.ForgetsAll, without="D18 terms-kept"), ABLATION_SEEDS) == "I1 term-unique"
 
 
 def test_fence_order_can_fail() -> None:

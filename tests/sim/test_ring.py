@@ -11,6 +11,7 @@ from holdfast.lab.registry import find_scenario
 from holdfast.lab.scenario import Scenario, run
 from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_ablations import SCENARIOS
+from tests.support.search import Search
 
 CHUNK = 20  # seeds of one test
 OVERSTAYED = {"I2 no-false-declaration", "I7 lifespan", "I8 one-owner", "I13 token-order", "F14 one-publisher"}
@@ -50,12 +51,11 @@ def test_seed_30541() -> None:
     ],
     ids=["half", "guard", "recheck", "naive", "fingerprint"],
 )
-def test_ablations_are_caught(scenario: str, rules: Rules, seeds: int, caught_by: set[str]) -> None:
+def test_ablations_are_caught(scenario: str, rules: Rules, seeds: int, caught_by: set[str], search: Search) -> None:
     """Ring 11: without the decision, random runs break the invariant that it protects. D9, D28 and D29 need the schedules of ring/E13."""
     ablated = SCENARIOS[scenario]()
     ablated.rules = rules
-    found = (run(ablated, seed).violation.partition(":")[0] for seed in range(seeds))
-    assert next((name for name in found if name), "") in caught_by
+    assert search(ablated, seeds) in caught_by
 
 
 @pytest.mark.parametrize("scenario", ["burst", "regroup", "odd"])

@@ -16,6 +16,7 @@ from holdfast.lab.scenarios.tickets import TicketScenario
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.tickets import Tickets
 from tests.support import ticket_ablations as ablations
+from tests.support.search import Search
 from tests.support.ticket_ablations import Ablation, without
 
 SEEDS, CHUNK = 200, 40
@@ -63,9 +64,9 @@ SAFETY = {"I1 own-exclusive", "I2 coordinate-exclusive", "G1 used-once", "I3 tok
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
-def test_checkers_catch(ablation: Ablation, caught_by: set[str]) -> None:
+def test_checkers_catch(ablation: Ablation, caught_by: set[str], search: Search) -> None:
     """E4: each rule taken out is found by random runs."""
     scenario = ShortTickets()
     with without(ablation):
-        found = next((it.violation.partition(":")[0] for seed in range(ABLATION_SEEDS) if not (it := run(scenario, seed)).ok), "")
+        found = search(scenario, ABLATION_SEEDS)
     assert found in caught_by
