@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from holdfast.errors import ConfigError
 from holdfast.lab import registry
-from holdfast.lab.experiment import Experiment
+from holdfast.lab.experiment import Experiment, parameters_of
 from tests.cli.command import Run
 
 HUGE = "99999999999999999999999"
@@ -91,10 +92,17 @@ def test_numbers_are_finite_without_saying_so(holdfast: Run, value: str) -> None
 
 @pytest.mark.parametrize("experiment", registry.experiments().values(), ids=lambda experiment: experiment.id)
 def test_every_field_says_what_it_accepts(holdfast: Run, experiment: Experiment[Any]) -> None:
-    """Bad input: no field of any experiment takes what is not finite, negative or of another kind."""
+    """Bad input: no field of any experiment takes what is not finite, negative or of another kind.
+
+    What the command says is what ``parameters_of`` says, so it is asked once for each experiment.
+    """
     for field in experiment.parameters.__struct_fields__:
         for value in ("nan", "-1e9", "[-1e9]", '["nan"]', "{}", "word"):
-            holdfast("lab", "run", experiment.id, "--set", f"{field}={value}").refused(2, field, value)
+            with pytest.raises(ConfigError) as refused:
+                parameters_of(experiment, {field: value})
+            assert field in str(refused.value)
+            assert value in str(refused.value)
+    holdfast("lab", "run", experiment.id, "--set", f"{field}={value}").refused(2, str(refused.value))
 
 
 @pytest.mark.parametrize(
