@@ -10,7 +10,25 @@ from holdfast.client.blocking import Group, join
 from holdfast.client.buffers import Received
 from holdfast.client.group import Leader
 from holdfast.client.members import Members
-from holdfast.client.waits import Holding, Messages, Term, Watch
+from holdfast.client.pools import BlockingPool as Pool
+from holdfast.client.pools import PoolView
+from holdfast.client.waits import Holding, Messages, PoolWatch, Term, Ticket, Watch
 from holdfast.host import Grant, Member
 
-__all__ = ["join", "Group", "Member", "Members", "Grant", "Watch", "Messages", "Received", "Holding", "Term", "Leader"]
+__all__ = [
+    "join",
+    "Group",
+    "Member",
+    "Members",
+    "Grant",
+    "Watch",
+    "Messages",
+    "Received",
+    "Holding",
+    "Term",
+    "Leader",
+    "Ticket",
+    "Pool",
+    "PoolView",
+    "PoolWatch",
+]
