@@ -217,6 +217,8 @@ def test_messages(live: Live) -> None:
         (calls.Join, (("127.0.0.1:1",), -1.0), "ConfigError", "timeout"),
         (calls.Acquire, ("moon", "x", {}), "Unavailable", "kind"),
         (calls.Body, (7, 1), "Lost", "grant"),
+        (calls.Publish, (7, b"x"), "TicketLost", "grant"),
+        (calls.WatchTickets, ("a\nb",), "ConfigError", "pool|seats|state_dir"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
