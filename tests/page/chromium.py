@@ -141,8 +141,14 @@ class Page:
         for kind in ("rawKeyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
 
-    def picture(self, path: Path) -> None:
-        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+    def picture(self, path: Path, part: str = "") -> None:
+        """Of the window, or of the part of the page that this selector names."""
+        clip: dict[str, Any] = {}
+        if part:
+            box = self.js(f"document.querySelector({part!r}).getBoundingClientRect().toJSON()")
+            clip = {"clip": {"x": box["x"], "y": box["y"], "width": box["width"], "height": box["height"], "scale": 1.0}}
+            clip["captureBeyondViewport"] = True
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png", **clip)["data"]))
 
     def hear(self, method: str, params: dict[str, Any]) -> None:
         if method == "Runtime.exceptionThrown":

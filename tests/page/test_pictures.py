@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,28 @@ def _kill_first_seen_by(kelp: AgentProcess, url: str, victim: AgentProcess) -> N
 
     until(near, f"the end of a session of {kelp.name} with {victim.name} is near")
     victim.kill()
+
+
+def test_picture_of_pools(page: Page, tmp_path: Path, rewrite: bool) -> None:
+    """Three agents whose clients hold tickets of two pools; one waits."""
+    if not rewrite:
+        pytest.skip("pictures are taken with --rewrite")
+    with Fleet(tmp_path, lease=LEASE, preset="lan", group="orders") as fleet, ExitStack() as holding, ThreadPoolExecutor(1) as pool:
+        seed = f"127.0.0.1:{free_port()}"
+        for name in ("kelp", "reef", "skerry"):
+            own: dict[str, Any] = {"bind": seed, "http": "127.0.0.1:0", "state_dir": str(tmp_path / "state")} if name == "kelp" else {}
+            fleet.start(name=name, seeds=[seed], **own)
+        groups = [holding.enter_context(sync.join(agent=agent.socket)) for agent in fleet.agents]
+        for number in range(5):
+            holding.enter_context(groups[number % 3].ticket("gpu", of=8, timeout=120, metadata={"job": f"train-{number}"}))
+        with groups[0].ticket("migrate", of=1, timeout=120):
+            waiting = pool.submit(groups[1].ticket("migrate", of=1, timeout=120).__enter__)
+            page.open(str(fleet.agents[0].ready["http"]), width=1360, height=1500, scale=1.5, calm=True)
+            page.until("document.querySelector('[data-pool=migrate] .waiting')?.textContent === '1 waiter'")
+            page.until("document.querySelectorAll('[data-pool=gpu] li[data-is=held]').length === 5")
+            page.picture(PICTURES / "page-tickets.png", "#pools")
+        waiting.result(120).release()
+        assert page.errors == []
 
 
 @pytest.mark.timeout(600)

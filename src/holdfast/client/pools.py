@@ -60,7 +60,8 @@ class Pool:
         return hinted(self.name, await self._connected().call(calls.Tickets, self.name))
 
     async def read(self) -> PoolView:
-        """From the seats, by majorities: true at some moment between call and return. Raises ``Unavailable`` if too few answer."""
+        """The newest version that a majority of the seats has: a change that is being written may be in it, or not yet. A holder that has
+        died counts until its ticket is reclaimed. Raises ``Unavailable`` if too few answer."""
         return viewed(await self._connected().call(calls.ReadTickets, self.name, timeout=READ_TIMEOUT))
 
 
@@ -83,7 +84,8 @@ class BlockingPool:
         return hinted(self.name, self._connected().call(calls.Tickets, self.name))
 
     def read(self) -> PoolView:
-        """From the seats, by majorities: true at some moment between call and return. Raises ``Unavailable`` if too few answer."""
+        """The newest version that a majority of the seats has: a change that is being written may be in it, or not yet. A holder that has
+        died counts until its ticket is reclaimed. Raises ``Unavailable`` if too few answer."""
         return viewed(self._connected().call(calls.ReadTickets, self.name, timeout=READ_TIMEOUT))
 
 
