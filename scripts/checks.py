@@ -14,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
+PATIENCE = 5  # added to the nice value of what runs beside the tests: many of them measure time
 TYPED = ("src", "tests", "benchmarks", "fuzz", "scripts")
 
 
@@ -26,8 +27,8 @@ def commands() -> dict[str, list[str]]:
         "types": ["mypy", "--no-error-summary", *typed],
         "imports": ["lint-imports", "--no-logo"],
         "docs": ["sphinx-build", "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html"],
-        # Two at a time, a file to each: tests of real processes mostly wait, and what a file shares stays in one process.
-        "tests": ["pytest", "-n", "2", "--dist", "loadfile", *shlex.split(os.environ.get("PYTEST_ARGS", ""))],
+        # A file to each, because what a file shares stays in one process; tests/sharing.py says who gets which.
+        "tests": ["pytest", "-n", "3", "--dist", "loadfile", *shlex.split(os.environ.get("PYTEST_ARGS", ""))],
     }
 
 
@@ -41,7 +42,7 @@ def main(names: list[str]) -> int:
     chosen = names or list(known)
     started_at = time.monotonic()
     # Both take minutes, and the documentation only needs a core: it is built while the tests run, and is heard of after them.
-    beside = start(known["docs"]) if {"docs", "tests"} <= set(chosen) else None
+    beside = start(known["docs"], patience=PATIENCE) if {"docs", "tests"} <= set(chosen) else None
     took: list[str] = []
     code = 0
     for name in chosen:
@@ -75,10 +76,12 @@ def finished(docs: subprocess.Popen[bytes], code: int, started_at: float, took: 
     return failed
 
 
-def start(command: list[str]) -> subprocess.Popen[bytes]:
+def start(command: list[str], *, patience: int = 0) -> subprocess.Popen[bytes]:
     """One command of this virtualenv, in the repository's root."""
     environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"}
-    return subprocess.Popen([BIN / command[0], *command[1:]], cwd=ROOT, env=environment)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # Tests start hundreds of processes; each would compile 0.4 s of sources again.
+    words = ["nice", "-n", str(patience), str(BIN / command[0]), *command[1:]]
+    return subprocess.Popen(words, cwd=ROOT, env=environment)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
-"""What all tests share: the budgets, the seeds that are printed, and the switch that rewrites golden files."""
+"""What all tests share: the budgets, who runs what, the seeds that are printed, and the switch that rewrites golden files."""
 
 from __future__ import annotations
+
+import gc
 
 import pytest
 from hypothesis import settings
 
 from tests.budget import Budgets
+from tests.sharing import Shared
 
 pytest_plugins = ["pytester"]
 
@@ -21,6 +24,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Budgets.of(config.rootpath), "holdfast-budgets")
+    config.pluginmanager.register(Shared(), "holdfast-sharing")
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests that were collected are no garbage: it need not be looked for among them a million times."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
