@@ -113,6 +113,9 @@ class Cview:
         except UNREADABLE:
             self.counts["malformed"] += 1
             return
+        if not (0 <= number < TICKETS_MAX and 0 < token <= NUMBER_MAX):
+            self.counts["malformed"] += 1  # A token that no owner can have would silence all that do.
+            return
         self._deliver(pool, number, token, body)
 
     def _deliver(self, pool: str, number: int, token: int, payload: bytes) -> None:
