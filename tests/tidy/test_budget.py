@@ -29,7 +29,7 @@ def test_sleepy():
     time.sleep(1.0)
 """
 QUICK = "def test_quick(): pass"
-TOTAL_MAX = 1550.0  # CPU seconds on two cores, two files at a time: fifteen minutes for everything, documentation and types included
+TOTAL_MAX = 1220.0  # CPU seconds on two cores: ten minutes for the tests, fifteen for everything on a machine that is a third slower
 
 
 @pytest.fixture
@@ -78,6 +78,6 @@ def test_area_without_budget_fails(session: pytest.Pytester) -> None:
 
 
 def test_all_budgets_together() -> None:
-    """The whole of `make test` stays under fifteen minutes on two cores."""
+    """The whole of `make test` stays under fifteen minutes on two cores, also slow ones."""
     budgets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["holdfast"]["test-budgets"]
     assert sum(budgets.values()) <= TOTAL_MAX
