@@ -1,4 +1,4 @@
-"""The experiments of Phase, Rows and Seats: they pass at quick size, and a kit with a missing rule misses.  Foundation 4, F8, F13."""
+"""The experiments of Phase, Rows and Seats, which tests/cli runs: a kit with a missing rule misses.  Foundation 4, F8, F13."""
 
 from __future__ import annotations
 
@@ -31,15 +31,10 @@ def conducted(experiment: Experiment[Any], settings: Mapping[str, str]) -> Findi
 
 
 @pytest.mark.parametrize("experiment", ALL, ids=lambda each: each.id)
-def test_quick(experiment: Experiment[Any]) -> None:
-    """Foundation 4: each part does what its arithmetic says, is found by both its names, and can be drawn."""
-    finding = conducted(experiment, experiment.quick)
-    assert finding.passed, finding.notes
+def test_names(experiment: Experiment[Any]) -> None:
+    """Foundation 4: the experiment of each part is found by both its names."""
     assert find(experiment.id) is experiment
     assert find(experiment.name) is experiment
-    figure = Figure()
-    experiment.draw(figure, finding)
-    assert figure.axes
 
 
 @pytest.mark.parametrize("experiment", ALL, ids=lambda each: each.id)
