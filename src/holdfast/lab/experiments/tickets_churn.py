@@ -94,16 +94,19 @@ class Churn(Experiment[ChurnParameters]):
         for placement, k in dict.fromkeys((row["placement"], row["k"]) for row in rows):
             line = [row for row in rows if (row["placement"], row["k"]) == (placement, k)]
             rates = [row["p_f"] for row in line]
-            above.plot(rates, [row[FREE] for row in line], marker="o", label=f"{placement}, k = {k}")
+            above.plot(rates, [row[FREE] for row in line], marker="o", linewidth=4 / k, label=f"{placement}, k = {k}")
             below.plot(rates, [row[LOST] / row["runs"] for row in line], marker="o", label=f"{placement}, k = {k}")
         for (placement, k, p_f), free in PROTOTYPE.items():
             above.plot([p_f], [free], marker="x", color="#7b8794", linestyle="none", label=f"prototype, {placement}, k = {k}")
-        above.set_ylabel("share of rounds with a free ticket")
+        above.set_ylabel("rounds with a free ticket")
         above.set_ylim(0, 1.05)
         above.legend(loc="lower left")
         below.set_ylabel("cells lost per run")
         below.set_xlabel("p_f: an agent dies in a round with this probability")
         below.set_xscale("log")
+        rates = sorted({row["p_f"] for row in rows})
+        below.set_xticks(rates, [f"{rate:.1%}" for rate in rates])
+        below.minorticks_off()
 
 
 def _run(cell: Cell) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class Founding(Experiment[FoundingParameters]):
         axes.set_xlabel("seconds since all asked; mean over the runs of the i-th owner's time")
         axes.set_ylabel("share that owns a ticket")
         axes.set_xlim(left=0)
-        axes.legend(loc="lower right")
+        axes.legend(loc="lower center")
 
 
 def _found(size: int, seed: int) -> dict[str, Any]:
