@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.agent import Agent, Ending
+from holdfast.agent.agent import LEFT_POLL, Agent, Ending
 from holdfast.agent.home import Home
 from holdfast.agent.logs import Log
 from holdfast.config import Config
 from holdfast.errors import ConfigError, JoinFailed
 from holdfast.host import MemberStatus
+from holdfast.protocols.tickets.values import ANCHOR, Key, Status
 from holdfast.wire.keys import Keyring, generate, parse_key
 from tests.support.realtime import eventually, run
 
@@ -93,6 +95,52 @@ def test_leave_with_end_ends_the_life(tmp_path: Path) -> None:
             assert order == ["done"]
 
     run(scenario())
+
+
+def test_tickets_are_given_back_before_it_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tickets 9.6: an agent whose clients have stopped stays until what they held is written as free."""
+
+    async def scenario() -> None:
+        async with living(tmp_path, key="", state_dir=str(tmp_path / "state")) as agent:  # its own seat (F12)
+            await member(agent)
+            assert agent.tickets is not None
+            tickets, sink, order = agent.tickets, RecordingSink(), list[str]()
+            in_turn(agent, lambda: agent.grants.kinds["ticket"].acquire("x", {"of": 1}, sink))
+            await eventually(lambda: sink.token, "it holds the ticket")
+            with monkeypatch.context() as deaf:
+                deaf.setattr(tickets.guardian, "on_message", lambda *message: None)
+                in_turn(agent, tickets.pool_table["x"].candidates[0].release)
+                in_turn(agent, lambda: agent.leave(lambda: order.append(f"{len(tickets.coordinators)} left")))
+                await asyncio.sleep(10 * LEFT_POLL)  # A ring of one is left within a few turns.
+                assert (agent.state, order, tickets.guardian.draining) == ("leaving", [], True)
+            await eventually(lambda: order, "it has left")
+            assert order == ["0 left"]
+            cell = tickets.guardian.cells[Key("x", ANCHOR, 0)]
+            assert cell.val is not None
+            assert cell.val.status is Status.FREE
+
+    run(scenario())
+
+
+class RecordingSink:
+    """Whoever asked."""
+
+    token = 0
+
+    def queued(self, position: int) -> None:
+        """Nobody waits."""
+
+    def granted(self, token: int, deadline: float, number: int = 0) -> None:
+        self.token = token
+
+    def extended(self, deadline: float) -> None:
+        """As expected."""
+
+    def at_risk(self) -> None:
+        """Its guardian is deaf."""
+
+    def lost(self, why: str) -> None:
+        """It is over."""
 
 
 def test_tags(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from holdfast import sync
 from holdfast.cli.demo_fleet import free_ports
 from holdfast.client.clock import now
-from holdfast.errors import AcquireTimeout, ConfigError, NoTicket, TicketCountMismatch, TicketLost
+from holdfast.errors import AcquireTimeout, AgentLost, ConfigError, NoTicket, TicketCountMismatch, TicketLost
 from holdfast.events import Granted, OwnerChanged, Published, Released
 from holdfast.wire.keys import generate
 from tests.client.spelling import Aio
@@ -196,3 +197,19 @@ def test_run_and_release(agents: list[AgentProcess], tmp_path: Path) -> None:
     abandon = [*holdfast, "ticket", "abandon", "gpu", "0", "--holder-is-dead"]
     refused = subprocess.run(abandon, env=environ, stderr=subprocess.PIPE, timeout=WAIT, check=False)
     assert (refused.returncode, b"every cell of the pool answers" in refused.stderr) == (3, True)
+
+
+def test_an_agent_that_leaves_gives_its_tickets_back_first(seated: Seated) -> None:
+    """9.6: what its clients held is written as free before it ends; nobody has to wait for a lease that is renewed by nobody."""
+    leaving = seated.start("leaving", "127.0.0.1:0")
+    with sync.join(agent=seated.agents[1].socket) as other, ThreadPoolExecutor(1) as pool:
+        group = sync.join(agent=leaving.socket)
+        held = [group.ticket("drained", of=4, timeout=WAIT).__enter__() for _ in range(4)]
+        ended = pool.submit(leaving.stop)
+        for ticket in held:
+            assert ticket.lost.wait(WAIT)
+            ticket.release()
+        assert ended.result(WAIT) == 0
+        assert other.tickets("drained").read().holders == {}
+        with suppress(AgentLost):
+            group.leave()

@@ -155,6 +155,8 @@ class Agent:
         for text in texts:
             parse(text)
         self.grants.reopen()
+        if self.tickets is not None:
+            self.tickets.drain(draining=False)
         self._joining[done] = None
         self.ring.leave()  # A ring of its own that nobody else came to.
         self._knock_at(texts)
@@ -328,7 +330,13 @@ class Agent:
                 done()
 
     def _on_drained(self) -> None:
+        """Tickets 9.6: what clients held is written as free, or handed on, before this agent goes; 4 D at most."""
         self._knocks = False
+        if self.tickets is not None:
+            self.tickets.drain()
+            if self.tickets.coordinators:
+                self.host.after(LEFT_POLL, self._on_drained)
+                return
         self.ring.leave()
         self._on_left_look()
 

@@ -157,9 +157,10 @@ class Tickets:
         """Changes of owners in any pool: pool, number, the view now. Call the result to stop."""
         return self.cview.on_change(lambda pool, number: listener(pool, number, self.view(pool)))
 
-    def drain(self) -> None:
-        """This agent shuts down: guardians say so in ALIVE, ring cells move away (9.6). Tickets are released by their users (F14)."""
-        self.guardian.draining = True
+    def drain(self, *, draining: bool = True) -> None:
+        """This agent shuts down: guardians say so in ALIVE, ring cells move away (9.6). Tickets are released by their users (F14), and
+        ``coordinators`` is empty when all of that is written, or was tried for 4 D."""
+        self.guardian.draining = draining
 
     # The machine.
 
