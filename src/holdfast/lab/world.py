@@ -176,6 +176,8 @@ class World:
 
     def step(self, host: LabHost | None, action: Callable[[], None]) -> None:
         """Something happens to a node outside the agenda: checkers look after it, and a bug in it is a violation."""
+        if host is not None and not self.watched:
+            host.turn.clear()  # It was watched once: what it noted since then is of many callbacks.
         try:
             action()
             for checker in self.checkers:
