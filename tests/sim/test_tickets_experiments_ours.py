@@ -349,6 +349,7 @@ def test_ours_can_miss(which: str, worse: Mapping[str, Any]) -> None:
     """E4: too few runs, a violation, a mutation that nobody catches, a schedule that shows nothing or fails anyway."""
     rows = good_rows()
     finding = judged(OURS, list(rows.values()))
+    assert set(OURS.parameters().mutations) == set(RANDOM)
     assert finding.passed
     OURS.draw(Figure(), finding)
     assert not judged(OURS, list({**rows, which: {**rows[which], **worse}}.values())).passed

@@ -114,7 +114,7 @@ def old_guardians_extend_nothing(seed: int) -> None:
     group.crash(middle)
     script.see, script.lose, script.hold = see, asked_again, partial(answers, new=False)
     script.wait(lambda: mine.busy == "move")  # in a round, after its RENEW
-    group.run(0.3)
+    group.run(0.12)  # The new set has lease / 4 to answer, and the next RENEW has to be within that.
     script.hold = partial(answers, new=True)
     script.let_go()  # The move is written; the new set is asked, and grants.
     renewed: list[bool] = []
@@ -125,6 +125,8 @@ def old_guardians_extend_nothing(seed: int) -> None:
     script.let_go()
     assert mine.cfg != old, "the guardians have not moved"
     script.see = lambda source, target, message: None
+    script.lose = lambda source, target, message: source == last and isinstance(message, Renew)
+    script.wait(lambda: (anchor.val.succ.rid, anchor.val.succ.cfg) == (mine.rid, mine.cfg))  # The old set is asked no more.
     script.lose = lambda source, target, message: last in (source, target)
     end = group.world.now + 2 * RING.lease
     while group.world.now < end:

@@ -58,7 +58,7 @@ class Exclusion(Experiment[ExclusionParameters]):
         " of each other; no invariant violated"
     )
     parameters = ExclusionParameters
-    quick: ClassVar[Mapping[str, str]] = {"seeds": "3", "tickets": "[24]", "neighbours": "[1,2]"}
+    quick: ClassVar[Mapping[str, str]] = {"seeds": "3", "coordinators": "6", "tickets": "[12]", "neighbours": "[1,2]"}
 
     def cells(self, parameters: ExclusionParameters, seed: int) -> Sequence[Cell]:
         return [
