@@ -31,6 +31,8 @@ ME = NodeId("receiver", 7)
 MY_LIFE, FORMER_LIFE = life_of(ME), life_of(NodeId("receiver", 6))
 HERE = Address("receiver", 1)
 PEERS = 50  # names and addresses that inputs come from
+NAMES = (*(f"peer-{number}" for number in range(PEERS)), ME.name)  # other lives of the receiver's name speak too
+OWN_SHARE = 0.01  # of what the receiver said itself, sent back to it
 PROGRESS_INPUTS = 50_000
 CPU_SECONDS_MAX = 1.0  # for one input of at most 1 MiB; a hundred times what the slowest honest one needs
 PAYLOAD_BYTES_MAX = DATAGRAM_BYTES_MAX - Sealed.overhead
@@ -101,7 +103,7 @@ class Target:
         """A message to the right life with the right fingerprint, nearly always; it fits a datagram."""
         random = self.random
         message = draw(random)
-        sender = NodeId(f"peer-{random.randrange(PEERS)}" if random.random() < 0.99 else ME.name, random.choice((1, 2, ME.boot, 9)))
+        sender = ME if random.random() < OWN_SHARE else NodeId(random.choice(NAMES), random.choice((1, 2, ME.boot, 9)))
         (life,) = random.choices((MY_LIFE, 0, FORMER_LIFE, 1 << 53), cum_weights=(90, 95, 98, 100))
         right = b"" if isinstance(message, WrongLife | OtherFingerprint) else self.fingerprint
         payload = self.codec.encode(sender, life, right if random.random() < 0.95 else random.randbytes(8), message)

@@ -14,7 +14,8 @@ import pytest
 
 from holdfast import sync
 from holdfast.cli.agent_call import AgentCall
-from holdfast.local.calls import Seats
+from holdfast.host import MemberStatus, NodeId
+from holdfast.local.calls import Look, Seats
 from tests.e2e.ticket_fleet import TicketFleet
 from tests.support.agents import AgentProcess, until
 
@@ -32,6 +33,12 @@ def tickets(tmp_path: Path) -> Iterator[TicketFleet]:
 def state_of(agent: AgentProcess) -> str:
     with AgentCall(agent.socket) as call:
         return next(str(seat.state) for seat in call.ask(Seats) if seat.own)
+
+
+def known_to(agent: AgentProcess) -> set[NodeId]:
+    """The lives that it holds for alive."""
+    with AgentCall(agent.socket) as call:
+        return {member.id for member in call.ask(Look).members if member.status is MemberStatus.ALIVE}
 
 
 def journal(tickets: TicketFleet) -> Path:
@@ -66,8 +73,9 @@ def test_a_seat_without_room(tickets: TicketFleet) -> None:
     assert len([line for line in seat.log() if line.get("event") == "StorageFailed"]) == 1
     seat.kill()
     tickets.seats[BROKEN] = tickets.seat(BROKEN)
-    tickets.seats[1].kill()  # From here on what the broken one remembers counts.
     until(lambda: state_of(tickets.seats[BROKEN]) == "serving", "it votes again")
+    until(lambda: len(known_to(tickets.seats[BROKEN]) & known_to(tickets.seats[0])) == len(tickets.seats), "it is a member again")
+    tickets.seats[1].kill()  # From here on what the broken one remembers counts.
     assert growing([*tokens, *taken(tickets)])
 
 

@@ -369,5 +369,5 @@ def test_sweeps_count(tmp_path: Path) -> None:
     cells = OURS.cells(parameters_of(OURS, {"sweep": str(file)}), 0)
     (found,) = (OURS.measure(cell) for cell in cells if cell["kind"] == RUNS)
     assert (found["runs"], found[VIOLATIONS]) == (15, ["I1: two; holdfast lab replay tickets/mixed --seed 12"])
-    with pytest.raises(ConfigError, match="there is no such file"):
+    with pytest.raises(ConfigError, match="there is no file"):
         OURS.cells(parameters_of(OURS, {"sweep": str(tmp_path / "none")}), 0)

@@ -46,6 +46,11 @@ class OursParameters(Parameters, frozen=True, kw_only=True):
     sweep: str = ""  # a results file of sweeps whose runs count instead
     mutations: Annotated[tuple[Hunted, ...], Meta(min_length=1, max_length=4)] = get_args(Hunted)  # hunted by random runs
 
+    def __post_init__(self) -> None:
+        if self.sweep and not Path(self.sweep).is_file():
+            make = f"`holdfast lab sweep {SCENARIO.name} --out {self.sweep}` makes one"
+            raise ConfigError(f"sweep accepts a results file of sweeps; there is no file {self.sweep!r}, {make}")
+
 
 class Ours(Experiment[OursParameters]):
     """Random runs with every invariant looked at after every event, and proof that the look is good for something."""
@@ -131,8 +136,6 @@ def _chunks(runs: int, seed: int) -> list[Cell]:
 
 def _swept(file: str) -> Cell:
     """What the sweeps of the present sources found: each seed counts once."""
-    if not Path(file).is_file():
-        raise ConfigError(f"--set sweep={file}: there is no such file; `holdfast lab sweep {SCENARIO.name} --out {file}` makes one")
     chunks = Results(Path(file)).known(SCENARIO.name, commit())
     seeds = {seed for chunk in chunks for seed in range(chunk.first, chunk.last + 1)}
     bad = {failure.seed: f"{failure.violation}; {failure.replay}" for chunk in chunks for failure in chunk.failed}
