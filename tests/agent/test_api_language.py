@@ -218,6 +218,7 @@ def test_messages(live: Live) -> None:
         (calls.Acquire, ("moon", "x", {}), "Unavailable", "kind"),
         (calls.Body, (7, 1), "Lost", "grant"),
         (calls.Publish, (7, b"x"), "TicketLost", "grant"),
+        (calls.Touch, (7,), "TicketLost", "grant"),
         (calls.WatchTickets, ("a\nb",), "ConfigError", "pool|seats|state_dir"),
     ],
 )

@@ -144,6 +144,42 @@ def test_only_who_holds_it_now_may_publish() -> None:
     assert stand.law.held(client, 1) is None
 
 
+def test_a_program_that_hangs_keeps_its_ticket_for_user_ttl() -> None:
+    """9.2: with ``user_ttl`` it is renewed while the program touches it so often; else it is lost, with a reason, and the law gives it back
+    when what was told has passed. Without, nobody asks."""
+    stand = Stand()
+    client, careless = stand.client(), stand.client()
+    attempt, other = stand.ask(client, user_ttl=3), stand.ask(careless)
+    stand.host.pass_time(10)  # It counts from the grant, not from the asking.
+    for each, number in ((attempt, 3), (other, 4)):
+        each.own(number)
+    for second in range(8):
+        stand.host.pass_time(0.5)
+        held = stand.law.held(client, 1)
+        assert isinstance(held, TicketHeld)
+        if second == 1:
+            held.touch()
+        for each in (attempt, other):
+            each.extend()
+    assert (client.said[-1], attempt.allowed) == ("lost", False)
+    assert client.said.count("extended") == 7
+    assert "did not touch it for 3 s (user_ttl)" in client.last.why
+    assert (careless.said[-1], stand.kind.counts["silent"], stand.pools.done) == ("extended", 1, [])
+    stand.host.pass_time(LEASE - MARGIN - 0.5 - 0.01)
+    assert stand.pools.done == []
+    stand.host.pass_time(0.02)
+    assert stand.pools.done == ["release 3"]
+
+
+@pytest.mark.parametrize("ttl", [0, -1, True, "soon", float("nan")])
+def test_a_user_ttl_that_is_none(ttl: object) -> None:
+    """9.2: refused with what is accepted."""
+    stand = Stand()
+    with pytest.raises(ConfigError, match=r"user_ttl: .*; accepted is a positive number of seconds"):
+        stand.ask(stand.client(), user_ttl=ttl)
+    assert stand.kind.counts["refused"] == 1
+
+
 def test_a_client_that_only_disconnects_keeps_its_ticket_until_its_deadline() -> None:
     """F14: a closed socket is no death. It is not extended, and given back when what was told has passed."""
     stand = Stand()

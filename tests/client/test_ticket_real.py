@@ -106,6 +106,24 @@ def test_alone_on_a_machine(runtime: Path) -> None:
         aio.close()
 
 
+def test_a_program_that_does_not_touch_its_ticket_loses_it(agents: list[AgentProcess]) -> None:
+    """9.2: the process lives and its agent could renew; a waiter elsewhere gets the ticket although nobody gave it back. Who touches it
+    keeps it for longer than ``user_ttl``."""
+    ttl = 1.0
+    with sync.join(agent=agents[0].socket) as hanging, sync.join(agent=agents[1].socket) as waiting:
+        held = hanging.ticket("touched", of=1, timeout=WAIT, user_ttl=ttl)
+        with held:
+            end_at = now() + 3 * ttl
+            while now() < end_at:
+                held.touch()
+                assert not held.lost.wait(ttl / 10)
+            with waiting.ticket("touched", of=1, timeout=WAIT) as next_one:
+                assert (next_one.token > held.token, held.valid) == (True, False)
+            assert "did not touch it for 1 s" in held.why
+            with pytest.raises(TicketLost, match="did not touch it"):
+                held.touch()
+
+
 def test_publish_and_watch(agents: list[AgentProcess]) -> None:
     """5.9, 10: what a holder says reaches who watches the pool at another agent, and at its own, under its number and token; ownership
     comes and goes before and after it. Who holds nothing any more is told so, and nothing is said in its name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -120,6 +121,26 @@ def test_publish(client: Spelling, agent: FakeAgent, group: Any) -> None:
     with pytest.raises(TicketLost, match="given back"):
         client.run(ticket.publish, b"too late")
     assert len(agent.all(calls.Publish)) == 2
+
+
+def test_touch(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """9.2: ``user_ttl`` goes to the agent, and so does every touch; TicketLost when it is over, here or there."""
+    granting(agent)
+    for ttl in (0, "soon"):
+        with pytest.raises(ConfigError, match=r"user_ttl: .*; accepted is a positive number of seconds"):
+            client.run(group.ticket, "gpu", of=8, user_ttl=ttl)
+    ticket = client.enter(client.run(group.ticket, "gpu", of=8, user_ttl=timedelta(minutes=1)))
+    asked = agent.wait_for(calls.Acquire)
+    assert asked.options["user_ttl"] == 60.0
+    client.run(ticket.touch)
+    assert agent.wait_for(calls.Touch).grant == asked.serial
+    agent.answers[calls.Touch] = ("TicketLost", "it is over")
+    with pytest.raises(TicketLost, match="it is over"):
+        client.run(ticket.touch)
+    client.exit(ticket)
+    with pytest.raises(TicketLost, match="given back"):
+        client.run(ticket.touch)
+    assert len(agent.all(calls.Touch)) == 2
 
 
 def test_watch_a_pool(client: Spelling, agent: FakeAgent, group: Any) -> None:

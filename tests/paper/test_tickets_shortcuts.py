@@ -1,6 +1,6 @@
 """Two shortcuts of tickets, and what keeps them safe: a grant that counts from the CJOIN, and an anchor that its last holder goes on with.
 
-Spec: tickets 5.3, 5.5, 5.8; docs/decisions.md H113, H114; I5, I6, I8. Both save a round trip where nothing happens between two owners.
+Spec: tickets 5.3, 5.5, 5.8; docs/decisions.md H113, H114, H130; I5, I6, I8. Both save a round trip where nothing happens in between.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from holdfast.protocols.tickets.messages import Accept, Accepted, AckCjoin, Alive, Cjoin, Prepare, Query, Refuse, Renew
+from holdfast.protocols.tickets.messages import Accept, Accepted, AckCjoin, Alive, Cancel, Cjoin, Prepare, Query, Refuse, Renew
 from holdfast.protocols.tickets.pool import Pool
 from holdfast.protocols.tickets.values import ANCHOR, Key
 from tests.support.ticket_stand import CONFIG, POOL, Asker, Stand
@@ -290,3 +290,57 @@ def test_many_hand_overs_in_a_row() -> None:
         acting.release()
     assert len({id(user) for user in order}) == len(users)
     assert all(one.token < other.token for one, other in pairwise(order))
+
+
+# H130: what is announced, and when.
+
+
+def owners(stand: Stand) -> list[dict[int, int]]:
+    """Number -> token, as everybody sees it."""
+    return [{number: holder.token for number, holder in stand.tickets[name].view(POOL).owners.items()} for name in stand.names]
+
+
+def test_a_ticket_that_is_handed_on_is_never_announced_as_free() -> None:
+    """H130: between the release and the next owner nothing is said but what hands it on; in the end all see the next owner."""
+    stand, holder, waiter = waiting()
+    seen: list[tuple[int, ...]] = []
+    stand.tickets["a"].watch(lambda pool, number, view: seen.append(tuple(each.token for each in view.owners.values())))
+    began = len(stand.sent)
+    holder.release()
+    stand.deliver()
+    handed = next(place for place, (_, _, message) in enumerate(stand.sent) if place >= began and isinstance(message, AckCjoin))
+    assert {type(message) for _, _, message in stand.sent[began:handed]} == {Accept, Accepted}
+    assert [message for source, _, message in stand.sent[began:] if isinstance(message, Cancel) and source == "e"] == []
+    stand.run(0.5)
+    assert seen == [(waiter.token,)]
+    assert owners(stand) == [{0: waiter.token}] * len(stand.names)
+
+
+def test_a_ticket_that_nobody_wants_is_announced_as_free_when_that_is_written() -> None:
+    """H130, 5.9: not before; and also if it never gets through, when the leaver gives up."""
+    for loss in (False, True):
+        stand = Stand("abcde", seats=3)
+        user = stand.acquire("d", 1, run=0.5)
+        stand.hold = lambda source, target, message: isinstance(message, Accept)
+        stand.lose = lambda source, target, message: loss and isinstance(message, Accept)  # noqa: B023 - called in this turn
+        user.release()
+        stand.run(0.5)
+        assert owners(stand) == [{0: user.token}] * 5
+        stand.hold = never
+        stand.release_held()
+        stand.run(CONFIG.leave_timeout if loss else 0.5)
+        assert owners(stand) == [{}] * 5
+
+
+def test_a_ticket_that_comes_too_late_is_announced_as_free() -> None:
+    """H130: whoever gave it said nothing, because the next owner would. That one changed its mind, so it says that nobody owns it."""
+    stand, holder, waiter = waiting()
+    stand.hold = lambda source, target, message: isinstance(message, AckCjoin)
+    holder.release()
+    stand.deliver()
+    assert waiter.attempt is not None
+    waiter.attempt.cancel()
+    stand.hold = never
+    stand.release_held()
+    stand.run(0.5)
+    assert (stand.tickets["e"].counts["returned"], owners(stand)) == (1, [{}] * 5)

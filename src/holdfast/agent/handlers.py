@@ -76,7 +76,7 @@ class Handlers:
             calls.Messages: self._messages, calls.Acquire: self._acquire, calls.Stopped: self._stopped, calls.Body: self._body,
             calls.Close: self._close, calls.Doctor: self._doctor,
             calls.ReadTickets: pools.read, calls.StopTicket: pools.stop, calls.AbandonTicket: pools.abandon,
-            calls.Publish: pools.publish, calls.WatchTickets: pools.watch,
+            calls.Publish: pools.publish, calls.Touch: pools.touch, calls.WatchTickets: pools.watch,
         }  # fmt: skip
 
     # At once.

@@ -120,12 +120,11 @@ class Pools:
             raise ConfigError(f"ticket: {call.number} of {call.pool[:64]!r} is held at {owner.agent}; ask that agent")
 
     def publish(self, client: Connection, call: calls.Publish) -> None:
-        held = self._agent.grants.held(client, call.grant)
-        if held is None:
-            raise TicketLost(f"grant: {call.grant} is not held on this connection: it is over, and nothing was published")
-        if not isinstance(held, TicketHeld):
-            raise ConfigError(f"grant: {call.grant} is no ticket; only a ticket has somebody who watches it")
-        held.publish(call.payload)
+        self._held(client, call.grant).publish(call.payload)
+        client.done(call.serial)
+
+    def touch(self, client: Connection, call: calls.Touch) -> None:
+        self._held(client, call.grant).touch()
         client.done(call.serial)
 
     def watch(self, client: Connection, call: calls.WatchTickets) -> None:
@@ -137,6 +136,14 @@ class Pools:
 
     def abandon(self, client: Connection, call: calls.AbandonTicket) -> None:
         self._machine(call.pool).abandon(call.pool, call.number, partial(_on_abandoned, client, call))
+
+    def _held(self, client: Connection, serial: int) -> TicketHeld:
+        held = self._agent.grants.held(client, serial)
+        if held is None:
+            raise TicketLost(f"grant: {serial} is not held on this connection: it is over, and nothing was done")
+        if not isinstance(held, TicketHeld):
+            raise ConfigError(f"grant: {serial} is no ticket, and only tickets take this")
+        return held
 
     def _machine(self, pool: str | None = None) -> Tickets:
         if self._agent.tickets is None:

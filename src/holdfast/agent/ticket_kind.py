@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.agent.kinds import Sink
@@ -18,7 +19,7 @@ from holdfast.errors import ConfigError
 from holdfast.kit.histogram import Histogram
 from holdfast.protocols.tickets.tickets import FULL, UNAVAILABLE, Attempt, Ticketing
 
-OPTIONS = ("of", "wait", "metadata")
+OPTIONS = ("of", "wait", "metadata", "user_ttl")
 WAIT_BOUNDS = (0.005, 0.01, 0.05, 0.2, 1.0, 5.0, 30.0, 300.0)
 TEXTS = {
     FULL: "full: every ticket of {pool!r} is held",
@@ -40,12 +41,14 @@ class Wish(NamedTuple):
     of: int
     wait: bool
     metadata: Mapping[str, str]
+    user_ttl: float
 
 
 class TicketHeld:
     """One client's wish, from its asking to its end; what the machine tells goes to the law."""
 
-    def __init__(self, kind: TicketKind, pool: str, sink: Sink) -> None:
+    def __init__(self, kind: TicketKind, pool: str, sink: Sink, user_ttl: float = inf) -> None:
+        """``user_ttl``: it is renewed only within so many seconds of the program's latest word that it is at work."""
         self.pool = pool
         self.attempt: Attempt | None = None  # None: ``acquire`` of the machine has not returned yet
         self.asked_at = kind.now()
@@ -53,6 +56,7 @@ class TicketHeld:
         self._over = False
         self._owned: tuple[int, int] | None = None  # number and token, before the client was told
         self._deadline = 0.0  # as the machine said last; 0.0 while the client has none
+        self._user_ttl, self._touched_at = user_ttl, inf
 
     # What the law says.
 
@@ -78,6 +82,8 @@ class TicketHeld:
             return
         if self._owned is not None:
             self._grant(deadline)
+        elif self._kind.now() >= self._touched_at + self._user_ttl:
+            self._leave_alone()
         else:
             self._kind.renewed(self._deadline)
             self._deadline = deadline
@@ -102,11 +108,24 @@ class TicketHeld:
         assert self.attempt is not None
         self.attempt.publish(payload)
 
+    def touch(self) -> None:
+        """The program says that it is at work."""
+        self._touched_at = self._kind.now()
+
+    def _leave_alone(self) -> None:
+        """9.2: the process is there and says nothing. What it was told stands, and nothing is added; the law gives the ticket back then."""
+        assert self.attempt is not None
+        self._touched_at = inf  # It is said once.
+        self._kind.counts["silent"] += 1
+        self.attempt.renew_allowed(False)
+        self._sink.lost(f"the program that holds it did not touch it for {self._user_ttl:g} s (user_ttl)")
+
     def _grant(self, deadline: float) -> None:
         """A first deadline that leaves the client no time is none: the next round brings another, or the machine loses it."""
         assert self._owned is not None
         if deadline - self._kind.margin > self._kind.now():
             (number, token), self._owned = self._owned, None
+            self.touch()
             self._deadline = deadline
             self._kind.granted(self._kind.now() - self.asked_at)
             self._sink.granted(token, deadline - self._kind.margin, number)
@@ -128,13 +147,13 @@ class TicketKind:
         self._tickets, self.now, self.margin = tickets, now, margin
         self.margin_least: float | None = None  # of all renewals: seconds that were left to this agent
         self.waits = Histogram(*WAIT_BOUNDS)  # seconds until a ticket was granted
-        self.counts: Counter[str] = Counter()  # asked, refused, granted
+        self.counts: Counter[str] = Counter()  # asked, refused, granted, silent
         self._wishes: dict[TicketHeld, None] = {}
 
     def acquire(self, name: str, options: Mapping[str, Any], sink: Sink) -> TicketHeld:
-        held = TicketHeld(self, name, sink)
         try:
             wish = _checked(options)
+            held = TicketHeld(self, name, sink, wish.user_ttl)
             held.attempt = self._tickets.acquire(name, wish.of, held, wait=wish.wait, metadata=wish.metadata)
         except ConfigError:
             self.counts["refused"] += 1
@@ -175,4 +194,7 @@ def _checked(options: Mapping[str, Any]) -> Wish:
         raise ConfigError(f"wait: {str(wait)[:32]}; accepted are true and false")
     if not isinstance(metadata, Mapping) or not all(isinstance(text, str) for pair in metadata.items() for text in pair):
         raise ConfigError(f"metadata: {str(metadata)[:32]}; accepted is a table of texts")
-    return Wish(of, wait, metadata)
+    ttl = options.get("user_ttl", inf)
+    if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not ttl > 0:
+        raise ConfigError(f"user_ttl: {str(ttl)[:32]}; accepted is a positive number of seconds")
+    return Wish(of, wait, metadata, float(ttl))

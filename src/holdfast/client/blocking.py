@@ -195,7 +195,14 @@ class Group(Readable):
         return decorated
 
     def ticket(
-        self, pool: str, *, of: int, timeout: Seconds | None = None, wait: bool = True, metadata: Mapping[str, str] | None = None
+        self,
+        pool: str,
+        *,
+        of: int,
+        timeout: Seconds | None = None,
+        wait: bool = True,
+        metadata: Mapping[str, str] | None = None,
+        user_ttl: Seconds | None = None,
     ) -> Ticket:
         """Hold one of a pool's tickets for the length of a block: enter it with ``async with`` (in ``holdfast.sync``: ``with``). There
         are ``of`` of them, numbered from 0, and each has at most one holder in the group; ``of=1`` is a lock. The first one who asks says
@@ -208,8 +215,12 @@ class Group(Readable):
 
         Waits while all are held, first come first served as long as those who hold them live; with ``wait=False`` it raises ``NoTicket``
         then. Raises ``AcquireTimeout`` after ``timeout`` seconds, ``ConfigError`` if there are no seats, ``TicketLost`` if it is lost
-        before the block begins. ``metadata`` is up to 512 bytes of texts that everybody sees in ``tickets(pool)``."""
-        return self._hold(Ticket, "ticket", checked_name(pool, "pool"), timeout, ticket_options(of, metadata, wait=wait))
+        before the block begins. ``metadata`` is up to 512 bytes of texts that everybody sees in ``tickets(pool)``.
+
+        A process that hangs keeps its ticket, because its agent renews it. With ``user_ttl`` it is renewed only as long as the program
+        calls ``ticket.touch()`` at least so often, in seconds; else it is lost, and free a lease later at most."""
+        options = ticket_options(of, metadata, user_ttl, wait=wait)
+        return self._hold(Ticket, "ticket", checked_name(pool, "pool"), timeout, options)
 
     def tickets(self, pool: str) -> Pool:
         """Who holds the tickets of a pool: ``hint()`` is what this agent heard, ``read()`` what a majority of the seats says,

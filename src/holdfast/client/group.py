@@ -149,13 +149,14 @@ def checked_name(name: str, field: str = "name") -> str:
     return name
 
 
-def ticket_options(of: int, metadata: Mapping[str, str] | None, *, wait: bool) -> dict[str, Any]:
+def ticket_options(of: int, metadata: Mapping[str, str] | None, user_ttl: Seconds | None, *, wait: bool) -> dict[str, Any]:
     """What is too many is the agent's to say."""
     if isinstance(of, bool) or not isinstance(of, int) or of < 1:
         raise ConfigError(f"of: {of!r}; accepted is the number of tickets in the pool, from 1")
     if metadata is not None and not all(isinstance(text, str) for pair in metadata.items() for text in pair):
         raise ConfigError(f"metadata: {metadata!r}; accepted is a table of texts")
-    return {"of": of, "wait": bool(wait), "metadata": dict(metadata or {})}
+    limit = {} if user_ttl is None else {"user_ttl": seconds(user_ttl, "user_ttl")}
+    return {"of": of, "wait": bool(wait), "metadata": dict(metadata or {}), **limit}
 
 
 def checked_topic(topic: str) -> str:

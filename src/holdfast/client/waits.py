@@ -226,3 +226,9 @@ class Ticket(TicketHeld, Holding):
         when this agent has begun to spread it; raises ``TicketLost`` if the ticket is over."""
         self.check()
         self._pump.call(calls.Publish, self._serial, payload(data, PUBLISH_BYTES_MAX))
+
+    def touch(self) -> None:
+        """Say that this program is at work: a ticket that was asked for with ``user_ttl`` wants to hear it at least so often. Raises
+        ``TicketLost`` if the ticket is over."""
+        self.check()
+        self._pump.call(calls.Touch, self._serial)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -106,25 +107,40 @@ class Journal:
             return
         batch, self._pending, self._pending_bytes = self._pending, [], 0
         changes = [(save.key, save.value) for save in batch]
-        writing = asyncio.get_running_loop().run_in_executor(self._worker, self._file.append, changes)
-        writing.add_done_callback(partial(self._on_synced, batch))
+        self._ask_worker(partial(self._file.append, changes), partial(self._on_synced, batch))
 
-    def _on_synced(self, batch: list[Save], writing: asyncio.Future[None]) -> None:
-        if self._closed or self.failed or not self._succeeded(writing):
+    def _ask_worker(self, step: Callable[[], None], then: Callable[[], None]) -> None:
+        """One hop each way: whoever was granted something waits for this."""
+        self._worker.submit(self._work, asyncio.get_running_loop(), step, then)
+
+    def _work(self, loop: asyncio.AbstractEventLoop, step: Callable[[], None], then: Callable[[], None]) -> None:
+        """In the worker thread."""
+        error: BaseException | None = None
+        try:
+            step()
+        except BaseException as caught:  # Whatever it is: what should be durable is not.
+            error = caught
+        with suppress(RuntimeError):  # The loop is closed, and with it everybody who waited.
+            loop.call_soon_threadsafe(self._on_worked, then, error)
+
+    def _on_worked(self, then: Callable[[], None], error: BaseException | None) -> None:
+        if self._closed or self.failed:
             return
+        if error is not None:
+            self._fail(f"{self._file.path}: {error}")
+        else:
+            then()
+
+    def _on_synced(self, batch: list[Save]) -> None:
         self.syncs += 1
-        loop = asyncio.get_running_loop()
         for save in batch:
             self._confirm(save)
-            loop.call_soon(save.then)
         if self._file.wants_rewrite:
-            loop.run_in_executor(self._worker, self._file.rewrite).add_done_callback(self._on_rewritten)
+            self._ask_worker(self._file.rewrite, self._go_on)
         else:
             self._go_on()
-
-    def _on_rewritten(self, writing: asyncio.Future[None]) -> None:
-        if not self._closed and not self.failed and self._succeeded(writing):
-            self._go_on()
+        for save in batch:
+            save.then()
 
     def _go_on(self) -> None:
         if self._pending:
@@ -132,12 +148,6 @@ class Journal:
             return
         self._busy = False
         self._wake()
-
-    def _succeeded(self, writing: asyncio.Future[None]) -> bool:
-        error = writing.exception()
-        if error is not None:
-            self._fail(f"{self._file.path}: {error}")
-        return error is None
 
     def _confirm(self, save: Save) -> None:
         mark_used(self._used, save.key)

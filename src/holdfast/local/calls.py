@@ -366,9 +366,15 @@ class WatchTickets(Call, frozen=True, tag=25):
     pool: str
 
 
+class Touch(Call, frozen=True, tag=26):
+    """The program that holds a ticket is at work, as it must say within the ticket's ``user_ttl``; ``TicketLost`` if it is over."""
+
+    grant: int  # serial of its Acquire
+
+
 CALLS: tuple[type[Call], ...] = (
     Hello, Look, Watch, Owns, SetTags, Leave, Join, ForceLeave, Keys, Seats,
     Send, Cast, Messages, Acquire, Stopped, Body, Close, Info, Doctor, Tickets, ReadTickets, StopTicket, AbandonTicket,
-    Publish, WatchTickets,
+    Publish, WatchTickets, Touch,
 )  # fmt: skip
 AnyCall: Any = Union[CALLS]  # noqa: UP007 - made at run time, so that the list stands once

@@ -257,9 +257,11 @@ class Candidate:
 
     # What became of it.
 
-    def joining(self, coordinator: Coordinator) -> None:
-        """Step 3: a cell was given to us, or taken over. It has to become a lease yet."""
+    def joining(self, coordinator: Coordinator, giver: NodeId | None = None) -> None:
+        """Step 3: a cell was given to us, or taken over. It has to become a lease yet. Whoever gave it has us in no queue any more."""
         self.state, self.coordinator = CandidateState.JOINING, coordinator
+        if giver is not None:
+            self._asked.pop(giver, None)
         self._stop_asking()
 
     def granted_at(self, ack: AckCjoin) -> dict[Voter, float]:

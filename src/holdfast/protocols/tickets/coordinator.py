@@ -70,7 +70,7 @@ class Coordinator:
         self.writer, self.server, self.care = Writer(self, ballot, val), Server(self), Care(self, val)
         self.mover, self.leaver = Mover(self), Leaver(self)
         self.owned = False  # was ever active
-        self.announced = False  # others were told so
+        self.announced = False  # others were told so, or that somebody owned it who handed it on to us
         self._queue: list[tuple[str, Callable[[], None]]] = []
         self._timers: dict[str, Timer] = {}
         self._began_at = self.host.now
@@ -136,7 +136,6 @@ class Coordinator:
         self._queue.clear()
         if self.owned:
             self.host.emit(TicketReleased(self.pool.name, self.head, self.who))
-        self.pool.withdraw(self)
         self.leaver.begin()
 
     def die(self, why: str = "") -> None:
@@ -147,6 +146,8 @@ class Coordinator:
         self.halt()
         self.pool.remove(self)
         if before is State.LEAVING:
+            if not self.leaver.handed_on:
+                self.pool.withdraw(self)
             return
         if self.owned:
             self.host.emit(TicketLost(self.pool.name, self.head, self.who, why))

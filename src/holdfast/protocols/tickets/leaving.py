@@ -2,6 +2,9 @@
 
 To the first who waits, else FREE (the anchor), else RETIRED. If the write does not get through nothing is lost: the lease runs out and
 exclusion does the same job. So a leaver waits for nobody, and everybody may leave at once.
+
+That the ticket is free is announced when the write has ended, and not at all if it went to somebody who waited: the next owner
+announces itself under a larger token (docs/decisions.md H130).
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ class Leaver:
         self._it = coordinator
         self._begun = False
         self.vacating = False  # the anchor is about to be FREE
+        self.handed_on = False  # somebody else has it now
 
     def begin(self) -> None:
         """Called when ownership has stopped, and again when the operation in flight is finished."""
@@ -50,6 +54,7 @@ class Leaver:
         def written(val: Val) -> None:
             it.desk.counts["handovers"] += 1
             it.host.emit(HandedOver(it.pool.name, it.head, first.lease))
+            self.handed_on = True
             it.pool.moved(it.rid, first.agent)
             it.pool.grant(AckCjoin(first.lease, it.key, it.places, it.writer.ballot, val, it.pred, rest, first.stamp), first.agent)
             it.die()

@@ -180,7 +180,7 @@ class Pool:
         if isinstance(message, Cjoin):
             self._on_cjoin(source, message)
         elif isinstance(message, AckCjoin):
-            self._on_ack_cjoin(message)
+            self._on_ack_cjoin(source, message)
         elif isinstance(message, Reject | Queued):
             self._on_answer(source, message)
         elif isinstance(message, Cancel):
@@ -219,7 +219,7 @@ class Pool:
         heirs = tuple(to for to, _ in reversed(self._moved.values()))[:PLACES_MAX]
         self.desk.tell(agent, Reject(self.name, cjoin.lease, reason, n, tuple(dict.fromkeys((*self.roomy(PLACES_MAX), *heirs)))))
 
-    def _on_ack_cjoin(self, ack: AckCjoin) -> None:
+    def _on_ack_cjoin(self, source: NodeId, ack: AckCjoin) -> None:
         """D18: once per (who, cell), and only for a lease that this life asked with; the table has no others."""
         if not (key_fits(ack.key) and val_fits(ack.val) and places_fit(ack.places)) or ack.val.holder != ack.lease:
             self.desk.counts["malformed"] += 1
@@ -234,9 +234,10 @@ class Pool:
         owner = candidate if wanted else self.nobody
         coordinator = Coordinator(self, self.desk, owner, ack.key, ack.places, ack.ballot, ack.val, ack.pred)
         coordinator.server.inherit(ack.waiters)
+        coordinator.announced = ack.val.seq > 0  # Handed on, not split off: whoever had it has not said that it is gone (H130).
         if wanted:
             granted_at = candidate.granted_at(ack)
-            candidate.joining(coordinator)
+            candidate.joining(coordinator, source)
             coordinator.start(granted_at)
         else:
             self.give_back(coordinator)
