@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from random import Random
 from statistics import mean, median
 from typing import Any, NamedTuple
@@ -38,6 +39,7 @@ STOCK = ("zookeeper", "etcd")
 PHASE = 2.0  # seconds; a kill comes at any instant of so much time, more than any of them has between two heartbeats but at its default
 BUSY_ASKED = 600.0  # seconds in which nobody may take over: the goal
 PROBE_INTERVAL = 0.005  # seconds that the probe sleeps
+STOLEN_FIELD = 8  # of the first line of /proc/stat, behind "cpu"
 ROUNDING = 4
 SHARES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 
@@ -99,9 +101,10 @@ def only_here(remotes: Mapping[str, Remote], rounds: int, random: Random, size: 
         show_progress(f"a client is killed alone: {number + 1}")
         alone += of_all({OURS: remotes[OURS]}, do="kill", delay=random.uniform(0, PHASE), alone=True).values()
     show_progress(f"all cores are busy for {size.busy_seconds:g} s")
+    before = stolen_seconds()
     with busy_cores(), Lateness() as lateness:
         busy = of_all(remotes, do="calm", seconds=size.busy_seconds)
-    return {"alone": alone, "busy": busy, "lateness": lateness.found()}
+    return {"alone": alone, "busy": busy, "lateness": lateness.found(), "stolen": stolen_seconds() - before}
 
 
 def of_all(remotes: Mapping[str, Remote], **order: Any) -> dict[str, Any]:
@@ -139,20 +142,23 @@ def busy_cores() -> Iterator[None]:
 
 
 class Lateness:
-    """How late this machine wakes up somebody who sleeps for some milliseconds: whatever a lease counts has to live with that."""
+    """How late this machine wakes up somebody who sleeps for some milliseconds: whatever a lease counts has to live with that. One probe
+    for each core, because a core that a hypervisor takes away is late alone."""
 
     def __init__(self) -> None:
         self.samples: list[float] = []
         self._over = False
-        self._thread = threading.Thread(target=self._probe, daemon=True)
+        self._threads = [threading.Thread(target=self._probe, args=(core,), daemon=True) for core in os.sched_getaffinity(0)]
 
     def __enter__(self) -> Lateness:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over = True
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
 
     def found(self) -> dict[str, float]:
         """Milliseconds."""
@@ -160,11 +166,18 @@ class Lateness:
         shares = {name: samples[min(int(share * len(samples)), len(samples) - 1)] for name, share in SHARES.items()}
         return {name: round(seconds * 1000, 2) for name, seconds in {**shares, "max": samples[-1]}.items()}
 
-    def _probe(self) -> None:
+    def _probe(self, core: int) -> None:
+        os.sched_setaffinity(0, {core})  # of this thread alone
         while not self._over:
             due_at = now() + PROBE_INTERVAL
             time.sleep(PROBE_INTERVAL)
             self.samples.append(now() - due_at)
+
+
+def stolen_seconds() -> float:
+    """Of all cores since boot: what a hypervisor gave to others while somebody here wanted to run."""
+    fields = Path("/proc/stat").read_text().splitlines()[0].split()
+    return int(fields[STOLEN_FIELD]) / os.sysconf("SC_CLK_TCK")
 
 
 # What is said about it.
@@ -217,6 +230,7 @@ def raw(found: Mapping[str, Mapping[str, Any]], rounds: int, size: Size) -> dict
         "alone_in_its_network": bool(namespaces()),
         "asked_busy_seconds": BUSY_ASKED,
         "lateness_ms": smallest.get("lateness", {}),
+        "stolen_s": round(smallest.get("stolen", 0.0), ROUNDING),
         "busy": {system: rounded(each) for system, each in smallest.get("busy", {}).items()},
         "client_alone": _spread(smallest.get("alone", [])),
         **{level: _level(level, each) for level, each in found.items()},

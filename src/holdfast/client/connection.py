@@ -65,6 +65,13 @@ class Connection(asyncio.Protocol):
         self.begin(kind, fields, future, timeout=timeout)
         return await future
 
+    async def stop(self, grant: int) -> None:
+        """Nobody acts under it any more, and its stream is over: said at once, so that the agent wakes up once."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self.begin(calls.Stopped, (grant,), future)
+        self.close_stream(grant)
+        await future
+
     def begin(
         self, kind: type[calls.Call], fields: tuple[Any, ...], waiter: Waiter, *, sink: Sink | None = None, timeout: float = CALL_TIMEOUT
     ) -> int:

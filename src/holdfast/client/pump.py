@@ -110,6 +110,17 @@ class Pump:
             if not answer.done():
                 self._expire()
 
+    def stop(self, grant: int) -> None:
+        """Nobody acts under it any more, and its stream is over: said at once, so that the agent wakes up once."""
+        answer = Answer()
+        self.begin(calls.Stopped, (grant,), answer)
+        self.close_stream(grant)
+        try:
+            answer.wait(self.path, CALL_TIMEOUT)
+        finally:
+            if not answer.done():
+                self._expire()
+
     def _expire(self) -> None:
         """Nobody waits longer than its limit, nor for an answer that was given up."""
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -148,12 +149,8 @@ class Holding(Held):
         self._changed()
         if self._serial and not self._connection.lost:
             serial, self._serial = self._serial, 0
-            try:
-                await self._connection.call(calls.Stopped, serial)
-            except HoldfastError:
-                return  # Then it ends at its deadline.
-            finally:
-                self._connection.close_stream(serial)
+            with suppress(HoldfastError):  # Then it ends at its deadline.
+                await self._connection.stop(serial)
 
     def _give_up(self) -> None:
         """Nobody wants it any more. It may have been granted just now: then nobody has acted under it."""

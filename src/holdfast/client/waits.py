@@ -167,8 +167,7 @@ class Holding(Held):
         serial, self._serial = self._serial, 0
         if serial and not self._pump.lost:
             with suppress(HoldfastError):  # Then it ends at its deadline.
-                self._pump.call(calls.Stopped, serial)
-            self._pump.close_stream(serial)
+                self._pump.stop(serial)
 
     def _give_up(self) -> None:
         """Nobody wants it any more. It may have been granted just now: then nobody has acted under it."""
