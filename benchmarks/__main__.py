@@ -18,7 +18,7 @@ NAMES = {
     "agent": "what an agent costs: memory, CPU and packets while idle, calls, start, the command line",
     "leadership": "kill -9 of the holder: Holdfast, ZooKeeper and etcd side by side; takes 20 minutes",
     "leadership-kills": "seven agents, kill -9 of the leader fifty times; takes ten minutes",
-    "tickets": "locks and tickets: Holdfast, Redis, ZooKeeper and etcd side by side, all syncing; takes 15 minutes",
+    "tickets": "locks and tickets: Holdfast, Redis, ZooKeeper and etcd side by side, all syncing; takes 20 minutes",
     "tickets-storm": "five agents, eight tickets, twenty clients, agents killed, stopped and cut off; takes three minutes",
     "ring": "what ring membership costs, on sockets and in the lab; Figure 9 at full size",
 }

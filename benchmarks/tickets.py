@@ -60,6 +60,7 @@ class Size(NamedTuple):
     systems: tuple[str, ...] = (OURS, *OTHERS, FLOOR)
     levels: tuple[str, ...] = ("smallest", "tuned")
     cycles: int = 25  # per round
+    handovers: int = 3  # per round: the closest race of all
     host_deaths: int = 4
     clients: int = 6  # at once, for throughput
     seconds: float = 5.0  # of throughput
@@ -68,7 +69,7 @@ class Size(NamedTuple):
 
 
 SIZE = Size()
-QUICK = Size(levels=("smallest",), cycles=10, host_deaths=1, clients=3, seconds=1.0, synced_cycles=5)
+QUICK = Size(levels=("smallest",), cycles=10, handovers=1, host_deaths=1, clients=3, seconds=1.0, synced_cycles=5)
 
 Found = dict[str, Any]  # of one system at one level
 
@@ -111,8 +112,10 @@ def one_round(remotes: Mapping[str, Remote], number: int, random: Random, size: 
         found[system]["cycles"] += _sums(_ask(remote, do="cycles", count=size.cycles))
         if system in WITH_POOLS:
             found[system]["pool"] += _sums(_ask(remote, do="cycles", count=size.cycles, of=POOL))
-        handed = _ask(remote, do="handover", delay=random.uniform(0, PHASE))
-        found[system]["handovers"].append(handed["seconds"])
+    for _ in range(size.handovers):
+        for system, remote in remotes.items():
+            handed = _ask(remote, do="handover", delay=random.uniform(0, PHASE))
+            found[system]["handovers"].append(handed["seconds"])
     for system, died in of_all(remotes, do="death", delay=random.uniform(0, PHASE)).items():
         found[system]["deaths"].append(died["seconds"])
     voting = {system: remote for system, remote in remotes.items() if system != FLOOR}

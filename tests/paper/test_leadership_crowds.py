@@ -44,7 +44,8 @@ def test_thirty_names_are_taken_over_together() -> None:
 
 
 def test_two_hundred_names_cost_the_packets_of_one() -> None:
-    """D17b: heartbeats go by agent, not by name; 28 short names fit a page, so 7 agents send what 7 leaders of one name would."""
+    """D17b: heartbeats go by agent, not by name; 28 short names fit a page, so 7 agents send what 7 leaders of one name would: to six
+    others at a tick, and to the three seats in between (H132), to two if they are seats themselves."""
     names = [f"name-{i:03}" for i in range(196)]
     stand = Stand(7)
     for place, name in enumerate(names):
@@ -55,7 +56,7 @@ def test_two_hundred_names_cost_the_packets_of_one() -> None:
     stand.run(10.0)
     for kind, before in sent_before.items():
         per_interval = (_sent(stand, kind) - before) / 10
-        assert per_interval <= 7 * 6 * 1.05
+        assert per_interval <= (7 * 6 + 4 * 3 + 3 * 2) * 1.05
 
 
 def _sent(stand: Stand, kind: type) -> int:
@@ -144,9 +145,9 @@ def test_a_paged_start_reaches_whoever_is_no_monitor() -> None:
 
 
 @pytest.mark.parametrize("agents", [3, 7])
-def test_a_leader_is_stable_where_one_message_in_ten_is_lost(agents: int) -> None:
+def test_a_leader_is_stable_where_one_message_in_five_is_lost(agents: int) -> None:
     """E14, G7: three hundred heartbeats with their repeats; it never steps down, and nobody asks in vain for what it holds."""
-    stand = Stand(agents, loss=0.1, seed=3)
+    stand = Stand(agents, loss=0.2, seed=3)
     stand.stand(*stand.names)
     stand.run(5.0)
     asked, leader = len(stand.asked()), stand.leader()
@@ -159,7 +160,7 @@ def test_a_leader_is_stable_where_one_message_in_ten_is_lost(agents: int) -> Non
 def test_seats_that_are_silent_are_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """G7: the test above can fail. If whoever did not answer counted as free, a candidate's own seat and a silent one would be a quorum."""
     monkeypatch.setattr(Campaign, "_busy", lambda self, holdings: 0.0 if len(holdings) < self.office.slots else 1.0)
-    stand = Stand(3, loss=0.1, seed=3)
+    stand = Stand(3, loss=0.2, seed=3)
     stand.stand(*stand.names)
     stand.run(5.0)
     asked = len(stand.asked())

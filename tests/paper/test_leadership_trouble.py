@@ -11,6 +11,7 @@ from holdfast.kit import rows
 from holdfast.lab.host import LabHost
 from holdfast.protocols.detection.lead_config import CLOCK_MIN
 from holdfast.protocols.detection.lead_messages import StartRounds, Succession
+from holdfast.protocols.detection.lead_pulse import Pulse
 from holdfast.protocols.detection.messages import Lead, MonitorOk, WatchedOk
 from tests.support.lead_stand import Stand
 
@@ -114,3 +115,32 @@ def test_a_hope_from_a_false_alarm_is_not_hoped_for_ever() -> None:
     assert after != leader
     assert seconds <= stand.bound
     assert stand.asked()[-1][1] in ("start", "next")  # It was named, and did not have to look.
+
+
+def _after_standing_still(phase: float, stopped: float) -> tuple[bool, int]:
+    """A leader stands still, beginning at that part of a heartbeat, for so many heartbeats. Whether it leads on; terms that were lost."""
+    stand = Stand(7)
+    stand.stand(*stand.names)
+    stand.run(10.0 + phase)
+    leader = stand.leader()
+    stand.world.stop(leader)
+    stand.run(stopped)
+    stand.world.resume(leader)
+    stand.run(5.0)
+    return stand.leader() == leader, len(stand.lost())
+
+
+PHASES = (0.02, 0.2, 0.45, 0.52, 0.7, 0.95)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_leader_that_stands_still_for_most_of_a_heartbeat_leads_on(phase: float) -> None:
+    """H132: a term of 1.5 heartbeats is renewed at every half, so a machine may stand still for almost a whole one, whenever it begins."""
+    assert _after_standing_still(phase, 0.9) == (True, 0)
+
+
+def test_renewed_once_per_heartbeat_it_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H132: without the renewal in between, the same pause costs the term unless it begins soon after a heartbeat."""
+    monkeypatch.setattr(Pulse, "_on_between", lambda pulse: None)
+    found = [_after_standing_still(phase, 0.9) for phase in PHASES]
+    assert 2 <= found.count((False, 1)) < len(PHASES)

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.disk.files import Disk, JournalFile, mark_used
+from holdfast.disk.worker import Worker
 from holdfast.events import StorageFailed
 
 PENDING_SAVES_MAX = 4096  # saves that wait for the disk; a disk this far behind has failed for all that anybody can tell
@@ -51,7 +50,7 @@ class Journal:
         self._pending_bytes = 0
         self._busy = False  # a batch is about to be written, or is being written
         self._idle: asyncio.Event | None = None  # made when somebody waits
-        self._worker = ThreadPoolExecutor(1, "holdfast-journal")
+        self._worker = Worker("holdfast-journal")
         self._closed = False
 
     @classmethod
@@ -99,7 +98,7 @@ class Journal:
         """Close the file after the write under way. What is still pending never completes; call ``drain`` first to keep it."""
         self._closed = True
         self._pending.clear()
-        self._worker.shutdown(wait=True)
+        self._worker.close()
         self._file.close()
 
     def _begin_batch(self) -> None:
@@ -107,21 +106,7 @@ class Journal:
             return
         batch, self._pending, self._pending_bytes = self._pending, [], 0
         changes = [(save.key, save.value) for save in batch]
-        self._ask_worker(partial(self._file.append, changes), partial(self._on_synced, batch))
-
-    def _ask_worker(self, step: Callable[[], None], then: Callable[[], None]) -> None:
-        """One hop each way: whoever was granted something waits for this."""
-        self._worker.submit(self._work, asyncio.get_running_loop(), step, then)
-
-    def _work(self, loop: asyncio.AbstractEventLoop, step: Callable[[], None], then: Callable[[], None]) -> None:
-        """In the worker thread."""
-        error: BaseException | None = None
-        try:
-            step()
-        except BaseException as caught:  # Whatever it is: what should be durable is not.
-            error = caught
-        with suppress(RuntimeError):  # The loop is closed, and with it everybody who waited.
-            loop.call_soon_threadsafe(self._on_worked, then, error)
+        self._worker.ask(partial(self._file.append, changes), partial(self._on_worked, partial(self._on_synced, batch)))
 
     def _on_worked(self, then: Callable[[], None], error: BaseException | None) -> None:
         if self._closed or self.failed:
@@ -136,7 +121,7 @@ class Journal:
         for save in batch:
             self._confirm(save)
         if self._file.wants_rewrite:
-            self._ask_worker(self._file.rewrite, self._go_on)
+            self._worker.ask(self._file.rewrite, partial(self._on_worked, self._go_on))
         else:
             self._go_on()
         for save in batch:

@@ -54,7 +54,7 @@ class FfdConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     m_max: int = 10  # most heartbeats that the slow path waits for; a longer gap is an outage, not loss
     p_new: float = 0.1  # loss of a link that is not measured yet
     drift: float = 2.5e-4  # two clocks run apart by this share of time: it decides on how many arrivals an estimate rests
-    p_fixed: float | None = None  # p_L is known and not measured: the paper
+    p_fixed: float | None = None  # p_L is known and not measured: the paper. With what comes late (H131)
     common: float | None = None  # c as the operator knows it; None: measured; 0: the paper
 
     def __post_init__(self) -> None:

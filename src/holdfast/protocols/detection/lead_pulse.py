@@ -3,7 +3,8 @@
 Spec: fast-detection 5 (tick, heartbeat, renew), D13, D17b.
 
 A heartbeat is also what asks the seats for promises. It leaves at every tick, when something began or ended, when a promise that was in
-the way ends, and again to those seats that have not granted it.
+the way ends, and again to those seats that have not granted it. Between two ticks what is led is renewed once more, with the seats alone
+(docs/decisions.md H132).
 """
 
 from __future__ import annotations
@@ -49,10 +50,11 @@ class Pulse:
         self._asked: dict[int, Asked] = {}  # by stamp
         self._tick: Timer | None = None
         self._renew: Timer | None = None
+        self._between: Timer | None = None
         self._soon: Timer | None = None
         self._soon_names: dict[str, bool] = {}  # names that are asked for in a moment -> all monitors shall hear
         self._tries = 0
-        self._tick_at = -inf  # when the latest full heartbeat left
+        self._asked_at = -inf  # when the latest heartbeat left that is no repeat
 
     def soon(self, name: str, *, wide: bool) -> None:
         """A heartbeat for this name, in a turn of its own: thirty names that begin together share it. ``wide``: to all monitors."""
@@ -70,10 +72,10 @@ class Pulse:
                 self._granted(slot, one, sent_at)
 
     def stop(self) -> None:
-        for timer in (self._tick, self._renew, self._soon):
+        for timer in (self._tick, self._between, self._renew, self._soon):
             if timer is not None:
                 timer.cancel()
-        self._tick = self._renew = self._soon = None
+        self._tick = self._between = self._renew = self._soon = None
 
     def _on_soon(self) -> None:
         self._soon = None
@@ -98,17 +100,27 @@ class Pulse:
         self._arm_tick()
         monitors = self._roads.monitors()
         self.watched.follow(tuple(monitors))
-        self._tick_at, self._tries = self._host.now, 0
-        self._beat(leads, monitors.values())
+        self._ask(leads, monitors.values())
+
+    def _on_between(self) -> None:
+        """H132: a term of one heartbeat and a half, renewed at every half, forgives a whole one in which this machine stands still."""
+        self._between = None
+        leads = [lead for lead in self._leads() if lead.leading]
+        if leads:
+            self._ask(leads, self._roads.seats().values())
+
+    def _ask(self, leads: Sequence[Lead], to: Iterable[NodeId | Address]) -> None:
+        self._asked_at, self._tries = self._host.now, 0
+        self._beat(leads, to)
         self._arm_renew()
 
     def _on_renew(self) -> None:
         """A repeat to the seats, for what the latest heartbeats did not get."""
         self._renew = None
         if self._tries >= self._config.renew_tries:
-            self._missed(self._tick_at)
+            self._missed(self._asked_at)
             return
-        short = dict.fromkeys(self._short(self._tick_at))
+        short = dict.fromkeys(self._short(self._asked_at))
         leads = [lead for lead in self._leads() if lead.name in short]
         if leads:
             self._tries += 1
@@ -131,7 +143,12 @@ class Pulse:
                 self._seat.ask(self._host.me, lead, lambda answer: self._granted(own, answer, sent_at))
 
     def _arm_tick(self) -> None:
-        self._tick = self._host.at(self.watched.next_at, self._on_tick)
+        next_at = self.watched.next_at
+        self._tick = self._host.at(next_at, self._on_tick)
+        if self._between is not None:
+            self._between.cancel()
+        between_at = next_at - self._config.t_itv / 2
+        self._between = self._host.at(between_at, self._on_between) if between_at > self._host.now else None
 
     def _arm_renew(self) -> None:
         if self._renew is not None:
