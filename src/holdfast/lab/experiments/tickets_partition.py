@@ -46,7 +46,7 @@ class Partition(Experiment[PartitionParameters]):
         " users, and after the cut all are owned again"
     )
     parameters = PartitionParameters
-    quick: ClassVar[Mapping[str, str]] = {"seeds": "2"}
+    quick: ClassVar[Mapping[str, str]] = {"seeds": "20"}
 
     def cells(self, parameters: PartitionParameters, seed: int) -> Sequence[Cell]:
         firsts = range(0, parameters.seeds, RUNS_PER_CELL)
