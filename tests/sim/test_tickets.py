@@ -61,6 +61,7 @@ SAFETY = {"I1 own-exclusive", "I2 coordinate-exclusive", "G1 used-once", "I3 tok
         (ablations.no_restart_wait, SAFETY),
         (ablations.forgets_fence, {"I3 token-monotonic"}),
         (ablations.leave_builds_on_val, {"I6 write-once"}),
+        (ablations.leaves_the_dead, {"settled"}),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
@@ -70,3 +71,12 @@ def test_checkers_catch(ablation: Ablation, caught_by: set[str], search: Search)
     with without(ablation):
         found = search(scenario, ABLATION_SEEDS)
     assert found in caught_by
+
+
+@pytest.mark.parametrize("seed", [980, 3273])
+def test_lost_on_the_way(seed: int) -> None:
+    """I10, D27: the only guardian that knew where the cell was moved to is dead. Such a cell is lost, and its predecessor says so."""
+    outcome = run(TicketScenario(), seed)
+    assert outcome.ok, outcome.violation
+    with without(ablations.loses_silently):
+        assert "is lost and nobody says so" in run(TicketScenario(), seed).violation

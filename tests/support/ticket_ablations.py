@@ -40,7 +40,9 @@ __all__ = [
     "ignores_foreign",
     "ignores_nxt",
     "leave_builds_on_val",
+    "leaves_the_dead",
     "lives_confused",
+    "loses_silently",
     "max_deadline_at_move",
     "moves_without_writing",
     "no_identity",
@@ -68,3 +70,13 @@ def moves_without_writing(stack: ExitStack) -> None:
 def forgets_fence(stack: ExitStack) -> None:
     """G3: a merge does not take over the other arc's fence."""
     put(stack, care, "merge", lambda val, child: replace(val, length=val.length + child.length, succ=child.succ))
+
+
+def leaves_the_dead(stack: ExitStack) -> None:
+    """5.6, I10: nobody takes in the arc of a successor that is over."""
+    put(stack, care.Care, "absorb", lambda self: None)
+
+
+def loses_silently(stack: ExitStack) -> None:
+    """9.5: nobody is told of a cell that cannot be read."""
+    put(stack, care.Care, "lost", lambda self, rid: self.later(self._it.config.suspect_after))

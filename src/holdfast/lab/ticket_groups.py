@@ -21,19 +21,19 @@ from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, own_slot
 from holdfast.lab.accounting import total
 from holdfast.lab.checker import Checker
-from holdfast.lab.checkers.tickets import Cells, LeaseCover, NoReturn, OwnExclusive, QuorumAlone, TicketWatch, TokensGrow, guardian_at
+from holdfast.lab.checkers.tickets import Cells, LeaseCover, NoReturn, OwnExclusive, QuorumAlone, TicketWatch, TokensGrow
 from holdfast.lab.host import LabHost
 from holdfast.lab.lead_members import ListedMembers
 from holdfast.lab.links import Link, Uniform
 from holdfast.lab.network import PORT
-from holdfast.lab.scenarios.tickets import POOL, key_places
+from holdfast.lab.scenarios.tickets import POOL, readable
 from holdfast.lab.ticket_users import Habits, TicketUsers, User
 from holdfast.lab.world import World
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.coordinator import Coordinator
 from holdfast.protocols.tickets.messages import MESSAGES
 from holdfast.protocols.tickets.tickets import Tickets
-from holdfast.protocols.tickets.values import Place, Val
+from holdfast.protocols.tickets.values import Val
 
 DELAY = Uniform(0.001, 0.010)  # section 8
 ROUND_TRIP = DELAY.low + DELAY.high  # in the mean
@@ -194,16 +194,7 @@ class TicketGroup:
     def lost(self) -> list[Val]:
         """Cells on the ring that nobody holds and whose guardians are dead, most of them: their arcs are nobody's for ever (D27)."""
         held = {coordinator.who for _, coordinator in self.coordinators()}
-        found = []
-        for key, val in self.cells.walk(POOL):
-            places = key_places(self.cells, key.rid, key.cfg)
-            if val.who not in held and places is not None and sum(map(self._answers, places)) <= len(places) // 2:
-                found.append(val)
-        return found
-
-    def _answers(self, place: Place) -> bool:
-        host = guardian_at(self.world, place)
-        return host is not None and not host.dead
+        return [val for val, keys in self.cells.walk(POOL) if val.who not in held and not readable(self.world, self.cells, keys)]
 
     def sent(self) -> tuple[dict[str, int], int]:
         """Messages of tickets so far by kind, and those of everything else: announcements and who sits where."""

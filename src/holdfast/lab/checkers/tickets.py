@@ -15,7 +15,7 @@ from holdfast.lab.host import LabHost
 from holdfast.lab.ticket_users import TicketUsers
 from holdfast.lab.world import World
 from holdfast.protocols.tickets.coordinator import Coordinator
-from holdfast.protocols.tickets.facts import CellWritten, TicketAcquired, TicketExtended, TicketLost, TicketReleased
+from holdfast.protocols.tickets.facts import CellLost, CellWritten, TicketAcquired, TicketExtended, TicketLost, TicketReleased
 from holdfast.protocols.tickets.tickets import Tickets
 from holdfast.protocols.tickets.values import ANCHOR, NO_SLOT, Ballot, Key, Place, Val, Who
 
@@ -123,8 +123,11 @@ class Cells(Checker):
     def __init__(self) -> None:
         self.written: dict[tuple[Key, Ballot, int], Val] = {}
         self.highest: dict[Key, tuple[Ballot, Val]] = {}
+        self.lost: set[tuple[str, str]] = set()  # pool and rid of cells that somebody reported as lost
 
     def on_event(self, world: World, host: LabHost, event: Event) -> None:
+        if isinstance(event, CellLost):
+            self.lost.add((event.pool, event.rid))
         if not isinstance(event, CellWritten):
             return
         key, ballot, val = event.key, event.ballot, event.val
@@ -135,24 +138,27 @@ class Cells(Checker):
             self.highest[key] = ballot, val
             self._partition(key.pool)
 
-    def walk(self, pool: str) -> Iterator[tuple[Key, Val]]:
-        """The cells from the anchor along pointers and moves; ends where nothing was written."""
-        key = Key(pool, ANCHOR, 0)
+    def walk(self, pool: str) -> Iterator[tuple[Val, list[Key]]]:
+        """The cells from the anchor along pointers and moves; ends where nothing was written.
+
+        With each the keys that lead to it: the one that the cell before points to, and one for each move that it does not know of.
+        """
+        keys = [Key(pool, ANCHOR, 0)]
         for _ in range(len(self.highest) + 1):
-            found = self.highest.get(key)
+            found = self.highest.get(keys[-1])
             if found is None:
                 return
             val = found[1]
-            if val.nxt is not None and key._replace(cfg=val.nxt.cfg) in self.highest:
-                key = key._replace(cfg=val.nxt.cfg)
+            if val.nxt is not None and keys[-1]._replace(cfg=val.nxt.cfg) in self.highest:
+                keys.append(keys[-1]._replace(cfg=val.nxt.cfg))
                 continue
-            yield key, val
-            key = Key(pool, val.succ.rid, val.succ.cfg)
-            if key.rid == ANCHOR:
+            yield val, keys
+            keys = [Key(pool, val.succ.rid, val.succ.cfg)]
+            if keys[0].rid == ANCHOR:
                 return
 
     def _partition(self, pool: str) -> None:
-        vals = [val for _, val in self.walk(pool)]
+        vals = [val for val, _ in self.walk(pool)]
         if not vals:
             return  # A cell before the anchor is somebody's attempt to found.
         for before, val in pairwise(vals):

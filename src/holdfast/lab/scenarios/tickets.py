@@ -27,7 +27,7 @@ from holdfast.lab.ticket_users import Habits, TicketUsers
 from holdfast.lab.world import World
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.tickets import Tickets
-from holdfast.protocols.tickets.values import Place
+from holdfast.protocols.tickets.values import Key, Place
 
 POOL = "pool"
 RHO = 0.02
@@ -110,13 +110,13 @@ def missing(world: World, setup: Setup) -> str:
     cells = next(each for each in world.checkers if isinstance(each, Cells))
     held = {coordinator.who for host in world.alive for coordinator in host.node.use(Tickets).coordinators if coordinator.valid}
     guarded = False  # the cell before is held, so this one is cared for; nobody cares for the anchor before somebody wants a ticket
-    for key, val in cells.walk(POOL):
+    for val, keys in cells.walk(POOL):
         if val.who in held:
             guarded = True
             continue
-        places = key_places(cells, key.rid, key.cfg)
-        if places is not None and sum(_answers(world, place) for place in places) <= len(places) // 2:
-            return ""  # A lost cell (D27): whatever is behind it has to wait for an operator.
+        if not readable(world, cells, keys):
+            # A lost cell (D27): whatever is behind it has to wait for an operator, who has to be told.
+            return f"the cell of ticket {val.head} is lost and nobody says so" if guarded and (POOL, keys[0].rid) not in cells.lost else ""
         if guarded:
             return f"the cell of ticket {val.head}, {val.status.name} by {val.who}, is nobody's"
     owning = sum(user.acting for host in world.alive for user in host.node.use(TicketUsers).users)
@@ -124,19 +124,24 @@ def missing(world: World, setup: Setup) -> str:
     return "" if owning >= wanted else f"{owning} own a ticket; {len(world.alive)} want one of {int(setup.parameters['n'])}"
 
 
-def key_places(cells: Cells, rid: str, cfg: int) -> tuple[Place, ...] | None:
-    """The guardian set of a cell, from whoever points to it."""
-    for key, (_, val) in cells.highest.items():
-        if (val.succ.rid, val.succ.cfg) == (rid, cfg):
+def readable(world: World, cells: Cells, keys: list[Key]) -> bool:
+    """Whether most guardians of each set on the way to a cell are there: of those that it was moved from too, or the move is not found."""
+    return all(_majority(world, places) for places in (_places(cells, key) for key in keys) if places)
+
+
+def _places(cells: Cells, key: Key) -> tuple[Place, ...]:
+    """The guardian set of a cell, from whoever points to it; empty if nobody does."""
+    for other, (_, val) in cells.highest.items():
+        if (val.succ.rid, val.succ.cfg) == (key.rid, key.cfg):
             return val.succ.places
-        if key.rid == rid and val.nxt is not None and val.nxt.cfg == cfg:
+        if other.rid == key.rid and val.nxt is not None and val.nxt.cfg == key.cfg:
             return val.nxt.places
-    return None
+    return ()
 
 
-def _answers(world: World, place: Place) -> bool:
-    host = guardian_at(world, place)
-    return host is not None and not host.dead
+def _majority(world: World, places: tuple[Place, ...]) -> bool:
+    hosts = [guardian_at(world, place) for place in places]
+    return sum(host is not None and not host.dead for host in hosts) > len(places) // 2
 
 
 def habits(setup: Setup) -> Habits:
