@@ -21,7 +21,7 @@ from holdfast.lab.rates import rate_interval, upper_limit
 from holdfast.lab.samples import HIGH, LOW, by_column, errors
 from holdfast.lab.spatial import chance, mistakes
 from holdfast.lab.watching import WATCHED, Watching
-from holdfast.protocols.detection.config import FfdConfig
+from holdfast.protocols.detection.config import BACKUPS_MAX, FfdConfig
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,6 +46,7 @@ class AccuracyParameters(Parameters, frozen=True, kw_only=True):
     measuring: Annotated[tuple[Annotated[int, Meta(ge=3, le=31)], ...], SOME] = (4, 7)  # n, where the loss is measured
     demands: Annotated[tuple[Annotated[float, Meta(ge=0.0005, le=0.5)], ...], SOME] = (0.1, 0.03, 0.01, 0.003)  # P_m, of the protocol
     heartbeats: Annotated[int, Meta(ge=400, le=10_000_000)] = 20_000  # per cell of the protocol
+    backups: Annotated[int, Meta(ge=0, le=BACKUPS_MAX)] = 2  # each may ask once more about the same heartbeat: G1 counts ballots (H141)
     monitors: Annotated[tuple[Annotated[int, Meta(ge=2, le=30)], ...], SOME] = (2, 3, 4, 6, 8, 20, 30)  # of the rule
     ballots: Count = 400_000  # heartbeats per cell of the rule
 
@@ -78,9 +79,9 @@ class Accuracy(Experiment[AccuracyParameters]):
             for monitors in parameters.monitors
             if monitors >= k
         ]
-        share = -(-parameters.heartbeats // PARTS)
+        share, asking = -(-parameters.heartbeats // PARTS), {"backups": parameters.backups}
         full: list[Cell] = [
-            {"kind": kind, "p": p, "n": n, "demand": demand, "heartbeats": share, "part": part, "seed": seed * 100 + part}
+            {"kind": kind, "p": p, "n": n, "demand": demand, "heartbeats": share, "part": part, "seed": seed * 100 + part, **asking}
             for kind, sizes in ((KNOWN, parameters.members), (MEASURED, parameters.measuring))
             for demand in parameters.demands
             for p in parameters.losses
@@ -97,7 +98,7 @@ class Accuracy(Experiment[AccuracyParameters]):
             return {"key": key, "demand": cell["p"] ** cell["k"], "mistakes": count, "heartbeats": cell["heartbeats"], "formula": expected}
         known = cell["kind"] == KNOWN
         fixed = cell["p"] + (1 - cell["p"]) * late_share() if known else None
-        config = FfdConfig(t_itv=INTERVAL, t_lat=LATENCY, p_m=cell["demand"], p_fixed=fixed, common=0.0)
+        config = FfdConfig(t_itv=INTERVAL, t_lat=LATENCY, p_m=cell["demand"], p_fixed=fixed, common=0.0, backups=cell["backups"])
         group = Watching(cell["seed"], cell["n"], config, loss=cell["p"])
         heartbeats, count = live(group, TRAINING_KNOWN if known else TRAINING, cell["heartbeats"])
         key = f"{cell['kind']}, p={cell['p']:g}, n={cell['n']}, P_m={cell['demand']:g}"
