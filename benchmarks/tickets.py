@@ -1,6 +1,8 @@
 """`tickets`: locks and numbered tickets of Holdfast, Redis, ZooKeeper and etcd side by side in one run, every one of them syncing to disk.
 
     acquire_release_p50_ms     a lock that nobody else wants is taken and given back; Holdfast, with a pool of one ticket
+    acquire_p50_ms             the taking alone: a release of Holdfast returns before its write has ended, those of the others after it
+    turns_acquire_release_p50_ms   the same lock, taken by two clients of two machines in turn: nobody finds it as it left it
     handover_ms                from the holder's giving back until the waiter holds it; median
     client_death_to_next_s     from kill -9 of the holding process until the waiter holds it; median
     voter_death_to_next_s      a seat or server is killed, the holder gives back, until the waiter holds it; mean, each voter in its turn
@@ -51,7 +53,10 @@ WARM_UP = 10  # cycles that are not counted: connections, caches, paths
 JUDGED = "smallest"
 ROUNDING = 4
 TUNED = ("client_death_to_next_s", "handover_ms")
+MEASURED = ("cycles", "acquires", "turns", "pool", "handovers", "deaths", "voter_deaths", "host_deaths")  # seconds, one by one
 MEASURES = ("acquire_release_p50_ms", "handover_ms", "client_death_to_next_s", "voter_death_to_next_s")
+
+OURS_TOO = ("acquire_p50_ms", "turns_acquire_release_p50_ms", "host_death_to_next_s", "pool_acquire_release_p50_ms")
 
 
 class Size(NamedTuple):
@@ -93,7 +98,7 @@ def at_level(level: str, systems: Sequence[str], rounds: int, size: Size, found:
     show_progress(f"{level}: {', '.join(systems)} start")
     with sides([*systems], level) as remotes:
         for system, remote in remotes.items():
-            found[system] = {"cycles": [], "pool": [], "handovers": [], "deaths": [], "voter_deaths": [], "host_deaths": []}
+            found[system] = {measured: [] for measured in MEASURED}
             _ask(remote, do="cycles", count=WARM_UP)
         for number in range(rounds):
             show_progress(f"{level}: round {number + 1} of {rounds}")
@@ -109,7 +114,10 @@ def at_level(level: str, systems: Sequence[str], rounds: int, size: Size, found:
 
 def one_round(remotes: Mapping[str, Remote], number: int, random: Random, size: Size, found: Mapping[str, Found]) -> None:
     for system, remote in remotes.items():
-        found[system]["cycles"] += _sums(_ask(remote, do="cycles", count=size.cycles))
+        cycles = _ask(remote, do="cycles", count=size.cycles)
+        found[system]["cycles"] += _sums(cycles)
+        found[system]["acquires"] += cycles["acquires"]
+        found[system]["turns"] += _sums(_ask(remote, do="turns", count=size.cycles))
         if system in WITH_POOLS:
             found[system]["pool"] += _sums(_ask(remote, do="cycles", count=size.cycles, of=POOL))
     for _ in range(size.handovers):
@@ -156,7 +164,7 @@ def ratios(found: Mapping[str, Mapping[str, Found]]) -> dict[str, float]:
         "voter_death_times_faster": _times(ours, others, "voter_death_to_next_s", OTHERS),
         **{f"acquire_times_faster_than_{each}": _times(ours, others, "acquire_release_p50_ms", [each]) for each in SYNCED},
         "syncs_per_cycle": ours.get("syncs_per_cycle", 0.0),
-        **{name: ours[name] for name in ("host_death_to_next_s", "pool_acquire_release_p50_ms") if name in ours},
+        **{name: ours[name] for name in OURS_TOO if name in ours},
         **{f"{system}_{measure}": value for system, each in others.items() for measure, value in each.items()},
         **{f"{system}_tuned_{measure}": each[measure] for system, each in at_best.items() for measure in TUNED if each.get(measure)},
     }
@@ -170,6 +178,8 @@ def summary(found: Found) -> dict[str, float]:
         "handover_ms": 1000 * _median(found["handovers"]),
         "client_death_to_next_s": _median(found["deaths"]),
         "voter_death_to_next_s": fmean(found["voter_deaths"]) if found["voter_deaths"] else 0.0,
+        "acquire_p50_ms": 1000 * percentile(found["acquires"], 0.5),
+        "turns_acquire_release_p50_ms": 1000 * percentile(found["turns"], 0.5),
         "acquire_release_p99_ms": 1000 * percentile(cycles, 0.99),
         "pool_acquire_release_p50_ms": 1000 * percentile(found["pool"], 0.5),
         "host_death_to_next_s": _median(found["host_deaths"]),

@@ -4,6 +4,7 @@ As in `leadership` it has a network and a pid namespace of its own where the ker
 Orders come as lines of JSON and are answered by one line each:
 
     {"do": "cycles", "count": 50}                     one client takes and gives back a lock that nobody else wants
+    {"do": "turns", "count": 50}                      the same by two clients in turn
     {"do": "handover", "delay": 0.3}                  one gives it back, another one waits for it
     {"do": "death", "delay": 0.3}                     the holder is killed with -9; "host": with everything beside it on its machine
     {"do": "voter_death", "number": 0, "delay": 0.3}  a server or seat is killed with -9, the holder gives back, another one waits
@@ -49,6 +50,11 @@ class Side:
         """With a pause before each: what one who needs the lock now and then waits for."""
         client = self._client(HOLDER)
         return {**client.ask(do="cycles", name=f"cycles{of}", of=of, count=count, pause=pause)}
+
+    def turns(self, count: int, pause: float = PAUSE) -> Found:
+        """As ``cycles``, but whoever takes it is not who had it last."""
+        done = [self._client((HOLDER, WAITER)[turn % 2]).ask(do="cycles", name="turns", count=1, pause=pause) for turn in range(count)]
+        return {part: [seconds for each in done for seconds in each[part]] for part in ("acquires", "releases")}
 
     def handover(self, delay: float) -> Found:
         """At an instant that has nothing to do with when the waiter last asked."""
@@ -155,6 +161,7 @@ def serve(system: str, level: str) -> None:
         stack.callback(side.end)
         acts: Mapping[str, Callable[..., Found]] = {
             "cycles": side.cycles,
+            "turns": side.turns,
             "handover": side.handover,
             "death": side.death,
             "voter_death": side.voter_death,

@@ -1,6 +1,6 @@
 """Two shortcuts of tickets, and what keeps them safe: a grant that counts from the CJOIN, and an anchor that its last holder goes on with.
 
-Spec: tickets 5.3, 5.5, 5.8; docs/decisions.md H113, H114, H130; I5, I6, I8. Both save a round trip where nothing happens in between.
+Spec: tickets 5.3, 5.5, 5.8; docs/decisions.md H113, H114, H130, H143; I5, I6, I8. Both save a round trip where nothing happens in between.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from holdfast.protocols.tickets.messages import Accept, Accepted, AckCjoin, Alive, Cancel, Cjoin, Prepare, Query, Refuse, Renew
-from holdfast.protocols.tickets.pool import Pool
+from holdfast.protocols.tickets.pool import ANNOUNCE_DELAY, Pool
 from holdfast.protocols.tickets.values import ANCHOR, Key
 from tests.support.ticket_stand import CONFIG, POOL, Asker, Stand
 
@@ -344,3 +344,20 @@ def test_a_ticket_that_comes_too_late_is_announced_as_free() -> None:
     stand.release_held()
     stand.run(0.5)
     assert (stand.tickets["e"].counts["returned"], owners(stand)) == (1, [{}] * 5)
+
+
+def test_an_owner_is_announced_after_a_moment() -> None:
+    """H143, 5.9: its client comes first. Everybody hears of it then; and nothing of an ownership that was over before."""
+    stand = Stand("abcde", seats=3)
+    short = stand.acquire("d", 1)
+    stand.deliver()
+    assert short.acting
+    assert owners(stand) == [{}] * 5
+    short.release()
+    stand.run(0.5)
+    assert (stand.tickets["d"].counts["announced"], owners(stand)) == (0, [{}] * 5)
+    kept = stand.acquire("d", 1)
+    stand.deliver()
+    assert owners(stand) == [{}] * 5
+    stand.run(2 * ANNOUNCE_DELAY)
+    assert owners(stand) == [{0: kept.token}] * 5

@@ -113,8 +113,10 @@ class Pump:
     def stop(self, grant: int) -> None:
         """Nobody acts under it any more, and its stream is over: said at once, so that the agent wakes up once."""
         answer = Answer()
-        self.begin(calls.Stopped, (grant,), answer)
-        self.close_stream(grant)
+        with self._lock:
+            self._out.append(self._conversation.begin(calls.Stopped, (grant,), answer, now() + CALL_TIMEOUT, None))
+            self._out.append(self._conversation.close_stream(grant))
+        self._flush()
         try:
             answer.wait(self.path, CALL_TIMEOUT)
         finally:

@@ -27,8 +27,7 @@ from benchmarks.tickets_side import Side
 
 
 def found(**more: Any) -> dict[str, Any]:
-    empty: dict[str, Any] = {"cycles": [], "pool": [], "handovers": [], "deaths": [], "voter_deaths": [], "host_deaths": []}
-    return {**empty, **more}
+    return {**{measured: [] for measured in tickets.MEASURED}, **more}
 
 
 def measured(cycle: float, handover: float, death: float, voter: float) -> dict[str, Any]:
@@ -161,6 +160,12 @@ def test_a_dead_holder_is_followed_and_replaced(side: Side) -> None:
     assert side._client(0).pid != before
     assert side.handover(0.0)["seconds"] > 0
     assert side.throughput(2, 0.05, shared=True)["per_second"] > 0
+
+
+def test_two_take_turns(side: Side) -> None:
+    """H115: whoever takes it is not who had it last."""
+    assert [len(seconds) for seconds in side.turns(3, 0.0).values()] == [3, 3]
+    assert side._client(0).pid != side._client(1).pid
 
 
 def test_numbers_that_do_not_grow_end_the_measurement(side: Side) -> None:

@@ -27,6 +27,7 @@ from holdfast.protocols.tickets.values import (
     val_fits,
 )
 
+ANNOUNCE_DELAY = 0.01  # seconds: whoever is granted something comes first, and what is given back at once is nobody's news (H143)
 ANNOUNCE_GAP = 0.1  # seconds: each announcement reaches everybody several times
 KEPT_MAX = 4096  # answers, leases and hand-overs remembered; whoever is pushed out is asked again, or lapses
 K = TypeVar("K")
@@ -62,7 +63,7 @@ class Pool:
         self._moved: dict[str, tuple[Agent, float]] = {}  # cell -> whom it was handed to
         self._leases: dict[LeaseId, tuple[Candidate, set[tuple[Who, str]]]] = {}  # of this life, with what came of them
         self._versions = 0
-        self._quiet: dict[str, Coordinator | None] = {}  # cells announced lately, with what is to be announced when that is over
+        self._quiet: dict[str, Coordinator | None] = {}  # cells announced lately or soon, with what is to be announced then
         self.nobody = Returned()
         self.vacant: Vacant | None = None
 
@@ -93,18 +94,17 @@ class Pool:
             candidate.unpark()
 
     def announce(self, coordinator: Coordinator) -> None:
-        """Own(ticket, token, version, agent, metadata, free). An arc that is split again and again is announced now and then."""
-        if coordinator.rid in self._quiet:
-            self._quiet[coordinator.rid] = coordinator
-            return
-        self._quiet[coordinator.rid] = None
-        self.desk.host.after(ANNOUNCE_GAP, lambda: self._on_gap(coordinator.rid))
-        self._announce(coordinator)
+        """Own(ticket, token, version, agent, metadata, free), in a moment. What changes again and again is announced now and then."""
+        if coordinator.rid not in self._quiet:
+            self.desk.host.after(ANNOUNCE_DELAY, lambda: self._on_gap(coordinator.rid))
+        self._quiet[coordinator.rid] = coordinator
 
     def _on_gap(self, rid: str) -> None:
         coordinator = self._quiet.pop(rid, None)
         if coordinator is not None and coordinator.valid:
-            self.announce(coordinator)
+            self._quiet[rid] = None
+            self.desk.host.after(ANNOUNCE_GAP, lambda: self._on_gap(rid))
+            self._announce(coordinator)
 
     def _announce(self, coordinator: Coordinator) -> None:
         self._versions += 1
