@@ -26,7 +26,7 @@ from holdfast.kit.slots import Slot
 from holdfast.protocols.detection.lead_board import ABSENT_MAX, CANDIDATE, LEADER, SWEEP_PERIOD, Board, Row, _key, _newer
 from holdfast.protocols.detection.lead_config import CANDIDACIES_MAX, LEADS_MAX, TOPIC
 from holdfast.protocols.detection.lead_messages import StartRounds, Succession, WhoHolds
-from holdfast.protocols.detection.lead_reigns import Reigns
+from holdfast.protocols.detection.lead_reigns import UNHEARD_MAX, Reigns
 from holdfast.protocols.detection.leadership import Leadership, LeadershipConfig
 from holdfast.protocols.detection.messages import Granted, Lead, MonitorOk, Resign, WatchedOk
 from tests.support.fake_host import FakeHost, FakeStorage
@@ -83,6 +83,24 @@ def test_who_asked_in_vain_does_not_hide_the_leader() -> None:
     assert (reign.life, reign.over, reign.hope) == (A, False, None)
     assert reigns.highest("x") == 6
     assert reigns.led("x", 5, A)
+
+
+def test_who_was_named_and_not_heard_is_remembered() -> None:
+    """H144: until it asks, or somebody leads; the present one too, and not for more lives than there is room for."""
+    reigns = Reigns(FakeHost(), lambda name: None)
+    assert list(reigns.unheard("x")) == []
+    reigns.expect("x", 5, A)
+    reigns.expect("x", 6, B)
+    assert list(reigns.unheard("x")) == [A, B]
+    reigns.asks("x", 6, B)
+    assert list(reigns.unheard("x")) == [A]
+    reigns.asks("x", 7, A)
+    assert list(reigns.unheard("x")) == []
+    for number in range(8, 8 + 2 * UNHEARD_MAX):
+        reigns.expect("x", number, NodeId("d", number))
+    assert len(reigns.unheard("x")) == UNHEARD_MAX + 1
+    reigns.led("x", 100, C)
+    assert list(reigns.unheard("x")) == []
 
 
 def board_of(host: FakeHost, members: FakeMembers) -> tuple[Board, Exchange, list[Row]]:

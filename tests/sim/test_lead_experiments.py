@@ -8,9 +8,11 @@ import pytest
 
 from holdfast.lab.experiment import Finding, Measured, parameters_of
 from holdfast.lab.experiments import lead_ships
-from holdfast.lab.experiments.lead_ships import AGENTS, CRASH, EXPERIMENT, FEW, NEXT_DEAD, RESIGN, ShipsParameters
+from holdfast.lab.experiments.lead_ships import AGENTS, CRASH, EXPERIMENT, FEW, NEXT_DEAD, PROMISED_NEXT_DEAD, RESIGN, ShipsParameters
 from holdfast.lab.lead_groups import LENGTH, NUMBERS, LeadGroup
 from holdfast.protocols.detection import lead_campaign
+from holdfast.protocols.detection.lead_office import LeadOffice
+from holdfast.protocols.detection.lead_reigns import Reigns
 
 TINY = {"end": {"ends": 2}, "death": {"ends": 2}, "noise": {"heartbeats": 100}}
 
@@ -139,3 +141,15 @@ def test_the_next_candidate_is_the_one_that_follows() -> None:
     group.crash([group.ready(5.0, 0.25)])
     assert group.next_term(5.0) is not None
     assert group.led[-1][1] not in (leader, chosen)
+
+
+@pytest.mark.parametrize("without", ["", "names the same one again", "waits for the dead one's turn"])
+def test_leader_and_next_candidate_die_together(without: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H144, H84, D23: whoever was named and not heard is not named again, and the one after it waits Delta_c. Without either it is late."""
+    if without.startswith("names"):
+        monkeypatch.setattr(Reigns, "unheard", lambda self, name: ())
+    elif without:
+        place = LeadOffice.place
+        monkeypatch.setattr(LeadOffice, "place", lambda self, name, but=None: place(self, name))
+    found = EXPERIMENT.measure({**tiny("end", way=NEXT_DEAD, n=AGENTS, p=0.0), "ends": 24})
+    assert (max(found["times"]) <= PROMISED_NEXT_DEAD) == (not without)

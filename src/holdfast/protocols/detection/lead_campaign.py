@@ -77,8 +77,8 @@ class Office(Protocol):
     def gave_up(self, campaign: Campaign, *, unheard: bool) -> None:
         """It asked in vain; what some seats promised is given back. ``unheard``: no quorum answered, so somebody else shall ask."""
 
-    def place(self, name: str) -> int:
-        """How many living candidates come before this agent."""
+    def place(self, name: str, but: NodeId | None = None) -> int:
+        """How many living candidates come before this agent, ``but`` left out."""
 
     def alive(self, life: NodeId) -> bool: ...
     def silent(self, life: NodeId) -> bool:
@@ -194,11 +194,12 @@ class Campaign:
         self._begin_asking(max(number, self.spent + 1), why)
         return True
 
-    def on_other(self, number: int) -> None:
-        """START names somebody else. Whoever comes after that one steps in, one after the other, if it is not heard (D23)."""
+    def on_other(self, number: int, chosen: NodeId) -> None:
+        """START names somebody else. Whoever comes after that one steps in, one after the other, if it is not heard (D23): the first of
+        them Delta_c later, so the chosen one is not counted (H144)."""
         self.on_asker(number)
         if self.state is State.FOLLOWING:
-            self._follow(self.office.config.delta_c * (1 + min(self.office.place(self.name), PLACES_MAX)))
+            self._follow(self.office.config.delta_c * (1 + min(self.office.place(self.name, chosen), PLACES_MAX)))
 
     def on_asker(self, number: int, *, before: bool = False) -> None:
         """Somebody else asks, or is told to: one of two must not keep what the other needs. The higher round stays, and of two in

@@ -162,8 +162,8 @@ class LeadOffice:
         if unheard:
             self.pass_on(campaign.name, self.me)
 
-    def place(self, name: str) -> int:
-        living = [life for life in self._board.candidates(name) if life == self.me or self._is_there(life)]
+    def place(self, name: str, but: NodeId | None = None) -> int:
+        living = [life for life in self._board.candidates(name) if life == self.me or (life != but and self._is_there(life))]
         return living.index(self.me) if self.me in living else len(living)
 
     def _is_there(self, life: NodeId) -> bool:
@@ -199,7 +199,7 @@ class LeadOffice:
             campaign.on_start(number, "next")
             return
         if campaign is not None:
-            campaign.on_other(number)
+            campaign.on_other(number, chosen)
         if not self._starts:
             self._host.after(0.0, self._on_starts)
         self._starts.append(Succession(name, number, *chosen))
@@ -217,9 +217,11 @@ class LeadOffice:
         self._declined[name] = now
 
     def _next(self, name: str, but: NodeId) -> NodeId | None:
-        order = self._board.candidates(name)
+        """Who was named before and not heard comes last: it may have died with ``but``, and nobody's list may say so yet (H144)."""
+        order, unheard = self._board.candidates(name), self._reigns.unheard(name)
         after = next((place + 1 for place, life in enumerate(order) if life == but), 0)
-        return next((life for life in (*order[after:], *order[:after]) if life != but and self._willing(name, life)), None)
+        willing = [life for life in (*order[after:], *order[:after]) if life != but and self._willing(name, life)]
+        return next((life for life in willing if life not in unheard), willing[0] if willing else None)
 
     def _willing(self, name: str, life: NodeId) -> bool:
         if life != self.me:

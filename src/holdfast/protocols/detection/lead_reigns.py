@@ -7,11 +7,13 @@ that leads has the seats' word. Nothing here grants anything.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from holdfast.host import NodeId
 from holdfast.kit.deadline import Clock
 from holdfast.protocols.detection.lead_config import NAMES_MAX, LeadershipConfig
+
+UNHEARD_MAX = 16  # lives of one name that were named and not heard; the oldest is forgotten
 
 
 class Hope:
@@ -32,7 +34,7 @@ class Hope:
 class Reign:
     """One name."""
 
-    __slots__ = ("doubted", "hope", "life", "number", "over", "spent")
+    __slots__ = ("doubted", "hope", "life", "number", "over", "spent", "unheard")
 
     def __init__(self) -> None:
         self.number = 0  # of the last reign that is known
@@ -41,6 +43,7 @@ class Reign:
         self.doubted = False  # somebody else says that it is over
         self.hope: Hope | None = None
         self.spent = 0  # the highest round that somebody asked for in vain
+        self.unheard: dict[NodeId, None] = {}  # who was named since the last reign, and said nothing before another one was (H144)
 
     @property
     def highest(self) -> int:
@@ -71,6 +74,13 @@ class Reigns:
         reign = self._reigns.get(name)
         return 0 if reign is None else reign.highest
 
+    def unheard(self, name: str) -> Collection[NodeId]:
+        """Who was named as the next one, and was not heard in its time."""
+        reign = self._reigns.get(name)
+        if reign is None:
+            return ()
+        return reign.unheard if reign.hope is None or reign.hope.heard else {**reign.unheard, reign.hope.life: None}
+
     def names_of(self, life: NodeId) -> tuple[str, ...]:
         """What it leads, or is expected to lead."""
         return tuple(self._of.get(life, ()))
@@ -90,6 +100,7 @@ class Reigns:
         reign.number, reign.life, reign.over, reign.doubted = number, life, False, False
         if reign.hope is not None and reign.hope.number <= number:
             reign.hope = None
+        reign.unheard.clear()
         if news:
             self._note(name, reign)
         return True
@@ -100,6 +111,7 @@ class Reigns:
         if reign is None:
             return
         hope = reign.hope
+        reign.unheard.pop(life, None)
         if hope is not None and (hope.number, hope.life) == (number, life):
             hope.seen_at, hope.heard = self._clock.now, True
         elif number > reign.highest:
@@ -111,6 +123,10 @@ class Reigns:
         reign = self._known(name)
         if reign is None or number <= reign.highest:
             return False
+        if reign.hope is not None and not reign.hope.heard:
+            reign.unheard[reign.hope.life] = None
+            if len(reign.unheard) > UNHEARD_MAX:
+                del reign.unheard[next(iter(reign.unheard))]
         reign.hope = Hope(number, life, self._clock.now, heard=False)
         reign.doubted = True
         self._note(name, reign)

@@ -247,7 +247,7 @@ class Leadership:
             return
         if chosen != self._host.me:
             if campaign is not None:
-                campaign.on_other(start.round)
+                campaign.on_other(start.round, chosen)
         elif campaign is None or not campaign.on_start(start.round):
             self.office.decline(start.name)
 
