@@ -22,7 +22,7 @@ SLOTS = tuple(Slot(number, name, Address(name, 1)) for number, name in enumerate
 
 
 class Monitor:
-    """The agent a, a seat; b leads, c is the other monitor. Unless a is the ``sole`` seat, no report is acted upon: nobody met the others."""
+    """The agent a, a seat; b leads, c is the other monitor. Only as ``sole`` seat it acts on a report: it never met the other seats."""
 
     def __init__(self, *, sole: bool = False) -> None:
         self.host = FakeHost("a")

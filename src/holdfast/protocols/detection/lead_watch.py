@@ -16,6 +16,7 @@ from holdfast.protocols.detection.lead_config import LeadershipConfig
 from holdfast.protocols.detection.lead_roads import Roads
 from holdfast.protocols.detection.links import Links
 from holdfast.protocols.detection.messages import DidYouMissToo, MonitorOk, Vote, WatchedOk
+from holdfast.protocols.detection.plan import Plan
 
 WATCHES_MAX = 1024  # lives that lead something at the same time; a seat hears all of them
 # In t_itv: a life that was found dead is watched on for so long, because others may still ask about it, and because every report begins
@@ -105,6 +106,11 @@ class Watches:
         if life == self.host.me or self.hears(life):
             return True
         return self.roads.listed(life) and (watch is None or watch.dead_at is None)
+
+    def plans(self) -> dict[NodeId, Plan]:
+        """What the demanded accuracy costs now, for each life that was heard."""
+        heard = {life: watch.detector for life, watch in self._watches.items() if watch.detector.heard}
+        return {life: detector.demand(self.config.p_m) for life, detector in heard.items()}
 
     def on_heartbeat(self, source: NodeId, ok: WatchedOk) -> int:
         """Returns the bits for MONITOR-OK."""

@@ -57,6 +57,7 @@ class Leadership:
         """Makes the table ``leads`` in ``exchange``, and uses the part "promises" of ``host.storage`` if this agent is a seat."""
         self.config = config
         self.counts: Counter[str] = Counter()  # malformed, not_a_seat; more are kept by the parts
+        self.received: Counter[type[Message]] = Counter()  # messages, by what they are
         self._host, self._seats = host, seats
         self.roads = Roads(host, membership, seats)
         self.reigns = Reigns(host, self._on_reign)
@@ -161,6 +162,7 @@ class Leadership:
 
     def on_message(self, source: NodeId, message: Message) -> None:
         self.office.lapse()
+        self.received[type(message)] += 1
         self._on[type(message)](source, message)
         self.office.arm()
 
