@@ -17,7 +17,7 @@ NAMES = {
     "ring-real": "a ring of 64 real members: crashes, kill -9, SIGSTOP; takes half an hour",
     "agent": "what an agent costs: memory, CPU and packets while idle, calls, start, the command line",
     "leadership": "kill -9 of the holder: Holdfast, ZooKeeper and etcd side by side; takes 20 minutes",
-    "leadership-kills": "seven agents, kill -9 of the leader fifty times; takes ten minutes",
+    "leadership-kills": "seven agents, kill -9 of the leader fifty times, and hand-overs by will; takes ten minutes",
     "tickets": "locks and tickets: Holdfast, Redis, ZooKeeper and etcd side by side, all syncing; takes 20 minutes",
     "tickets-storm": "five agents, eight tickets, twenty clients, agents killed, stopped and cut off; takes three minutes",
     "ring": "what ring membership costs, on sockets and in the lab; Figure 9 at full size",

@@ -3,7 +3,8 @@
 It asks to lead, does a deed every few milliseconds while it leads, and asks again when it has lost it; until somebody kills it. Each
 system is used as its own documentation says: kazoo's Election for ZooKeeper (a holder stops when the connection is not sure), the
 server's election service through etcd's JSON gateway (a lease renewed after a third of its time, as the Go client does), ``group.lead``
-for Holdfast. ``flock`` is a lock of the kernel on this machine: what the recorder measures when there is nothing to detect.
+for Holdfast, where SIGUSR1 makes a holder resign. ``flock`` is a lock of the kernel on this machine: what the recorder measures when there
+is nothing to detect.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import fcntl
 import http.client
 import json
 import os
+import signal
 import socket
 import sys
 import threading
@@ -129,16 +131,30 @@ def etcd(voice: Voice, endpoints: list[str], ttl: int) -> None:
             work(voice, int(won["leader"]["rev"]), lambda _, lease=lease: lease.until)  # type: ignore[misc]
 
 
+class Wish:
+    """To give it up: what a signal says, and what is over when it was done."""
+
+    def __init__(self) -> None:
+        self.said = False
+        signal.signal(signal.SIGUSR1, lambda *_: self.say())
+
+    def say(self) -> None:
+        self.said = True
+
+
 def holdfast_(voice: Voice, group: str, agent: str, grace: float) -> None:
     from holdfast import sync
     from holdfast.errors import HoldfastError
 
+    wish = Wish()
     while True:
         with suppress(HoldfastError), sync.join(group, agent=agent) as joined:
             voice.standing()
             while True:
                 with joined.lead(NAME, grace=grace) as term:
-                    work(voice, term.token, lambda _, term=term: term.deadline if term.valid else 0.0)  # type: ignore[misc]
+                    work(voice, term.token, lambda _, term=term: term.deadline if term.valid and not wish.said else 0.0)  # type: ignore[misc]
+                    wish.said = False
+                    voice.stopped(term.token, now())  # The end of the block gives it up.
         time.sleep(RETRY_INTERVAL)
 
 

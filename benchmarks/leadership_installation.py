@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +16,7 @@ from benchmarks import leadership_stock as stock
 from benchmarks.agent_fleet import LOOK_INTERVAL, SEEDS, AgentProcess, formed, until
 from benchmarks.harness import ROOT
 from benchmarks.ring_fleet import NeverHappened, free_addresses, now
+from holdfast.client.line import Line
 from holdfast.local import calls
 
 GROUP = "bench"
@@ -83,6 +86,14 @@ class Candidate:
             process.wait()
         return at
 
+    def resign(self) -> None:
+        """The holder gives it up by will, and asks again."""
+        os.kill(self.worker, signal.SIGUSR1)
+
+    def drain(self) -> None:
+        """SIGTERM for what carries the worker: it is asked to stop."""
+        os.kill(self.processes[0].pid, signal.SIGTERM)
+
 
 class Installation(Protocol):
     """What takes part. ``pids`` are those of servers, if it has any."""
@@ -93,6 +104,7 @@ class Installation(Protocol):
     def restart(self, number: int, *, alone: bool) -> Candidate: ...
     def until_whole(self) -> None: ...
     def counters(self, number: int) -> Mapping[str, float]: ...
+    def round_trips(self, number: int, count: int) -> list[float]: ...
 
 
 class Plain:
@@ -114,6 +126,10 @@ class Plain:
     def counters(self, number: int) -> Mapping[str, float]:
         """Of one candidate: these keep none."""
         return {}
+
+    def round_trips(self, number: int, count: int) -> list[float]:
+        """Of calls to a candidate's agent: these have none."""
+        return []
 
 
 class Agents:
@@ -151,6 +167,16 @@ class Agents:
         """What the agent of a candidate counted in its life."""
         found: Mapping[str, float] = self._agents[number].ask(calls.Info)["metrics"]
         return found
+
+    def round_trips(self, number: int, count: int) -> list[float]:
+        """Seconds of so many calls to the agent of a candidate, one after the other on one connection."""
+        took = []
+        with Line(self._agents[number].socket) as line:
+            for _ in range(count):
+                began_at = now()
+                line.call(calls.Look)
+                took.append(now() - began_at)
+        return took
 
     def _with_client(self, number: int) -> Candidate:
         agent = self._agents[number]

@@ -1,7 +1,8 @@
 """The recorder of `leadership`: an outsider to whom every candidate says what it does, and who looks at one clock.
 
-A candidate says "standing" when it asks to lead and "deed" while it leads, each deed with its token, the reading of CLOCK_BOOTTIME that
-allowed it, and until when it was allowed. The recorder adds when it heard of it. A *reign* is what one process did under one token.
+A candidate says "standing" when it asks to lead, "deed" while it leads, each deed with its token, the reading of CLOCK_BOOTTIME that
+allowed it, and until when it was allowed, and "stopped" when its last deed under a token is done. The recorder adds when it heard of it.
+A *reign* is what one process did under one token.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import msgspec
 
 from benchmarks.ring_fleet import PATIENCE, NeverHappened, now
 
-STANDING, DEED = "standing", "deed"
+STANDING, DEED, STOPPED = "standing", "deed", "stopped"
 WORD_BYTES_MAX = 4096
 LOOK_INTERVAL = 0.5  # seconds
 
@@ -63,6 +64,9 @@ class Voice:
     def deed(self, token: int, at: float, until: float) -> None:
         self._say(Word(DEED, os.getpid(), token, at, until))
 
+    def stopped(self, token: int, at: float) -> None:
+        self._say(Word(STOPPED, os.getpid(), token, at))
+
     def close(self) -> None:
         self._socket.close()
 
@@ -76,11 +80,15 @@ class Record:
 
     reigns: list[Reign] = field(default_factory=list)
     standing: set[int] = field(default_factory=set)
+    stopped: dict[int, float] = field(default_factory=dict)  # pid -> when it ended its work the last time, by its own reading
     _of: dict[tuple[int, int], Reign] = field(default_factory=dict)
 
     def hear(self, word: Word, at: float) -> None:
         if word.what == STANDING:
             self.standing.add(word.pid)
+            return
+        if word.what == STOPPED:
+            self.stopped[word.pid] = word.at
             return
         reign = self._of.get((word.pid, word.token))
         if reign is None:
@@ -93,6 +101,10 @@ class Record:
     def holder(self) -> Reign | None:
         """Whose first deed was the latest."""
         return self.reigns[-1] if self.reigns else None
+
+    def stopped_after(self, at: float, pid: int) -> float | None:
+        """When this process ended its work, if that was after an instant."""
+        return stopped_at if (stopped_at := self.stopped.get(pid, at)) > at else None
 
     def next_after(self, at: float, but: int) -> Reign | None:
         """The first reign of another process than ``but`` that began after an instant."""
@@ -144,10 +156,11 @@ def overlaps(reigns: Sequence[Reign]) -> list[tuple[Reign, Reign]]:
     return [(a, b) for a, b in combinations(in_order, 2) if a.pid != b.pid and a.last_at >= b.first_at]
 
 
-def false_takeovers(reigns: Sequence[Reign], dead: Iterable[int] = ()) -> int:
-    """How often another process began although the one before it was not killed."""
-    gone = set(dead)
-    return sum(former.pid != latter.pid and former.pid not in gone for former, latter in pairwise(reigns))
+def false_takeovers(reigns: Sequence[Reign], dead: Iterable[int] = (), given: Iterable[int] = ()) -> int:
+    """How often another process began although the one before it was not killed, and had not given up its token by will."""
+    gone, handed = set(dead), set(given)
+    others = [former for former, latter in pairwise(reigns) if former.pid != latter.pid]
+    return sum(former.pid not in gone and former.token not in handed for former in others)
 
 
 def interruptions(reigns: Sequence[Reign]) -> int:

@@ -6,6 +6,9 @@ line each:
 
     {"do": "kill", "delay": 0.3}        let so much time pass, then kill -9 the holder; how long until somebody else did its first deed?
                                         with "reign": not before it has led for so long
+    {"do": "hand_over", "delay": 0.3}   the holder resigns; with "drain": its agent is drained. How long from the end of its work to the
+                                        next one's first deed?
+    {"do": "calls", "count": 200}       how long does a call of a client to its agent take?
     {"do": "calm", "seconds": 10}       touch nothing; CPU, bytes, memory, and who took over although nobody had died
     {"do": "sums"}                      who took over in all although nobody had died, and what the agents counted
 """
@@ -47,6 +50,7 @@ class Side:
     def __init__(self, installation: Installation, recorder: Recorder, count: int) -> None:
         self._it, self._recorder = installation, recorder
         self.killed: list[int] = []
+        self.given: list[int] = []  # tokens that were given up by will
         self._gone: Counter[str] = Counter()  # what the killed had counted
         self.candidates = {number: installation.start(number) for number in range(count)}
 
@@ -75,6 +79,28 @@ class Side:
         self._it.until_whole()
         return {"failover": successor.heard_at - killed_at, "gap": gap, "number": number}
 
+    def hand_over(self, delay: float, *, drain: bool = False) -> dict[str, Any]:
+        """By will, at an instant that has nothing to do with heartbeats. A drained agent ends, and comes back as another life."""
+        time.sleep(SETTLED + delay)
+        number, former = self._holder()
+        candidate = self.candidates[number]
+        self._gone.update(self._it.counters(number) if drain else {})
+        asked_at = now()
+        (candidate.drain if drain else candidate.resign)()
+        stopped_at = self._recorder.until(lambda record: record.stopped_after(asked_at, former.pid), "it stopped", FAILOVER_MAX)
+        successor = self._recorder.until(lambda record: record.next_after(stopped_at, former.pid), "another one leads", FAILOVER_MAX)
+        self.given.append(former.token)
+        if drain:
+            candidate.processes[0].wait()
+            candidate.kill()
+            self.candidates[number] = self._it.restart(number, alone=False)
+            self._until_standing(self.candidates[number])
+            self._it.until_whole()
+        return {"took": successor.first_at - stopped_at, "asked": successor.first_at - asked_at, "number": number}
+
+    def calls(self, count: int) -> dict[str, Any]:
+        return {"took": self._it.round_trips(self._holder()[0], count)}
+
     def calm(self, seconds: float) -> dict[str, Any]:
         """Per second, of everything that belongs to it; and what happened although nothing did."""
         pids = self.pids
@@ -98,7 +124,11 @@ class Side:
         counted = Counter(self._gone)
         for number in self.candidates:
             counted.update(self._it.counters(number))
-        return {"false_takeovers": false_takeovers(reigns, self.killed), "interruptions": interruptions(reigns), "counted": dict(counted)}
+        return {
+            "false_takeovers": false_takeovers(reigns, self.killed, self.given),
+            "interruptions": interruptions(reigns),
+            "counted": dict(counted),
+        }
 
     @property
     def pids(self) -> list[int]:
@@ -203,7 +233,9 @@ def serve(system: str, level: str, count: int, settings: Mapping[str, Any]) -> N
         _say({"ready": True})
         for line in sys.stdin:
             order = json.loads(line)
-            acts: dict[str, Callable[..., dict[str, Any]]] = {"kill": side.kill, "calm": side.calm, "sums": side.sums}
+            acts: dict[str, Callable[..., dict[str, Any]]] = {
+                "kill": side.kill, "hand_over": side.hand_over, "calls": side.calls, "calm": side.calm, "sums": side.sums,
+            }  # fmt: skip
             found = acts[order.pop("do")](**order)
             _say({**found, "overlaps": side.overlaps()})
 

@@ -78,6 +78,16 @@ class LeaderChanged(Event, frozen=True):
     token: int
 
 
+class LeaderSuspected(Event, frozen=True):
+    """Whoever leads this name was not heard in time, and nobody who was asked has heard it: nothing is decided. Told by the agent that
+    asked, once per suspicion and name. ``cleared``: it was wrong. A suspicion also ends with the next ``LeaderChanged`` of that name."""
+
+    name: str
+    leader: NodeId
+    token: int
+    cleared: bool
+
+
 class OwnerChanged(Event, frozen=True):
     """Who owns a ticket, as announced: a hint. ``owner`` is None while nobody is known to. Told by ``tickets(pool).watch()`` alone."""
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from holdfast.agent.events import EventHub, Subscription
-from holdfast.events import ConfigMismatch, Event, EventsLost, Failed, Granted, Joined, LeaderChanged, Paused
+from holdfast.events import ConfigMismatch, Event, EventsLost, Failed, Granted, Joined, LeaderChanged, LeaderSuspected, Paused
 from holdfast.host import Address, Grant, Member, MemberStatus, NodeId
 from holdfast.local.calls import EventItem
 from holdfast.local.news import encoded_fields, event_of, fields_of, name_of
@@ -22,6 +22,8 @@ USER_EVENTS: tuple[Event, ...] = (
     Granted(Grant("lead", "scheduler", 1_800_000_000_000, 12.5)),
     LeaderChanged("scheduler", None, 3),
     LeaderChanged("scheduler", NodeId("a", 1), 3),
+    LeaderSuspected("scheduler", NodeId("a", 1), 3, cleared=False),
+    LeaderSuspected("scheduler", NodeId("a", 1), 3, cleared=True),
     ConfigMismatch(NodeId("a", 1), "lease", "1.0", "2.0"),
     EventsLost(7),
     Paused(1.5),

@@ -27,7 +27,7 @@ from holdfast.config import Config, load
 from holdfast.disk.state import State
 from holdfast.drops import Drop, Drops
 from holdfast.errors import AddressUnusable, ConfigError, KeyUnusable, NameConflict, StorageDamaged, StorageError, StorageLocked
-from holdfast.events import ConfigMismatch, Failed, Joined
+from holdfast.events import ConfigMismatch, Failed, Joined, LeaderSuspected
 from holdfast.host import Address, Member, NodeId
 from holdfast.wire.keys import Keyring, generate, parse_key
 from holdfast.wire.seal import Plain, Sealed
@@ -152,6 +152,21 @@ def test_membership_events_are_lines(written: Written) -> None:
     assert (joined["level"], joined["member"], joined["address"]) == ("info", "b#9", "10.0.0.2:7")
     assert (failed["level"], failed["certain"]) == ("warning", True)
     assert (mismatch["level"], mismatch["field"], mismatch["ours"], mismatch["theirs"]) == ("error", "T_l", "1.0", "2.0")
+
+
+def test_a_suspected_leader_is_a_warning(written: Written) -> None:
+    """Foundation 5, H138: as a member that is suspected; that it was wrong is no warning."""
+    narrator, leader = Narrator(written.log), NodeId("b", 9)
+    narrator.on_event(LeaderSuspected("scheduler", leader, 7, cleared=False))
+    narrator.on_event(LeaderSuspected("scheduler", leader, 7, cleared=True))
+    suspected, cleared = written.lines()
+    assert (suspected["event"], suspected["level"], suspected["name"], suspected["leader"]) == (
+        "LeaderSuspected",
+        "warning",
+        "scheduler",
+        "b#9",
+    )
+    assert (cleared["level"], cleared["cleared"]) == ("info", True)
 
 
 def test_drops_are_summed_up(written: Written) -> None:

@@ -18,7 +18,7 @@ from holdfast.drops import Drop
 from holdfast.events import ConfigMismatch, Event, Paused, StorageFailed
 from holdfast.host import Address, NodeId
 from holdfast.kit.seats import SeatState
-from holdfast.kit.slots import Slot
+from holdfast.kit.slots import Slot, find_slots
 from holdfast.local.calls import Finding
 
 SLOTS = tuple(Slot(number, f"s{number}", Address("127.0.0.1", 7000 + number)) for number in range(3))
@@ -135,6 +135,17 @@ def test_seats(stub: Stub) -> None:
     stub.seats.state = SeatState.SILENT
     lives[2] = None
     assert [(each.code, each.severity) for each in of_seats(stub)] == [("seat_silent", "error"), ("seat_unheard", "warning")]  # type: ignore[arg-type]
+
+
+def test_two_agents_have_one_seat_and_are_told(stub: Stub) -> None:
+    """Fast-detection 10 (n = 2 warns), F12: two voters tolerate no more than one. A list of two is refused, two seeds are one seat, and
+    doctor warns of it."""
+    seeds = ("10.0.0.1:7946", "10.0.0.2:7946")
+    stub.config = Config(seeds=seeds)
+    slots = find_slots(seats=(), seeds=seeds, key=True, loopback=False, own_name="a", own_address=Address("10.0.0.2", 7946))
+    stub.seats = SimpleNamespace(slots=slots, own=None, state=SeatState.SERVING, life=lambda slot: NodeId(f"s{slot}", 1))
+    (finding,) = of_seats(stub)  # type: ignore[arg-type]
+    assert (finding.code, finding.severity, finding.about) == ("one_seat", "warning", "10.0.0.1:7946")
 
 
 @pytest.mark.parametrize("names, found", [(3071, []), (3072, [("names_full", "warning")]), (4096, [("names_full", "error")])])

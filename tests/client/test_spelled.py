@@ -32,7 +32,7 @@ from holdfast.errors import (
     Timeout,
     Unavailable,
 )
-from holdfast.events import EventsLost, Joined, LeaderChanged
+from holdfast.events import EventsLost, Joined, LeaderChanged, LeaderSuspected
 from holdfast.host import Grant, NodeId
 from holdfast.kit.broadcast import PAYLOAD_BYTES_MAX as RUMOUR_BYTES_MAX
 from holdfast.local import calls
@@ -370,6 +370,16 @@ def test_leader_is_a_local_read(client: Spelling, agent: FakeAgent, group: Any) 
     assert (leader.name, leader.id, leader.token, leader.member) == ("a", NodeId("a", 1), 9, group.me)
     assert group.leader("unlisted") == (NodeId("z", 3), 5, None)
     assert (group.leader("gone"), list(group.leaders)) == (None, ["scheduler", "unlisted"])
+
+
+def test_a_suspicion_of_a_leader_is_news(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """Foundation 5, H138: it is read in both spellings, and changes nothing about who leads."""
+    agent.view = replace(view(2), leaders=(calls.LeaderView("scheduler", NodeId("a", 1), 9, 1.0),))
+    watch = client.run(group.watch)
+    for cleared in (False, True):
+        agent.happened("LeaderSuspected", 2, name="scheduler", leader=("a", 1), token=9, cleared=cleared)
+        assert client.next(watch) == LeaderSuspected("scheduler", NodeId("a", 1), 9, cleared=cleared)
+        assert group.leader("scheduler").id == NodeId("a", 1)
 
 
 def test_refused(client: Spelling, agent: FakeAgent, group: Any) -> None:

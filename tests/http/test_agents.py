@@ -71,6 +71,10 @@ def test_leadership_over_http(fleet: Fleet) -> None:
             assert [samples[f"holdfast_lead_{name}"] for name in ("names", "own", "candidacies", "terms_total")] == [1, 1, 1, 1]
             assert samples["holdfast_lead_heartbeats_total"] > 1
             assert 0 < samples["holdfast_lead_margin_seconds_least"] < 0.45
+            assert (
+                samples['holdfast_lead_lease_margin_seconds_bucket{le="0.5"}'] == samples["holdfast_lead_lease_margin_seconds_count"] >= 1
+            )
+            assert samples["holdfast_lead_interval_seconds"] == pytest.approx(0.3)
             assert samples['holdfast_lead_step_downs_total{reason="lapsed"}'] >= 0
         until(lambda: ask(url, "/v1/leaders").json["leaders"][0]["leader"] is None, "nobody leads it any more")
         tickets_over_http(a, url)

@@ -17,7 +17,7 @@ from holdfast.agent.grants import Grants
 from holdfast.agent.http import HttpServer
 from holdfast.agent.leaders import Board
 from holdfast.config import Config, check_tags
-from holdfast.events import LeaderChanged
+from holdfast.events import LeaderChanged, LeaderSuspected
 from holdfast.host import TAG_ROW, Address, Member, NodeId
 from holdfast.local.calls import GroupView
 from holdfast.net.host import NetHost
@@ -86,6 +86,9 @@ class StubAgent:
         self.leadership = self.leadership or StubLeadership()
         self.leaders.note(event, at)
         self.events.publish(event)
+
+    def leader_suspected(self, name: str, leader: NodeId, token: int, *, cleared: bool) -> None:
+        self.events.publish(LeaderSuspected(name, leader, token, cleared))
 
     def set_tags(self, tags: Mapping[str, str | None]) -> None:
         check_tags({name: value for name, value in tags.items() if value is not None})

@@ -80,6 +80,12 @@ def test_leaders_terms_and_takeovers(page: Page, group: StubGroup) -> None:
     group.call(lambda: kelp.leader_changed("<b>sched</b>", NodeId("reef", 1), 41, at))
     page.until(f"{row}?.dataset.leader === 'reef' && {row}.textContent.includes('41')")
     assert page.js("document.querySelector('#leader-promise').textContent") == ""  # There is nobody else.
+    for cleared in (False, True):
+        group.call(lambda: kelp.leader_suspected("<b>sched</b>", NodeId("reef", 1), 41, cleared=cleared))  # noqa: B023 - called here
+    page.until("document.querySelectorAll('#events li[data-event=LeaderSuspected]').length === 2")
+    said = page.js("[...document.querySelectorAll('#events li[data-event=LeaderSuspected] p:first-child')].map((each) => each.textContent)")
+    assert said == ["reef leads <b>sched</b>: cleared", "reef leads <b>sched</b>: suspected"]  # newest first
+    assert page.js(f"{row}.dataset.leader") == "reef"  # H138: nothing follows from it
     group.call(lambda: kelp.leader_changed("<b>sched</b>", None, 41, at + 5.0))
     page.until(f"{row}.dataset.is === 'vacant'")
     assert "nobody" in page.js(f"{row}.textContent")

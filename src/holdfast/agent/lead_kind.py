@@ -19,10 +19,12 @@ from typing import Any, Protocol
 from holdfast.agent.kinds import Sink
 from holdfast.config import Config
 from holdfast.errors import ConfigError, HoldfastError
+from holdfast.kit.histogram import Histogram
 from holdfast.protocols.detection.lead_config import NAME_BYTES_MAX
 from holdfast.protocols.detection.leadership import Candidacy
 
 OPTIONS = ("grace",)
+MARGIN_BOUNDS = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 20.0)  # seconds; a term of the quickest heartbeat lasts 0.15
 
 
 class Leads(Protocol):
@@ -173,7 +175,8 @@ class LeadKind:
     def __init__(self, leads: Leads, now: Callable[[], float], *, term_length: Callable[[float], float], longest: float) -> None:
         """``term_length`` says how long a term is for a grace, ``longest`` what the seats grant at most."""
         self._leads, self._now, self._term_length, self._longest = leads, now, term_length, longest
-        self.margin_least: float | None = None  # of all renewals: seconds that were left
+        self.margins = Histogram(*MARGIN_BOUNDS)  # seconds that were left of a term when it was renewed
+        self.margin_least: float | None = None  # of them
         self._queues: dict[str, Queue] = {}
         self.counts: Counter[str] = Counter()  # asked, refused
 
@@ -202,6 +205,7 @@ class LeadKind:
 
     def _on_renewed(self, deadline: float) -> None:
         left = deadline - self._now()
+        self.margins.add(left)
         self.margin_least = left if self.margin_least is None else min(left, self.margin_least)
 
     def _forget(self, name: str) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from holdfast.agent.metrics import Metric, Sample, counter, gauge, labelled
+from holdfast.agent.metrics import Metric, Sample, counter, gauge, histogram, labelled
 
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
@@ -42,6 +42,10 @@ def of_leadership(agent: Agent) -> Iterable[Metric]:
     yield counter(
         "lead_heartbeats_total", "Heartbeats of this agent as a leader or candidate, repeats included.", office.pulse.watched.stamp
     )
+    received = {type_.__name__: float(count) for type_, count in leadership.received.items()}
+    yield labelled("lead_messages_total", "counter", "Messages about leadership that came here, by what they are.", "what", received)
+    yield gauge("lead_interval_seconds", "Seconds between two heartbeats of a leader.", leadership.config.t_itv)
+    yield histogram("lead_lease_margin_seconds", "Seconds that were left of a client's term when it was renewed.", kind.margins)
     if kind.margin_least is not None:
         yield gauge("lead_margin_seconds_least", "Least time that was left of a term when it was renewed.", kind.margin_least)
     yield gauge("lead_common_loss", "Share of heartbeats that all monitors miss at once, as measured.", office.pulse.watched.common)
@@ -53,6 +57,7 @@ def of_leadership(agent: Agent) -> Iterable[Metric]:
     yield counter("lead_vote_seconds_total", "Seconds that these answers took.", links.vote_seconds)
     yield counter("lead_late_timers_total", "Times this agent was too late to judge a leader.", links.counts["late_timers"])
     yield from _links(_measured(agent))
+    yield from _plans(leadership)
 
 
 def refused(leadership: Leadership) -> dict[str, float]:
@@ -68,6 +73,21 @@ def _measured(agent: Agent) -> dict[str, LinkStats]:
     links = agent.leadership.watches.links
     found = ((member.name, links.stats(member.id)) for member in agent.view().members)
     return dict([each for each in found if each[1].samples > 0][:LINKS_MAX])
+
+
+def _plans(leadership: Leadership) -> Iterable[Metric]:
+    """Fast-detection 9: planned accuracy, as it is now. PlanChanged says when it became another one."""
+    plans = sorted(leadership.watches.plans().items())[:LINKS_MAX]
+    for name, text, field in (
+        (
+            "lead_plan_heartbeats",
+            "Heartbeats of this member that all its monitors must miss in a row before it is found dead.",
+            "heartbeats",
+        ),
+        ("lead_plan_monitors", "Monitors whose misses count for that.", "misses"),
+        ("lead_plan_bound_seconds", "Longest time between its death and its being found dead, if no question is lost.", "bound_s"),
+    ):
+        yield Metric(name, "gauge", text, tuple(Sample(float(getattr(plan, field)), (("member", life.name),)) for life, plan in plans))
 
 
 def _links(stats: dict[str, LinkStats]) -> Iterable[Metric]:

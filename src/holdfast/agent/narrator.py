@@ -15,6 +15,7 @@ from holdfast.events import (
     Failed,
     Internal,
     Joined,
+    LeaderSuspected,
     Left,
     Paused,
     StorageFailed,
@@ -29,7 +30,7 @@ SUM_PERIOD = 60.0  # seconds between two lines about drops that are known alread
 LOOK_PERIOD = 5.0  # seconds until a kind of drop that is new gets its line
 
 INFO = (Joined, Left, BecameMember, Departed, JoinRetry, LinkMended, SeatOpened)
-WARNING = (Suspected, Decided, Failed, Expelled, Paused, LinkBroken)
+WARNING = (Suspected, LeaderSuspected, Decided, Failed, Expelled, Paused, LinkBroken)
 ERROR = (ConfigMismatch, StorageFailed)
 
 
@@ -58,6 +59,8 @@ class Narrator:
     def _level(self, event: Event) -> Callable[..., None] | None:
         if isinstance(event, ERROR):
             return self._log.error
+        if isinstance(event, LeaderSuspected) and event.cleared:
+            return self._log.info
         if isinstance(event, WARNING):
             return self._log.warning
         if isinstance(event, INFO):

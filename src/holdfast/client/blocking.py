@@ -173,7 +173,7 @@ class Group(Readable):
         for that, let the resource compare ``term.token``, which grows with every term. All of it rests on the seats (``holdfast seats``): a
         majority of them must answer, and clocks may run apart by no more than ``rho``.
 
-        A term is promised for one and a half heartbeats and the ``grace`` at a time, and renewed with every heartbeat. A longer grace
+        A term is promised for one and a half heartbeats and the ``grace`` at a time, and renewed twice per heartbeat. A longer grace
         leaves more time to stop when it cannot be renewed, and lets the next leader wait longer after a crash. Clients of one agent
         take turns. Raises ``AcquireTimeout`` after ``timeout`` seconds, ``ConfigError`` for a grace that is too long or if there are no
         seats, ``LeadershipLost`` if it is lost before the block begins."""

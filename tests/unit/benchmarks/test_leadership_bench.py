@@ -6,17 +6,21 @@ No test here asserts a speed. ``test_harness`` runs the whole machinery with the
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from benchmarks import leadership, leadership_stock
+from benchmarks import leadership, leadership_kills, leadership_stock
+from benchmarks.harness import Report
 from benchmarks.leadership import Lateness, Size, doubts, ratios
 from benchmarks.leadership_kills import EXPERIMENT as KILLS
 from benchmarks.leadership_kills import KillParameters
-from benchmarks.leadership_record import DEED, Record, Recorder, Reign, Voice, Word, false_takeovers, interruptions, overlaps
+from benchmarks.leadership_record import DEED, STOPPED, Record, Recorder, Reign, Voice, Word, false_takeovers, interruptions, overlaps
 from benchmarks.leadership_side import loopback_bytes, private_mib
 from benchmarks.ring_fleet import NeverHappened
 
@@ -52,6 +56,7 @@ def test_a_takeover_is_false_where_nobody_was_killed() -> None:
     reigns = [reign(1, 1, 0.0, 1.0), reign(2, 2, 1.0, 2.0), reign(2, 3, 2.0, 3.0), reign(1, 4, 3.0, 4.0)]
     assert (false_takeovers(reigns), interruptions(reigns)) == (2, 1)
     assert false_takeovers(reigns, dead=[1]) == 1
+    assert false_takeovers(reigns, given=[1, 3]) == 0  # H139: a hand-over by will is none.
 
 
 def test_the_recorder_listens_and_gives_up(tmp_path: Path) -> None:
@@ -165,10 +170,18 @@ def test_the_kernel_is_asked_for_bytes_and_memory() -> None:
     assert private_mib(os.getpid()) > 1
 
 
-def kills(*runs: tuple[float, float], two: int = 0, taken: int = 0, broken: str = "") -> dict[str, Any]:
+def kills(
+    *runs: tuple[float, float],
+    two: int = 0,
+    taken: int = 0,
+    broken: str = "",
+    resigns: Sequence[float] = (0.01,),
+    drains: Sequence[float] = (0.02,),
+) -> dict[str, Any]:
     found = [{"failover": took, "gap": gap, "overlaps": 0} for took, gap in runs]
     sums = {"overlaps": two, "false_takeovers": taken, "interruptions": 1, "counted": {"lead_step_downs": 2.0, "ring_size": 7.0}}
-    return {"kills": found, "sums": sums, "broken": broken, "load": 0.5, "lateness": {"p99.9": 3.0}}
+    measured = {"resigns": list(resigns), "drains": list(drains), "calls": [0.001, 0.002, 0.004]}
+    return {"kills": found, **measured, "sums": sums, "broken": broken, "load": 0.5, "lateness": {"p99.9": 3.0}}
 
 
 @pytest.mark.parametrize(
@@ -181,13 +194,48 @@ def kills(*runs: tuple[float, float], two: int = 0, taken: int = 0, broken: str 
         (kills((0.2, 0.01), taken=1), True),
         (kills((0.2, 0.01), broken="somebody ended"), False),
         (kills(), False),
+        (kills((0.2, 0.01), resigns=(0.01, 0.02, 5.0), drains=(0.1,)), True),
+        (kills((0.2, 0.01), resigns=(0.01, 0.11, 0.2)), False),
+        (kills((0.2, 0.01), drains=(0.101,)), False),
+        (kills((0.2, 0.01), resigns=()), False),
+        (kills((0.2, 0.01), drains=()), False),
     ],
 )
 def test_kills_are_judged_by_every_limit(result: dict[str, Any], passed: bool) -> None:
-    """G5: never before the old deadline, never two at work, and the median within a lease and what a machine needs."""
+    """G5, H139: never before the old deadline, never two at work, the median within a lease and what a machine needs; hand-overs by will
+    within half a heartbeat."""
     finding = KILLS.judge(KillParameters(), [result])
     assert finding.passed is passed
     assert finding.measured["counted"] == {"lead_step_downs": 2.0}
+
+
+def test_hand_overs_stand_beside_a_call_and_a_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H139: resign_s and drain_s as measured, in heartbeats, with the round trip of a call of the same run; else no goal is met."""
+
+    def performed(result: dict[str, Any]) -> Report:
+        parameters = KillParameters()
+        finding = KILLS.judge(parameters, [result])
+        found = SimpleNamespace(measured=finding.measured, notes=finding.notes, verdict="pass" if finding.passed else "fail")
+        found.parameters = structs.asdict(parameters)
+        monkeypatch.setattr(leadership_kills, "perform", lambda *_, **__: found)
+        return leadership_kills.run(1, leadership_kills.Size(out=None))
+
+    report = performed(kills((0.2, 0.01), resigns=(0.01, 0.02, 0.05), drains=(0.03, 0.05)))
+    assert report.verdict == "pass"
+    names = ("resign_s", "resign_p99_s", "resign_heartbeats", "drain_s", "drain_p99_s", "drain_heartbeats", "call_ms")
+    assert [report.ratios[name] for name in names] == pytest.approx([0.02, 0.05, 0.1, 0.04, 0.05, 0.2, 2.0])
+    late = performed(kills((0.2, 0.01), resigns=(0.3,), drains=()))
+    missed = [name for name, goal in late.goals.items() if not goal.met_by(late.ratios[name])]
+    assert missed == ["resign_heartbeats", "drain_heartbeats"]
+
+
+def test_a_process_says_when_it_stopped() -> None:
+    """H139: the end of its work counts from its own reading; an older one is of an earlier term."""
+    record = Record()
+    assert record.stopped_after(1.0, 7) is None
+    record.hear(Word(STOPPED, 7, 1, 2.0), 2.01)
+    assert (record.stopped_after(1.0, 7), record.stopped_after(2.0, 7), record.stopped_after(1.0, 8)) == (2.0, None, None)
+    assert record.reigns == []
 
 
 def test_kills_can_be_drawn() -> None:

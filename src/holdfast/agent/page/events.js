@@ -24,6 +24,7 @@ const WORDS = {
   Updated: (f) => ["", f.member, "changed what it publishes", tagsOf(f.member)],
   Expelled: (f) => ["dead", null, "This agent was put out of the group", `${f.why}. It comes back by itself, under a new id.`],
   LeaderChanged: (f) => [f.leader ? "hold" : "doubt", f.leader, f.leader ? `leads ${f.name}` : `Nobody is known to lead ${f.name}`, f.leader ? `Token ${f.token}` : ""],
+  LeaderSuspected: (f) => [f.cleared ? "hold" : "doubt", f.leader, f.cleared ? `leads ${f.name}: cleared` : `leads ${f.name}: suspected`, f.cleared ? "The suspicion was wrong." : "It was not heard in time. Nothing is decided."],
   Granted: (f) => ["hold", null, `${heldOf(f.grant)} granted`, `Token ${f.grant.token}`],
   AtRisk: (f) => ["doubt", null, `${heldOf(f.grant)} at risk`, "It was not renewed in time."],
   Lost: (f) => ["dead", null, `${heldOf(f.grant)} lost`, f.why],

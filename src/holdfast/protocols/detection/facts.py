@@ -1,4 +1,7 @@
-"""What fast detection tells traces, metrics and checkers; users never see it.  Spec: fast-detection 9 (events), foundation 5."""
+"""What fast detection tells traces, metrics and checkers; users see ``LeaderSuspected`` at most.
+
+Spec: fast-detection 9 (events), foundation 5.
+"""
 
 from __future__ import annotations
 

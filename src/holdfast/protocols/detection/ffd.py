@@ -110,6 +110,11 @@ class FastDetector:
         """The chance that a live watched was missed like this: the evidence of all ballots in a row (D9); 1.0 without any."""
         return self._sight.evidence.p_false
 
+    @property
+    def suspected(self) -> bool:
+        """Suspect was said of it, and no sign of life came since: a heartbeat, or a witness of one (Dismissed)."""
+        return self._sight.suspected
+
     def omega_at(self, sharers: int = 1) -> float:
         """When the slow path begins: (m_Omega - 1) t_itv after ``fresh_at``; infinity before the first heartbeat (then it is
         the owner's Delta_c after entering the round). ``sharers``: n - 1 in paper mode, 1 in quorum mode."""
@@ -190,7 +195,7 @@ class FastDetector:
         self.links.vote_seconds += self.host.now - ballot.opened_at
         self._sight.losses[source.name] = vote.p
         if vote.kind is VoteKind.HAVE and not ballot.query.slow:
-            self._sight.evidence.reset()
+            self._sight.on_sign_of_life()
             self._dismiss(source.name)  # One witness suffices.
         else:
             ballot.close_if_complete()
@@ -227,7 +232,7 @@ class FastDetector:
 
     def _on_life(self) -> None:
         sight = self._sight
-        sight.evidence.reset()
+        sight.on_sign_of_life()
         sight.yielded = False
         self._cancel("backup")
         self._cancel("slow")
@@ -352,6 +357,7 @@ class FastDetector:
             return
         self._drop_ballot()
         report = self._judge(ballot)
+        self._sight.suspected = True
         self.counts["ballots_acted" if report.acted else "ballots_without_act"] += 1
         self.host.emit(report)
         self.watcher.on_report(report)

@@ -1,4 +1,4 @@
-"""What leadership tells traces, metrics and checkers; users see ``LeaderChanged``.  Spec: fast-detection 9 (events)."""
+"""What leadership tells traces, metrics and checkers; users see LeaderChanged and LeaderSuspected.  Spec: fast-detection 9 (events)."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from holdfast.protocols.detection.lead_config import LeadershipConfig
 from holdfast.protocols.detection.lead_roads import Roads
 from holdfast.protocols.detection.links import Links
 from holdfast.protocols.detection.messages import DidYouMissToo, MonitorOk, Vote, WatchedOk
+from holdfast.protocols.detection.plan import Plan
 
 WATCHES_MAX = 1024  # lives that lead something at the same time; a seat hears all of them
 # In t_itv: a life that was found dead is watched on for so long, because others may still ask about it, and because every report begins
@@ -30,6 +31,7 @@ class Watch:
         self._watches, self.life = watches, life
         self.stamp = 0  # the highest that was read
         self.dead_at: float | None = None  # when it was found dead, if it was not heard since
+        self._suspected = False  # as told
         self.detector = FastDetector(watches.host, watches.config, self, watches.links)
         among = tuple(watches.roads.monitors(life.name))
         self.detector.watch(life.name, Term(0, life.boot), among, boot=life.boot)
@@ -48,7 +50,14 @@ class Watch:
     def on_missed(self, seq: int) -> None:
         self.say(self.life, MonitorOk(seq, -1, (), self.detector.missed_bits(seq)))
 
+    def tell(self) -> None:
+        """Foundation 5: one word when a suspicion begins and one when it was wrong, however many ballots it takes."""
+        if self.detector.suspected != self._suspected:
+            self._suspected = self.detector.suspected
+            self._watches.suspected(self.life, self._suspected)
+
     def on_report(self, report: Report) -> None:
+        self.tell()
         if report.acted:
             self.dead_at = self._watches.host.now if self.dead_at is None else self.dead_at
             self._watches.found_dead(self.life)
@@ -57,8 +66,16 @@ class Watch:
 class Watches:
     """All lives that are watched here."""
 
-    def __init__(self, host: Host, config: LeadershipConfig, roads: Roads, found_dead: Callable[[NodeId], None]) -> None:
-        self.host, self.config, self.roads, self.found_dead = host, config, roads, found_dead
+    def __init__(
+        self,
+        host: Host,
+        config: LeadershipConfig,
+        roads: Roads,
+        suspected: Callable[[NodeId, bool], None],
+        found_dead: Callable[[NodeId], None],
+    ) -> None:
+        """``suspected``: a suspicion of this life began, or was wrong."""
+        self.host, self.config, self.roads, self.suspected, self.found_dead = host, config, roads, suspected, found_dead
         self.links = Links(host, config)
         self._watches: dict[NodeId, Watch] = {}
         self._dropped: dict[NodeId, int] = {}  # the highest stamp of lives that are not watched any more
@@ -90,6 +107,11 @@ class Watches:
             return True
         return self.roads.listed(life) and (watch is None or watch.dead_at is None)
 
+    def plans(self) -> dict[NodeId, Plan]:
+        """What the demanded accuracy costs now, for each life that was heard."""
+        heard = {life: watch.detector for life, watch in self._watches.items() if watch.detector.heard}
+        return {life: detector.demand(self.config.p_m) for life, detector in heard.items()}
+
     def on_heartbeat(self, source: NodeId, ok: WatchedOk) -> int:
         """Returns the bits for MONITOR-OK."""
         watch = self._watches.get(source) or self._begin(source, ok.stamp)
@@ -97,6 +119,7 @@ class Watches:
             return 0
         watch.detector.on_heartbeat(source, ok)
         watch.stamp, watch.dead_at = max(watch.stamp, ok.stamp), None
+        watch.tell()
         return watch.detector.missed_bits()
 
     def _begin(self, life: NodeId, stamp: int) -> Watch | None:
@@ -119,6 +142,7 @@ class Watches:
         watch = self._watches.get(NodeId(vote.watched, vote.round))
         if watch is not None:
             watch.detector.on_vote(source, vote)
+            watch.tell()
 
     def sweep(self, busy: Callable[[NodeId], bool]) -> None:
         """Whoever leads nothing and asks for nothing is not watched: its silence means nothing. The dead are let go too."""

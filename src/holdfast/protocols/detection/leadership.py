@@ -19,7 +19,7 @@ from math import inf
 from typing import NamedTuple
 
 from holdfast.errors import ConfigError, Lost, Unavailable
-from holdfast.events import Decided, Failed, Joined, LeaderChanged, Left, MembershipEvent
+from holdfast.events import Decided, Failed, Joined, LeaderChanged, LeaderSuspected, Left, MembershipEvent
 from holdfast.host import Host, Membership, Message, NodeId, Timer
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.seats import Seats
@@ -51,22 +51,24 @@ class Led(NamedTuple):
 
 
 class Leadership:
-    """One per agent; a Machine. Emits ``LeaderChanged`` on every agent of the group."""
+    """One per agent; a Machine. Emits ``LeaderChanged`` on every agent of the group, ``LeaderSuspected`` where a monitor asked."""
 
     def __init__(self, host: Host, membership: Membership, seats: Seats, exchange: Exchange, config: LeadershipConfig) -> None:
         """Makes the table ``leads`` in ``exchange``, and uses the part "promises" of ``host.storage`` if this agent is a seat."""
         self.config = config
         self.counts: Counter[str] = Counter()  # malformed, not_a_seat; more are kept by the parts
+        self.received: Counter[type[Message]] = Counter()  # messages, by what they are
         self._host, self._seats = host, seats
         self.roads = Roads(host, membership, seats)
         self.reigns = Reigns(host, self._on_reign)
         self.board = Board(host, exchange, self.roads.listed, self._on_row)
         self.seat = LeadSeat(host, seats)
-        self.watches = Watches(host, config, self.roads, self._on_dead)
+        self.watches = Watches(host, config, self.roads, self._on_suspicion, self._on_dead)
         self.office = LeadOffice(
             host, config, seats, roads=self.roads, board=self.board, reigns=self.reigns, seat=self.seat, watches=self.watches
         )
         self._told: dict[str, Led] = {}  # as last emitted
+        self._suspected: set[str] = set()  # of these, whose leader was said to be suspected
         self._sweep: Timer | None = None
         self._on: dict[type[Message], Callable[[NodeId, Message], None]] = {}
         self._register()
@@ -160,6 +162,7 @@ class Leadership:
 
     def on_message(self, source: NodeId, message: Message) -> None:
         self.office.lapse()
+        self.received[type(message)] += 1
         self._on[type(message)](source, message)
         self.office.arm()
 
@@ -278,6 +281,18 @@ class Leadership:
 
     # What others are believed to do.
 
+    def _on_suspicion(self, life: NodeId, suspected: bool) -> None:
+        """Users hear of it for each name that this life leads, as they were told (H138). Nothing follows from it."""
+        for name in self.reigns.names_of(life):
+            led = self._told.get(name)
+            if led is None or led.leader != life or suspected == (name in self._suspected):
+                continue
+            if suspected:
+                self._suspected.add(name)
+            else:
+                self._suspected.remove(name)
+            self._host.emit(LeaderSuspected(name, life, led.token, cleared=not suspected))
+
     def _on_dead(self, life: NodeId) -> None:
         """A quorum of seats misses it: for all its names somebody else shall ask. Its promises run on (F15)."""
         names = [name for name in self.reigns.names_of(life) if self._nobody_after(name, life)]
@@ -337,6 +352,7 @@ class Leadership:
         led, told = self._believed(name), self._told.get(name)
         if led == told:
             return
+        self._suspected.discard(name)
         if led is None:
             del self._told[name]
             self._host.emit(LeaderChanged(name, None, self.reigns.highest(name)))

@@ -30,6 +30,7 @@ class Sight:
         self.stamp = -1  # of the newest heartbeat
         self.K: tuple[str, ...] = ()
         self.evidence = Evidence()
+        self.suspected = False  # a ballot was closed, and nothing was heard of the watched since
         self.deferred: dict[str, tuple[NodeId, DidYouMissToo]] = {}  # asker -> its question, until our own freshness point
         self.asked_at, self.asked_seq = -inf, -1  # the latest query of somebody else
         self.yielded = False  # to it, once (D21)
@@ -51,6 +52,11 @@ class Sight:
     def may_mean(self, boot: int) -> bool:
         """A question about this life is about what is seen here; 0 on either side: never heard."""
         return 0 in (boot, self.boot) or boot == self.boot
+
+    def on_sign_of_life(self) -> None:
+        """From the watched itself, or from somebody who has its heartbeat."""
+        self.evidence.reset()
+        self.suspected = False
 
     def set_among(self, names: Sequence[str]) -> None:
         """D2: never with the watched, or nobody might be the smallest monitor."""
