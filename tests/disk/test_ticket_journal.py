@@ -184,7 +184,7 @@ def test_a_byte_that_changed(quick: Path) -> None:
 
 
 def test_more_tombstones_than_the_disk_takes_at_once(quick: Path) -> None:
-    """5.2, H133: after a restart all tombstones are of one age. They bind, and are deleted without the journal taking the disk for failed."""
+    """5.2, H133: after a restart all tombstones are of one age. They bind, and are deleted without the disk being taken for failed."""
     many = PENDING_SAVES_MAX + 100
 
     async def lives() -> None:

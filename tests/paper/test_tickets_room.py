@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.protocols.tickets import cells
 from holdfast.protocols.tickets.facts import CellLost, Excluded
 from holdfast.protocols.tickets.guardian import SWEEP_PERIOD
-from holdfast.protocols.tickets.messages import Accept, Forget
+from holdfast.protocols.tickets.messages import Accept, AckCjoin, Forget
 from holdfast.protocols.tickets.values import ANCHOR, Key
 from holdfast.protocols.tickets.view import CROWDED, TOO_MANY_POOLS
 from tests.support.ticket_stand import CONFIG, POOL, Asker, Stand
@@ -145,3 +146,48 @@ def test_an_arc_is_not_lost_for_want_of_room(monkeypatch: pytest.MonkeyPatch) ->
     stand.run(2 * CONFIG.lease)
     assert len(stand.events(Excluded)) == 1
     assert len(stand.coordinators("d")[0].tickets) == 4
+
+
+def merged_unheard() -> tuple[Stand, Asker, Asker]:
+    """A cell was split off for ``e``, which has not heard of it, and was merged; ``f`` owns the ticket, and no tombstone is left."""
+    stand = Stand("abcdef", seats=3)
+    stand.acquire("d", 2, run=1.0)
+    stand.hold = lambda source, target, message: target == "e" and isinstance(message, AckCjoin)
+    late = stand.acquire("e", 2, run=0.5)
+    stand.lose = lambda source, target, message: "e" in (source, target)
+    stand.run(3 * CONFIG.lease)
+    assert len(stand.events(Excluded)) == 1
+    owner = stand.acquire("f", 2, run=1.0)
+    assert owner.number == 1
+    expire(stand, "abc")
+    ((ack, _, _),) = (each for lease, each in stand.tickets["d"].pool_table[POOL]._granted.items() if lease.life.name == "e")
+    assert all(stand.tickets[name].guardian.table.get(ack.key) is None for name in "abc")
+    stand.hold = stand.lose = lambda source, target, message: False
+    return stand, owner, late
+
+
+def test_a_grant_is_not_repeated_when_its_tombstone_may_be_gone() -> None:
+    """D18, G1, H133: who was cut off for as long as a tombstone lives is not handed the cell that was merged meanwhile."""
+    stand, owner, late = merged_unheard()
+    pool = stand.tickets["d"].pool_table[POOL]
+    for lease, (ack, agent, at) in tuple(pool._granted.items()):
+        # Swept once a minute, and not when the seats sweep. Without a stamp, as one who waited behind another gets it.
+        pool._granted[lease] = replace(ack, stamp=0.0), agent, at - CONFIG.tombstone_ttl
+    stand.run(2.0)
+    assert stand.holder(1) == ["f"]
+    assert owner.acting
+    assert late.number == -1
+
+
+def test_a_grant_that_is_read_too_late_is_dropped() -> None:
+    """D18, G1, H133: it lay in the socket of a process that was stopped; by its own CJOIN the candidate knows how old it is."""
+    stand, owner, late = merged_unheard()
+    stand.lose = lambda source, target, message: target == "e" and isinstance(message, AckCjoin)  # no other grant
+    (held,) = {message.lease: message for _, _, message, _ in stand.held if isinstance(message, AckCjoin)}.values()
+    stand.held = [("d", "e", replace(held, stamp=held.stamp - CONFIG.tombstone_ttl), 0)]
+    stand.release_held()
+    stand.run(2.0)
+    assert stand.tickets["e"].counts["old_grant"] == 1
+    assert stand.holder(1) == ["f"]
+    assert owner.acting
+    assert late.number == -1
