@@ -94,10 +94,12 @@ def test_a_first_deadline_without_time_is_not_told() -> None:
         ("full", "full: every ticket of 'gpu' is held"),
         ("unavailable", "unavailable: too few seats answer"),
         ("mismatch: 'gpu' has 4", "mismatch: 'gpu' has 4"),
+        ("crowded", "unavailable: tickets of 'gpu' are free, but the seats have no room"),
+        ("too-many-pools", "unavailable: 'gpu' would be a new pool, and the seats keep as many as they can"),
     ],
 )
 def test_why_there_is_none(why: str, told: str) -> None:
-    """10: NoTicket, Unavailable, TicketCountMismatch by the first word; nothing stays behind."""
+    """10, H133: NoTicket, Unavailable, TicketCountMismatch by the first word; nothing stays behind."""
     stand = Stand()
     client = stand.client()
     stand.ask(client).listener.on_lost(why)

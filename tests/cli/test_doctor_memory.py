@@ -34,6 +34,7 @@ class Stub:
         self.me, self.state, self.config = NodeId("me", 1), state, Config(seeds=seeds, preset="lan")
         self.seats: Any = None
         self.leadership: Any = None
+        self.tickets: Any = None
         self.seats_missing = "seats: who are the seats?"
         self.home = SimpleNamespace(state=None)
         self.ring = SimpleNamespace(config=SimpleNamespace(seeds=()), members=lambda: (), get=lambda name: None)
@@ -153,4 +154,24 @@ def test_a_seat_full_of_names(stub: Stub, names: int, found: list[tuple[str, str
     """F16: a seat forgets no number; that its table fills is said long before a name is refused."""
     stub.seats = SimpleNamespace(slots=SLOTS, own=0, state=SeatState.SERVING, life=lambda slot: NodeId(f"s{slot}", 1))
     stub.leadership = SimpleNamespace(seat=SimpleNamespace(promises=range(names)))
+    assert [(each.code, each.severity) for each in of_seats(stub)] == found  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "anchors, others, tombstones, found",
+    [
+        (12_287, 12_287, 49_151, []),
+        (12_288, 0, 0, [("pools_full", "warning")]),
+        (16_384, 0, 0, [("pools_full", "error")]),
+        (0, 12_288, 0, [("cells_full", "warning")]),
+        (0, 16_384, 0, [("cells_full", "error")]),
+        (0, 0, 49_152, [("cells_full", "warning")]),
+        (16_384, 16_384, 65_536, [("pools_full", "error"), ("cells_full", "error"), ("cells_full", "error")]),
+    ],
+)
+def test_a_seat_full_of_cells(stub: Stub, anchors: int, others: int, tombstones: int, found: list[tuple[str, str]]) -> None:
+    """H133: that a guardian's table fills is said long before a ticket is refused, and of which kind it is too full."""
+    stub.seats = SimpleNamespace(slots=SLOTS, own=0, state=SeatState.SERVING, life=lambda slot: NodeId(f"s{slot}", 1))
+    table = SimpleNamespace(anchors=anchors, others=others, tombstones=range(tombstones))
+    stub.tickets = SimpleNamespace(guardian=SimpleNamespace(table=table))
     assert [(each.code, each.severity) for each in of_seats(stub)] == found  # type: ignore[arg-type]

@@ -103,7 +103,8 @@ class Seat:
 
     @property
     def held(self) -> Held:
-        return {key: (cell.promised, cell.accepted, cell.val, cell.gone) for key, cell in self.guardian.cells.items()}
+        table = self.guardian.table
+        return {key: (cell.promised, cell.accepted, cell.val, cell.gone) for key, cell in (table.kept | table.tombstones).items()}
 
 
 async def live(journal: Journal, say: Callable[[int, Message], None], questions: Iterable[Question]) -> Seat:

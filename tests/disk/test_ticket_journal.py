@@ -21,15 +21,16 @@ import msgspec
 import pytest
 
 from holdfast.disk import files
-from holdfast.disk.journal import Journal
+from holdfast.disk.journal import PENDING_SAVES_MAX, Journal
 from holdfast.disk.records import MAGIC
 from holdfast.disk.state import State
 from holdfast.errors import StorageDamaged
 from holdfast.host import Message
-from holdfast.protocols.tickets.messages import Accepted, Alive, Promised, Refuse
+from holdfast.protocols.tickets.messages import Accepted, Alive, Forget, Promised, Refuse
 from holdfast.protocols.tickets.values import NO_BALLOT, Key, Status
 from tests.disk.cells import (
     ANCHOR_KEY,
+    CONFIG,
     GARBAGE_BYTES,
     OWNERS,
     Answers,
@@ -180,6 +181,30 @@ def test_a_byte_that_changed(quick: Path) -> None:
         assert path.read_bytes() == changed
         refused += 1
     assert refused > 20
+
+
+def test_more_tombstones_than_the_disk_takes_at_once(quick: Path) -> None:
+    """5.2, H133: after a restart all tombstones are of one age. They bind, and are deleted without the disk being taken for failed."""
+    many = PENDING_SAVES_MAX + 100
+
+    async def lives() -> None:
+        journal = Journal.open(quick / "journal")
+        await live(journal, lambda number, answer: None, [Forget(0, Key("gpu", f"cell{number}", 0)) for number in range(many)])
+        journal.close()
+        journal = Journal.open(quick / "journal")
+        it = Seat(journal)
+        it.open()
+        it.guardian.start()
+        assert len(it.guardian.table.tombstones) == many
+        it.host.pass_time(CONFIG.tombstone_ttl)
+        while journal.load_below("cells/") and not journal.failed:
+            await journal.drain()
+            await asyncio.sleep(0)
+        assert not journal.failed
+        assert not it.guardian.table.tombstones
+        journal.close()
+
+    run(lives())
 
 
 @pytest.mark.parametrize(

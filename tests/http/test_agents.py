@@ -98,7 +98,8 @@ def tickets_over_http(a: AgentProcess, url: str) -> None:
         assert [samples[f"holdfast_{name}"] for name in ("tickets_owned", "tickets_free_coordinated", "ticket_pools")] == [1, 7, 1]
         assert [samples[f"holdfast_ticket_{name}"] for name in ("wishes", "waiters", "granted_total", "takeovers_total")] == [1, 0, 1, 1]
         assert [samples[f"holdfast_ticket_{name}_total"] for name in ("handovers", "exclusions", "rebounds", "phase_timeouts")] == [0] * 4
-        assert samples["holdfast_ticket_guardian_cells"] >= 1
+        assert samples["holdfast_ticket_guardian_cells"] >= samples["holdfast_ticket_guardian_pools"] >= 1
+        assert samples["holdfast_ticket_guardian_tombstones"] == 0
         assert samples['holdfast_ticket_moves_total{what="acquired"}'] == 1
         for name, most in (("acquire_wait", 60.0), ("lease_margin", 1.0), ("renew_rtt", 60.0)):
             values = f"holdfast_ticket_{name}_seconds"

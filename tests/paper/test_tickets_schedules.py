@@ -220,7 +220,7 @@ def test_leaver_does_not_take_a_move_back(ablation: Ablation | None, broken: boo
             of_g = source == "g" and isinstance(message, Query | Cjoin)
             return of_g or (source == "f" and isinstance(message, Accept) and message.key.cfg != last.cfg)
 
-        monkeypatch.setattr(Desk, "forget", lambda self, key, places: None)  # a datagram that nobody answers
+        monkeypatch.setattr(Desk, "forget", lambda self, key, places, but=(): None)  # a datagram that nobody answers
         stand.lose = always_lost
         wait_until(stand, lambda: last.busy == "move" and last.val.nxt is not None)
         candidate = stand.tickets["g"].pool_table["pool"].candidates[0]

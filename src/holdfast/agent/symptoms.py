@@ -15,6 +15,7 @@ from holdfast.kit.seats import SeatState
 from holdfast.local.calls import Finding
 from holdfast.net import clock
 from holdfast.net.bind import RECEIVE_BYTES
+from holdfast.protocols.tickets.cells import ANCHORS_MAX, CELLS_MAX, TOMBSTONES_MAX
 from holdfast.wire.keys import exposure
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ FORGETFUL = ("tmpfs", "ramfs")  # file systems that a reboot empties
 LARGE_GROUP = 64  # members from which a default receive buffer overflows in a pause of one lease
 MOUNTS = Path("/proc/self/mountinfo")
 FIELDS_BEFORE_TYPE = " - "
-NAMES_WORRY = 0.75  # of what a seat can remember: time to think again
+WORRY = 0.75  # of what a seat can remember: time to think again
 
 
 def error(code: str, about: str, text: str, advice: str) -> Finding:
@@ -105,6 +106,7 @@ def of_seats(agent: Agent) -> Iterator[Finding]:
             "Bring its state directory back; see the operations guide about lost journals.",
         )  # fmt: skip
     yield from _of_names(agent)
+    yield from _of_cells(agent)
     for slot in seats.slots:
         if slot.number != seats.own and seats.life(slot.number) is None:
             yield warning(
@@ -118,12 +120,35 @@ def of_seats(agent: Agent) -> Iterator[Finding]:
 def _of_names(agent: Agent) -> Iterator[Finding]:
     """F16: a seat forgets no number, so a name per job fills it, and then a further name is never led."""
     promises = None if agent.leadership is None else agent.leadership.seat.promises
-    if promises is not None and len(promises) >= NAMES_WORRY * KEYS_MAX:
+    if promises is not None and len(promises) >= WORRY * KEYS_MAX:
         say = error if len(promises) >= KEYS_MAX else warning
         yield say(
             "names_full", agent.me.name, f"This seat remembers {len(promises)} names that were led once, of {KEYS_MAX} at most.",
             "Lead few names again and again instead of a new one per job; a name beyond them is never led.",
         )  # fmt: skip
+
+
+def _of_cells(agent: Agent) -> Iterator[Finding]:
+    """H133: what a guardian has no room for it refuses. Pools are never forgotten, merged cells after ten minutes."""
+    if agent.tickets is None:
+        return
+    table = agent.tickets.guardian.table
+    if table.anchors >= WORRY * ANCHORS_MAX:
+        say = error if table.anchors >= ANCHORS_MAX else warning
+        yield say(
+            "pools_full", agent.me.name, f"This seat remembers {table.anchors} pools that were used once, of {ANCHORS_MAX} at most.",
+            "Use few pools again and again instead of a new one per job; nobody gets a ticket of a pool beyond them.",
+        )  # fmt: skip
+    for count, limit, what in (
+        (table.others, CELLS_MAX, "tickets that are held, or wait to be taken in"),
+        (len(table.tombstones), TOMBSTONES_MAX, "tickets that were taken in during the last ten minutes"),
+    ):
+        if count >= WORRY * limit:
+            say = error if count >= limit else warning
+            yield say(
+                "cells_full", agent.me.name, f"This seat remembers {count} {what}, of {limit} at most.",
+                "Hold tickets for longer, or fewer of them; beyond that nobody gets a further one until there is room.",
+            )  # fmt: skip
 
 
 def file_system(path: Path) -> str:

@@ -17,13 +17,17 @@ from typing import Any, NamedTuple, Protocol
 from holdfast.agent.kinds import Sink
 from holdfast.errors import ConfigError
 from holdfast.kit.histogram import Histogram
-from holdfast.protocols.tickets.tickets import FULL, UNAVAILABLE, Attempt, Ticketing
+from holdfast.protocols.tickets.tickets import CROWDED, FULL, TOO_MANY_POOLS, UNAVAILABLE, Attempt, Ticketing
 
 OPTIONS = ("of", "wait", "metadata", "user_ttl")
 WAIT_BOUNDS = (0.005, 0.01, 0.05, 0.2, 1.0, 5.0, 30.0, 300.0)
 TEXTS = {
     FULL: "full: every ticket of {pool!r} is held",
     UNAVAILABLE: "unavailable: too few seats answer, or who gives out tickets of {pool!r} does not (`holdfast seats`)",
+    CROWDED: "unavailable: tickets of {pool!r} are free, but the seats have no room to note another holder now; `holdfast doctor` on a "
+    "seat says more (cells_full), and who waits is served when there is room",
+    TOO_MANY_POOLS: "unavailable: {pool!r} would be a new pool, and the seats keep as many as they can, none of which is ever forgotten; "
+    "use few names again and again instead of a new one per job (`holdfast doctor` on a seat: pools_full)",
 }
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from holdfast.errors import StorageDamaged
 from holdfast.host import Address, Message, NodeId
 from holdfast.kit.keeper import Keeper
-from holdfast.protocols.tickets import guardian as module
+from holdfast.protocols.tickets.cells import Cell
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.guardian import SWEEP_PERIOD, Guardian
 from holdfast.protocols.tickets.messages import Accept, Accepted, Alive, Forget, Info, Prepare, Promised, Query, Refuse, Renew
@@ -50,7 +50,7 @@ class Desk:
         return answer
 
     @property
-    def cell(self) -> module.Cell:
+    def cell(self) -> Cell:
         return self.guardian.cells[KEY]
 
 
@@ -223,9 +223,9 @@ def test_forgotten_cell_is_refused_for_as_long_as_messages_live() -> None:
         assert isinstance(answer, Refuse)
         assert answer.gone
     desk.host.pass_time(CONFIG.tombstone_ttl - SWEEP_PERIOD)
-    assert KEY in desk.guardian.cells
+    assert KEY in desk.guardian.table.tombstones
     desk.host.pass_time(2 * SWEEP_PERIOD)
-    assert KEY not in desk.guardian.cells
+    assert desk.guardian.table.get(KEY) is None
 
 
 def test_empty_cell_is_deleted_and_a_written_one_is_not() -> None:
@@ -271,16 +271,6 @@ def test_malformed_is_counted(message: Message) -> None:
     assert desk.ask(message) is None
     assert desk.guardian.counts["malformed"] == 1
     assert desk.guardian.cells == {}
-
-
-def test_table_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Style: everything has a limit; cells that are there go on."""
-    monkeypatch.setattr(module, "CELLS_MAX", 1)
-    desk = Desk()
-    desk.accept()
-    assert desk.accept(key=KEY._replace(rid="b#1/1")) is None
-    assert desk.guardian.counts["table_full"] == 1
-    assert desk.renew().ok
 
 
 def test_draining_is_said() -> None:

@@ -18,7 +18,7 @@ from holdfast.protocols.tickets.desk import Desk, End, Voter, voter
 from holdfast.protocols.tickets.messages import AckCjoin, Cancel, Cjoin, Info, Queued, Reject
 from holdfast.protocols.tickets.takeover import Takeover
 from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, Agent, Key, LeaseId, Status, Val
-from holdfast.protocols.tickets.view import FULL, MISMATCH, UNAVAILABLE
+from holdfast.protocols.tickets.view import CROWDED, FULL, MISMATCH, TOO_MANY_POOLS, UNAVAILABLE
 
 if TYPE_CHECKING:
     from holdfast.protocols.tickets.pool import Pool
@@ -47,7 +47,8 @@ class Ticketing(Protocol):
         """A round passed without an extension."""
 
     def on_lost(self, why: str) -> None:
-        """It is over, or was never to be had; the text begins with LAPSED, DEPOSED, or before it was owned MISMATCH, FULL, UNAVAILABLE."""
+        """It is over, or was never to be had; the text begins with LAPSED, DEPOSED, or before it was owned with MISMATCH, FULL, CROWDED,
+        TOO_MANY_POOLS, UNAVAILABLE."""
 
     def on_queued(self, position: int) -> None:
         """Somebody holds a place for us; 1 is next. May come again with another number."""
@@ -69,6 +70,7 @@ class Candidate:
         self._asked: dict[NodeId, Agent] = {}  # who may hold a place for the present lease
         self._hints: dict[Agent, None] = {}
         self._full: dict[NodeId, float] = {}  # no room there until then
+        self._crowded = False  # who said so last has free tickets, and nobody who would keep another cell
         self._position = 0
         self._fruitless = 0  # turns in a row in which nobody was believed to have room
         self._stamp = 0.0  # of the last CJOIN
@@ -193,7 +195,7 @@ class Candidate:
                 pause = poll * desk.host.random.uniform(0.1, 0.3)
         self._fruitless = 0 if roomy else self._fruitless + 1
         if not self._wait and self._fruitless > (FULL_TURNS if self._full else SILENT_TURNS):
-            self._lose(FULL if self._full else UNAVAILABLE)
+            self._lose(UNAVAILABLE if not self._full else CROWDED if self._crowded else FULL)
             return
         self._turn_after(min(pause, max(0.0, busy) + AFTER_GRANT + poll * SOON * desk.host.random.random()))
 
@@ -243,6 +245,7 @@ class Candidate:
         poll = self._desk.config.poll
         self._queues.pop(source, None)
         self._full[source] = self._desk.host.now + poll
+        self._crowded = reject.reason == CROWDED
         self._hints = {agent: None for agent in self._hints if agent.life != source}
         news = [agent for agent in reject.roomy if agent.life not in self._full and agent not in self._hints]
         self._hints = dict.fromkeys([*self._hints, *news][-HINTS_MAX:])
@@ -290,6 +293,10 @@ class Candidate:
 
     def mismatch(self, n: int) -> None:
         self._lose(f"{MISMATCH}: {self.pool.name!r} has {n} tickets, and {self.n} were asked for")
+
+    def too_many_pools(self) -> None:
+        """However long it waits: no pool is ever forgotten."""
+        self._lose(TOO_MANY_POOLS)
 
     def _lose(self, why: str) -> None:
         self._over()

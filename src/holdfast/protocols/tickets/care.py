@@ -186,6 +186,8 @@ class Absorption:
             self._retire(end)
         elif end.busy > 0:
             self._it_lives(end.seen)
+        elif end.full:
+            self._give_up()  # Not lost: one of its guardians missed it, and has no room to go on with it now (H133).
         elif end.gone or end.outcome is Outcome.TIMEOUT:
             self._care.lost(self._rid)
             self._it.finish()

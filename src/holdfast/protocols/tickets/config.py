@@ -71,6 +71,12 @@ class TicketConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """5.5: how long an entry of a queue lives without a word."""
         return 3 * self.poll
 
+    @property
+    def grant_ttl(self) -> float:
+        """H133: how long after its CJOIN a grant is repeated and acted on. If the cell was merged meanwhile its tombstone is there for
+        twice as long: the other half is for messages on the road."""
+        return self.tombstone_ttl / 2
+
 
 def _check(config: TicketConfig) -> None:
     if not 0 <= config.k <= K_MAX:

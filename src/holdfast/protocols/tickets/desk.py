@@ -7,7 +7,7 @@ refusals that there will be none, or by ``phase_timeout``. What this agent says 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
 from holdfast.host import Address, Host, Message, NodeId
@@ -37,6 +37,8 @@ class End(NamedTuple):
     era: int
     yes: tuple[tuple[Voter, Message], ...]  # in the order of arrival
     no: tuple[Refuse, ...]
+    full: tuple[Voter, ...]  # who has no room for the cell
+    crowded: bool  # those are so many that the others are no majority
 
     @property
     def won(self) -> bool:
@@ -151,8 +153,11 @@ class Desk:
         voters = [voter(place) for place in places]
         return self._ask(places, lambda op: Query(op, key), done, enough=count(len(voters), voters) if everybody else None)
 
-    def forget(self, key: Key, places: Sequence[Place]) -> None:
-        """Told until everybody answered or ``FORGET_TIMEOUT``; nobody waits for it."""
+    def forget(self, key: Key, places: Sequence[Place], but: Container[Voter] = ()) -> None:
+        """Told until everybody answered or ``FORGET_TIMEOUT``; nobody waits for it. ``but``: those have never had it, by their own word."""
+        places = [place for place in places if voter(place) not in but]
+        if not places:
+            return
         voters = [voter(place) for place in places]
         self._ask(
             places, lambda op: Forget(op, key), lambda end: None, enough=count(len(voters), voters), every=1.0, timeout=FORGET_TIMEOUT
@@ -174,7 +179,11 @@ class Desk:
         def ended(end: PhaseEnd[Voter]) -> None:
             if end.outcome is Outcome.TIMEOUT:
                 self.counts["phase_timeouts"] += 1
-            done(End(end.outcome, end.asked_at, end.era, tuple(end.yes.items()), _refusals(end.no.values())))
+            # Those who are of another era say no by being so; they may have said yes.
+            no = {source: each for source, each in end.no.items() if isinstance(each, Refuse)}
+            full = tuple(source for source, each in no.items() if each.full)
+            crowded = 2 * len(full) > len(members)
+            done(End(end.outcome, end.asked_at, end.era, tuple(end.yes.items()), tuple(no.values()), full, crowded))
 
         phase: Phase[Voter] = Phase(
             self.host,
@@ -207,8 +216,3 @@ class Desk:
 
 def voter(place: Place) -> Voter:
     return place.slot, place.agent.life
-
-
-def _refusals(answers: Iterable[Message]) -> tuple[Refuse, ...]:
-    """Those who are of another era say no by being so; they may have said yes."""
-    return tuple(each for each in answers if isinstance(each, Refuse))

@@ -5,12 +5,14 @@ saved. After a restart a seat takes every grant to be running for the longest le
 no seat comes back as another life, which is in no guardian set.
 
 Nothing is answered that rests on what is not durable yet: an answer waits for the last save of its cell.
+
+What there is no room for is refused, and said to be (``cells``, docs/decisions.md H133).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf
 
@@ -19,31 +21,17 @@ import msgspec
 from holdfast.errors import StorageDamaged
 from holdfast.host import Host, Message, Timer
 from holdfast.kit.keeper import Keeper
+from holdfast.protocols.tickets.cells import Cell, Cells
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.facts import CellWritten
 from holdfast.protocols.tickets.messages import Accept, Accepted, Alive, Forget, Info, Prepare, Promised, Query, Refuse, Renew
-from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, Ballot, Key, Status, Val, key_fits, val_fits
+from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, Ballot, Key, Val, key_fits, val_fits
 
-CELLS_MAX = 16_384  # about 4 MiB of journal; forgotten ones stay for ``tombstone_ttl``
 SWEEP_PERIOD = 60.0
+SWEEP_SAVES_MAX = 512  # deletions that wait for the disk at a time: it takes 4096 saves of all machines together
 
 Reply = Callable[[Message], None]
 Record = tuple[Ballot, Ballot, Val | None, bool]  # promised, accepted, val, gone
-
-
-class Cell:
-    """One register. ``grant_until`` is on this agent's clock and dies with it."""
-
-    __slots__ = ("accepted", "gone", "grant_until", "promised", "touched_at", "unsaid", "val")
-
-    def __init__(self, now: float) -> None:
-        self.promised = NO_BALLOT
-        self.accepted = NO_BALLOT
-        self.val: Val | None = None
-        self.gone = False
-        self.grant_until = -inf
-        self.touched_at = now
-        self.unsaid: list[Callable[[], None]] | None = None  # answers that wait for the last save; None: all of it is durable
 
 
 class Guardian:
@@ -52,14 +40,20 @@ class Guardian:
     def __init__(self, host: Host, config: TicketConfig, keeper: Keeper | None) -> None:
         self._host, self._config, self._keeper = host, config, keeper
         self._storage = host.storage.part("cells")
-        self.cells: dict[Key, Cell] = {}
+        self.table = Cells()
         self.draining = False
         self.counts: Counter[str] = (
             Counter()
         )  # renewed, refused_renewal, promised, refused, accepted, forgotten, silent, malformed, table_full
         self._timer: Timer | None = None
+        self._deleting = False  # a sweep waits for the disk
         if keeper is not None:
             self._load()
+
+    @property
+    def cells(self) -> dict[Key, Cell]:
+        """What is kept, by key; what was forgotten is in the table's ``tombstones``."""
+        return self.table.kept
 
     def start(self) -> None:
         self._timer = self._host.after(SWEEP_PERIOD, self._on_sweep)
@@ -95,7 +89,7 @@ class Guardian:
     # 5.1, one handler for each question.
 
     def on_renew(self, renew: Renew, reply: Reply) -> None:
-        cell = self.cells.get(renew.key)
+        cell = self.table.get(renew.key)
         if cell is None or cell.gone or cell.val is None or renew.ballot < cell.promised:
             self._refuse_renewal(renew, cell, reply)
             return
@@ -110,7 +104,7 @@ class Guardian:
         self._say(renew.key, cell, reply, alive, changed=raised, grant=ok)
 
     def on_prepare(self, prepare: Prepare, reply: Reply) -> None:
-        cell = self._cell(prepare.key)
+        cell = self._cell(prepare, reply)
         if cell is None:
             return
         if cell.gone or prepare.ballot < cell.promised:
@@ -125,7 +119,7 @@ class Guardian:
         self._say(prepare.key, cell, reply, Promised(prepare.op, cell.accepted, cell.val, self._era), changed=raised)
 
     def on_accept(self, accept: Accept, reply: Reply) -> None:
-        cell = self._cell(accept.key)
+        cell = self._cell(accept, reply)
         if cell is None:
             return
         if cell.gone or accept.ballot < cell.promised:
@@ -146,7 +140,7 @@ class Guardian:
         self._say(accept.key, cell, reply, Accepted(accept.op, self._era), changed=changed, grant=grant)
 
     def on_query(self, query: Query, reply: Reply) -> None:
-        cell = self.cells.get(query.key)
+        cell = self.table.get(query.key)
         if cell is None:
             reply(Info(query.op, NO_BALLOT, None, self.busy(None), gone=False, era=self._era))
             return
@@ -156,14 +150,17 @@ class Guardian:
         if forget.key.rid == ANCHOR:
             self.counts["malformed"] += 1  # D11: nobody merges the anchor.
             return
-        cell = self._cell(forget.key)
-        if cell is None:
+        cell, answer = self.table.get(forget.key), Accepted(forget.op, self._era)
+        if cell is None and not self.table.has_room_for_tombstone:
+            # It needs none here: the majority that retired it has it, and has a tombstone from now on or refuses as before.
+            self.counts["table_full"] += 1
+            reply(answer)
             return
-        changed = not cell.gone
-        if changed:
+        changed = cell is None or not cell.gone
+        if cell is None or changed:
             self.counts["forgotten"] += 1
-            cell.gone, cell.val, cell.grant_until, cell.touched_at = True, None, -inf, self._host.now
-        self._say(forget.key, cell, reply, Accepted(forget.op, self._era), changed=changed)
+            cell = self.table.bury(forget.key, self._host.now)
+        self._say(forget.key, cell, reply, answer, changed=changed)
 
     def _is_holder(self, cell: Cell, prepare: Prepare) -> bool:
         return prepare.who is not None and cell.val is not None and cell.val.who == prepare.who
@@ -186,13 +183,15 @@ class Guardian:
         self.counts["refused"] += 1
         self._say(asked.key, cell, reply, Refuse(asked.op, cell.promised, cell.val, busy, cell.gone, self._era))
 
-    def _cell(self, key: Key) -> Cell | None:
-        cell = self.cells.get(key)
+    def _cell(self, asked: Prepare | Accept, reply: Reply) -> Cell | None:
+        """The one that is asked about, made if it is not there. None: there is no room for it, and that was said."""
+        cell = self.table.get(asked.key)
         if cell is None:
-            if len(self.cells) >= CELLS_MAX:
+            if not self.table.has_room(asked):
                 self.counts["table_full"] += 1
+                reply(Refuse(asked.op, NO_BALLOT, None, 0.0, gone=False, era=self._era, full=True))
                 return None
-            cell = self.cells[key] = Cell(self._host.now)
+            cell = self.table.put(asked.key, Cell(self._host.now))
         elif not cell.gone:
             cell.touched_at = self._host.now
         return cell
@@ -237,17 +236,29 @@ class Guardian:
                 promised, accepted, val, gone = msgspec.msgpack.decode(value, type=Record)
             except (msgspec.DecodeError, ValueError) as error:
                 raise StorageDamaged(f"the cell {text!r} in the seat's journal is unreadable: {error}") from None
-            cell = self.cells[key] = Cell(self._host.now)
+            cell = Cell(self._host.now)
             cell.promised, cell.accepted, cell.val, cell.gone = promised, accepted, val, gone
+            self.table.put(key, cell)
 
     def _on_sweep(self) -> None:
         """Tombstones and cells that never got a value are deleted when no message about them can be on the road any more."""
-        oldest = self._host.now - self._config.tombstone_ttl
-        for key in [key for key, cell in self.cells.items() if cell.val is None and cell.unsaid is None and cell.touched_at <= oldest]:
-            del self.cells[key]
-            if self._keeper is not None:
-                self._storage.save(_text(key), None, _nothing)
         self._timer = self._host.after(SWEEP_PERIOD, self._on_sweep)
+        if not self._deleting:
+            oldest = self._host.now - self._config.tombstone_ttl
+            self._delete(iter(self.table.old(oldest)), oldest)
+
+    def _delete(self, keys: Iterator[Key], oldest: float) -> None:
+        """In portions, each when the one before it is durable: after a restart they may all be of one age."""
+        saves, self._deleting = 0, False
+        for key in keys:
+            if not self.table.drop_old(key, oldest) or self._keeper is None:
+                continue
+            saves += 1
+            if saves == SWEEP_SAVES_MAX:
+                self._deleting = True
+                self._storage.save(_text(key), None, lambda: self._delete(keys, oldest))
+                return
+            self._storage.save(_text(key), None, _nothing)
 
     def untouched(self, seconds: float) -> list[Key]:
         """Cells with a value that nobody has asked about for so long, the anchors left out."""
@@ -257,11 +268,6 @@ class Guardian:
     def drop(self, key: Key) -> None:
         """As if somebody had said FORGET."""
         self.on_forget(Forget(0, key), _unheard)
-
-    @property
-    def live(self) -> int:
-        """Cells with a holder that this agent keeps."""
-        return sum(cell.val is not None and cell.val.status is Status.LIVE for cell in self.cells.values())
 
 
 def _text(key: Key) -> str:

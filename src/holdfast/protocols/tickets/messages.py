@@ -12,7 +12,7 @@ from typing import ClassVar
 from holdfast.host import Address, Message
 from holdfast.protocols.tickets.values import Agent, Ballot, Key, LeaseId, Place, Val, Who
 
-REASONS = ("full", "leaving", "not-coordinator", "mismatch")
+REASONS = ("full", "leaving", "not-coordinator", "mismatch", "crowded")
 
 
 class Renew(Message, frozen=True, tag=64):
@@ -81,6 +81,7 @@ class Refuse(Message, frozen=True, tag=70):
     busy: float  # seconds that a grant to another one still runs; 0.0 if that is not the reason
     gone: bool  # the cell was merged and forgotten
     era: int
+    full: bool = False  # there is no such cell here, and no room for it (H133)
 
 
 class Query(Message, frozen=True, tag=71):

@@ -118,7 +118,7 @@ class Mover:
                 self._in_force(nxt, ballot, new, end)
             else:
                 self.unanswered(nxt.places, end)
-                it.writer.write(lambda val: replace(val, nxt=None), lambda val: self._cancelled(key, nxt.places))
+                it.writer.write(lambda val: replace(val, nxt=None), lambda val: self._cancelled(key, nxt.places, end))
 
         # From here on the old set extends nothing: what our user was told must not end after what the new set grants (D15, H103).
         it.stamp_limit = it.host.now
@@ -140,6 +140,6 @@ class Mover:
         it.tell_pred()
         it.finish()
 
-    def _cancelled(self, key: Key, places: tuple[Place, ...]) -> None:
-        self._it.desk.forget(key, places)
+    def _cancelled(self, key: Key, places: tuple[Place, ...], end: End) -> None:
+        self._it.desk.forget(key, places, but=end.full)
         self._it.finish()

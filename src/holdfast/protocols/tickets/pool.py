@@ -171,8 +171,12 @@ class Pool:
 
     def forget_old(self) -> None:
         oldest = self.desk.host.now - self.desk.config.tombstone_ttl
-        self._granted = {key: kept for key, kept in self._granted.items() if kept[2] > oldest}
+        self._granted = {key: kept for key, kept in self._granted.items() if kept[2] > self._oldest_grant}
         self._moved = {key: kept for key, kept in self._moved.items() if kept[1] > oldest}
+
+    @property
+    def _oldest_grant(self) -> float:
+        return self.desk.host.now - self.desk.config.grant_ttl
 
     # Messages.
 
@@ -199,7 +203,7 @@ class Pool:
             return
         agent = Agent(source, cjoin.address)
         granted = self._granted.get(cjoin.lease)
-        if granted is not None:
+        if granted is not None and granted[2] > self._oldest_grant:
             self.desk.tell(agent, granted[0])
             return
         active = self.active
@@ -220,12 +224,12 @@ class Pool:
         self.desk.tell(agent, Reject(self.name, cjoin.lease, reason, n, tuple(dict.fromkeys((*self.roomy(PLACES_MAX), *heirs)))))
 
     def _on_ack_cjoin(self, source: NodeId, ack: AckCjoin) -> None:
-        """D18: once per (who, cell), and only for a lease that this life asked with; the table has no others."""
+        """D18: once per (who, cell), and only for a lease that this life asked with, lately; the table has no others."""
         if not (key_fits(ack.key) and val_fits(ack.val) and places_fit(ack.places)) or ack.val.holder != ack.lease:
             self.desk.counts["malformed"] += 1
             return
         lease = self._leases.get(ack.lease)
-        if lease is None or (ack.val.who, ack.key.rid) in lease[1]:
+        if lease is None or (ack.val.who, ack.key.rid) in lease[1] or 0 < ack.stamp <= self._oldest_grant:
             self.desk.counts["old_grant"] += 1
             return
         candidate, acted = lease

@@ -5,6 +5,7 @@ One queue, first come first served. Whoever does not want to wait leaves it with
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from holdfast.protocols.tickets.desk import End
 from holdfast.protocols.tickets.facts import ArcChanged
 from holdfast.protocols.tickets.messages import AckCjoin, Cjoin, Queued, Reject
 from holdfast.protocols.tickets.values import Agent, Ballot, Key, LeaseId, Place, Ptr, Status, Val
+from holdfast.protocols.tickets.view import CROWDED, FULL
 
 if TYPE_CHECKING:
     from holdfast.protocols.tickets.coordinator import Coordinator
@@ -40,6 +42,7 @@ class Server:
         self._it = coordinator
         self.waiters: dict[LeaseId, Waiter] = {}  # in the order of arrival
         self.splitting: LeaseId | None = None
+        self._crowded_until = -inf  # the guardians have no room for another cell; asked again then (H133)
 
     def on_cjoin(self, cjoin: Cjoin, agent: Agent) -> None:
         if cjoin.lease not in self.waiters and len(self.waiters) >= WAITERS_MAX:
@@ -71,19 +74,19 @@ class Server:
         return list(self.waiters.values())
 
     def serve(self) -> None:
-        """The first in the queue gets half of the arc, if it has a half. While a split is under way, everybody waits for its end."""
+        """The first in the queue gets half of the arc, if it has a half and somebody keeps it. While a split is under way, all wait."""
         if self.splitting is not None or not self._it.valid:
             return
         fresh = self.fresh()
         if not fresh:
             return
-        if self._it.free > 0:
+        if self._it.free > 0 and self._it.host.now >= self._crowded_until:
             self._split(fresh[0])
             return
         for each in fresh:
             if not each.wait:
                 del self.waiters[each.lease]
-                self._reject(each)
+                self._reject(each, CROWDED if self._it.free > 0 else FULL)
 
     def _enter(self, waiter: Waiter) -> None:
         self.waiters[waiter.lease] = waiter  # Who is in it keeps its place.
@@ -103,9 +106,16 @@ class Server:
         if done:
             self.serve()
 
-    def _reject(self, waiter: Waiter) -> None:
+    def crowded(self, candidate: Waiter) -> None:
+        """A majority of the guardians has no room for the child. Whoever waits stays in the queue, until there is."""
+        self._it.desk.counts["crowded"] += 1
+        self._crowded_until = self._it.host.now + self._it.config.poll
+        self.ended(candidate, done=False)
+        self.serve()
+
+    def _reject(self, waiter: Waiter, reason: str = FULL) -> None:
         it = self._it
-        it.desk.tell(waiter.agent, Reject(it.pool.name, waiter.lease, "full", it.val.n, it.pool.roomy(ROOMY_MAX)))
+        it.desk.tell(waiter.agent, Reject(it.pool.name, waiter.lease, reason, it.val.n, it.pool.roomy(ROOMY_MAX)))
 
 
 class Split:
@@ -129,9 +139,12 @@ class Split:
     def _on_created(self, end: End) -> None:
         it = self._it
         if not end.won:
-            it.desk.forget(self._key, self._places)  # Nothing points to it.
+            it.desk.forget(self._key, self._places, but=end.full)  # Nothing points to it.
             it.mover.unanswered(self._places, end)
-            self._server.ended(self._candidate, done=False)
+            if end.crowded:
+                self._server.crowded(self._candidate)
+            else:
+                self._server.ended(self._candidate, done=False)
             return
         it.shrunk = self._child.length
         succ = Ptr(self._key.rid, self._key.cfg, self._places, self._candidate.agent)

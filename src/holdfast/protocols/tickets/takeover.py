@@ -49,6 +49,9 @@ class Takeover:
         candidate = self._candidate
         if not candidate.looking:
             return
+        if end.crowded:
+            candidate.too_many_pools()
+            return
         if not end.won:
             candidate.above = max(candidate.above, end.promised)
             candidate.ask_around(end.seen, end.busy or self._desk.config.poll)

@@ -41,7 +41,17 @@ from holdfast.protocols.tickets.orphans import Orphans
 from holdfast.protocols.tickets.pool import Pool
 from holdfast.protocols.tickets.reading import Abandoning, Reading
 from holdfast.protocols.tickets.values import TICKETS_MAX, Agent, pool_fits
-from holdfast.protocols.tickets.view import DEPOSED, FULL, LAPSED, METADATA_BYTES_MAX, MISMATCH, UNAVAILABLE, TicketView
+from holdfast.protocols.tickets.view import (
+    CROWDED,
+    DEPOSED,
+    FULL,
+    LAPSED,
+    METADATA_BYTES_MAX,
+    MISMATCH,
+    TOO_MANY_POOLS,
+    UNAVAILABLE,
+    TicketView,
+)
 
 POOLS_MAX = 1024  # in which this agent is candidate or coordinator, or was lately
 CANDIDATES_MAX = 4096  # of all pools; as many as an agent has grants
@@ -50,7 +60,19 @@ SWEEP_PERIOD = 60.0
 ABANDON_TRIES = 20  # half a second each: the predecessor may be in the middle of something
 DIGEST_BYTES = 8
 
-__all__ = ["DEPOSED", "FULL", "LAPSED", "MISMATCH", "UNAVAILABLE", "Attempt", "TicketView", "Ticketing", "Tickets"]
+__all__ = [
+    "CROWDED",
+    "DEPOSED",
+    "FULL",
+    "LAPSED",
+    "MISMATCH",
+    "TOO_MANY_POOLS",
+    "UNAVAILABLE",
+    "Attempt",
+    "TicketView",
+    "Ticketing",
+    "Tickets",
+]
 
 
 class Attempt(Protocol):
