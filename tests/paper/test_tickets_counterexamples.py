@@ -140,8 +140,8 @@ def run_at(stand: Stand, names: str, rate: float, seconds: float) -> bool:
 
 @pytest.mark.parametrize("rate, broken", [(0.0, False), (0.5, False), (2.0, True)], ids=["stands still", "slow", "fast"])
 def test_slow_guardian_grants_longer(rate: float, broken: bool) -> None:
-    """D19, F8: a guardian that stands still, or whose clock is slow, holds its grant longer in real time than the holder counts: the next one
-    waits, and nobody owns it twice. One whose clock is faster than rho allows is what breaks it (G1)."""
+    """D19, F8: a guardian that stands still, or whose clock is slow, holds its grant longer in real time than the holder counts: the next
+    one waits, and nobody owns it twice. One whose clock is faster than rho allows is what breaks it (G1)."""
     stand = Stand("abcde", seats=3, config=RING)
     first, second = stand.acquire("d", 1, run=1.0), stand.acquire("e", 1, run=1.0)
     stand.lose = lambda source, target, message: "d" in (source, target)
