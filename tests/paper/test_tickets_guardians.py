@@ -10,13 +10,14 @@ from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.coordinator import Coordinator
 from holdfast.protocols.tickets.cview import Entry
 from holdfast.protocols.tickets.facts import CellLost, Excluded, GuardiansMoved
-from holdfast.protocols.tickets.messages import Accept, AckUpdate, Cjoin, Prepare
+from holdfast.protocols.tickets.messages import Accept, AckUpdate, Cjoin, Prepare, Promised
 from holdfast.protocols.tickets.tickets import TicketView
-from holdfast.protocols.tickets.values import ANCHOR, NO_SLOT, Key
+from holdfast.protocols.tickets.values import ANCHOR, NO_SLOT, Ballot, Key
 from tests.support.fake_members import member
 from tests.support.ticket_stand import CONFIG, POOL, Stand
 
 RING = TicketConfig(period=0.5, lease=2.0, rtx=0.1, guardians="ring", k=1)
+LEASE = CONFIG.lease
 
 
 def names(stand: Stand, coordinator: Coordinator) -> list[str]:
@@ -131,6 +132,48 @@ def test_word_of_absence_only_starts_a_question() -> None:
     assert stand.events(Excluded) == []
     stand.members["d"].say(Joined(member(life)))
     assert life not in stand.tickets["d"]._gone
+
+
+def test_only_the_predecessor_excludes() -> None:
+    """D11, D23, H134: everybody hears of a death in the same moment, and one agent alone asks: there are no exclusions to be spread by a
+    jitter, and the one that there is does not wait for a round."""
+    stand, of = ring(CONFIG)
+    dead = member(stand.hosts["f"].me)
+    stand.crash("f")
+    stand.run(LEASE)  # Its grant has run out; nobody suspects it yet by its silence.
+    assert stand.events(Excluded) == []
+    since = len(stand.sent)
+    for name in "abcdegh":
+        stand.members[name].say(Failed(dead, certain=True))
+    stand.deliver()  # No time passes.
+    asked = {source for source, _, message in stand.sent[since:] if isinstance(message, Prepare) and message.key.rid == of["f"].rid}
+    assert asked == {"e"}
+    assert [name for name, _ in stand.events(Excluded)] == ["e"]
+
+
+def test_concurrent_exclusions_are_ordered_by_ballots() -> None:
+    """D23: somebody else prepares the same cell between the promises and the ACCEPT of its predecessor, which takes it in all the same: a
+    round later, once, and under a higher ballot."""
+    stand, of = ring(CONFIG)
+    stand.crash("f")
+    stand.hold = lambda source, target, message: target == "e" and isinstance(message, Promised)
+    while not stand.held:
+        stand.run(0.01)
+    desk = stand.tickets["h"].desk
+    higher = desk.ballot(desk.lease(), Ballot(99, desk.lease()))
+    for name in "abc":
+        stand.tickets[name].on_message(stand.hosts["h"].me, Prepare(1, of["f"].key, higher, None))
+    stand.hold = lambda source, target, message: False
+    stand.release_held()
+    assert stand.events(Excluded) == []
+    refused_at = stand.now
+    while not stand.events(Excluded):
+        stand.run(0.01)
+    assert stand.now - refused_at <= 2 * CONFIG.period  # One is the pause, one may pass until the round.
+    stand.run(LEASE)
+    assert len(stand.events(Excluded)) == 1
+    last = [message.ballot for source, _, message in stand.sent if source == "e" and isinstance(message, Accept)]
+    assert max(last) > higher
 
 
 def test_candidate_that_was_given_up_and_speaks_is_served() -> None:

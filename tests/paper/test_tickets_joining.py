@@ -6,8 +6,8 @@ import pytest
 
 from holdfast.errors import ConfigError, Lost
 from holdfast.protocols.tickets.candidate import Candidate
-from holdfast.protocols.tickets.facts import AnchorTaken, ArcChanged, HandedOver, TicketAcquired
-from holdfast.protocols.tickets.messages import Accept, AckCjoin, Cancel, Cjoin, Cleave, Queued, Reject
+from holdfast.protocols.tickets.facts import FREQUENT, AnchorTaken, ArcChanged, HandedOver, TicketAcquired, TicketQueued
+from holdfast.protocols.tickets.messages import Accept, Accepted, AckCjoin, Cancel, Cjoin, Cleave, Queued, Reject
 from holdfast.protocols.tickets.tickets import FULL, MISMATCH, UNAVAILABLE
 from holdfast.protocols.tickets.values import ANCHOR, Key, Status
 from tests.support.ticket_stand import CONFIG, POOL, Asker, Stand
@@ -147,11 +147,32 @@ def test_full_pool_queues_in_order() -> None:
     assert len(stand.events(HandedOver)) == 3
 
 
+def test_places_in_a_queue_are_facts() -> None:
+    """9.7, H126: Queued when a candidate gets a place and when its place changes, and not with every answer."""
+    stand = Stand("abcd", seats=3)
+    holder = stand.acquire("d", 1, run=0.5)
+    first, second = stand.acquire("a", 1, run=0.3), stand.acquire("b", 1, run=0.3)
+    stand.run(5 * POLL)
+    assert stand.count(Queued, "d") > 6
+    holder.release()
+    stand.run(2 * POLL)
+
+    def places(name: str) -> list[int]:
+        return [event.position for host, event in stand.events(TicketQueued) if host == name and isinstance(event, TicketQueued)]
+
+    assert (places("a"), places("b")) == ([1], [2, 1])
+    assert (first.queued, second.queued) == (places("a"), places("b"))
+    facts = [event for _, event in stand.events(TicketQueued) if isinstance(event, TicketQueued)]
+    assert {(event.pool, event.lease.life.name) for event in facts} == {(POOL, "a"), (POOL, "b")}
+    assert not issubclass(TicketQueued, FREQUENT)
+
+
 def test_handover_takes_three_messages_in_a_row() -> None:
-    """5.8, E11: the final write, ACKCJOIN, RENEW and its echo; nothing waits for a timer."""
+    """5.8, E11, H113: ACCEPT of the final write, ACCEPTED, ACKCJOIN. Nothing waits for a timer, nor for a RENEW and its echo."""
     stand = Stand("abcd", seats=3)
     holder = stand.acquire("d", 1, run=0.5)
     waiter = stand.acquire("a", 1, run=POLL)
+    stand.lose = lambda source, target, message: not isinstance(message, Accept | Accepted | AckCjoin)
     holder.release()
     stand.deliver()
     assert waiter.acting

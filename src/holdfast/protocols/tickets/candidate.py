@@ -15,6 +15,7 @@ from holdfast.errors import TicketLost
 from holdfast.host import NodeId, Timer
 from holdfast.protocols.tickets.coordinator import Coordinator
 from holdfast.protocols.tickets.desk import Desk, End, Voter, voter
+from holdfast.protocols.tickets.facts import TicketQueued
 from holdfast.protocols.tickets.messages import AckCjoin, Cancel, Cjoin, Info, Queued, Reject
 from holdfast.protocols.tickets.takeover import Takeover
 from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, Agent, Key, LeaseId, Status, Val
@@ -250,9 +251,11 @@ class Candidate:
             self._turn_after(poll * SOON * self._desk.host.random.random())
 
     def _tell_position(self) -> None:
+        """Only a change is told: at most one per answer, so a few per poll."""
         position = min(position for _, position in self._queues.values())
         if position != self._position:
             self._position = position
+            self._desk.host.emit(TicketQueued(self.pool.name, self._lease, position))
             self._listener.on_queued(position)
 
     # What became of it.

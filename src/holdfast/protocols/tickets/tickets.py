@@ -90,6 +90,7 @@ class Tickets:
         self, host: Host, membership: Membership, seats: Seats, broadcast: Broadcast, exchange: Exchange, config: TicketConfig
     ) -> None:
         self.config = config
+        # Placement and k need not match: the set that guards a cell stands in the cell, and whoever asks counts its majority (H134).
         self.fingerprint = fingerprint(ticket_lease=config.lease, ticket_rho=config.rho, ticket_seats=_digest(seats))
         self.guardian = Guardian(host, config, seats.keeper if seats.own is not None else None)
         self.desk = Desk(host, config, seats, self.on_message)
