@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.errors import ConfigError, Lost
 from holdfast.protocols.tickets.candidate import Candidate
-from holdfast.protocols.tickets.facts import FREQUENT, AnchorTaken, ArcChanged, HandedOver, TicketAcquired, TicketQueued
+from holdfast.protocols.tickets.facts import AnchorTaken, ArcChanged, HandedOver, TicketAcquired
 from holdfast.protocols.tickets.messages import Accept, Accepted, AckCjoin, Cancel, Cjoin, Cleave, Queued, Reject
 from holdfast.protocols.tickets.tickets import FULL, MISMATCH, UNAVAILABLE
 from holdfast.protocols.tickets.values import ANCHOR, Key, Status
@@ -147,26 +147,6 @@ def test_full_pool_queues_in_order() -> None:
     assert len(stand.events(HandedOver)) == 3
 
 
-def test_places_in_a_queue_are_facts() -> None:
-    """9.7, H126: Queued when a candidate gets a place and when its place changes, and not with every answer."""
-    stand = Stand("abcd", seats=3)
-    holder = stand.acquire("d", 1, run=0.5)
-    first, second = stand.acquire("a", 1, run=0.3), stand.acquire("b", 1, run=0.3)
-    stand.run(5 * POLL)
-    assert stand.count(Queued, "d") > 6
-    holder.release()
-    stand.run(2 * POLL)
-
-    def places(name: str) -> list[int]:
-        return [event.position for host, event in stand.events(TicketQueued) if host == name and isinstance(event, TicketQueued)]
-
-    assert (places("a"), places("b")) == ([1], [2, 1])
-    assert (first.queued, second.queued) == (places("a"), places("b"))
-    facts = [event for _, event in stand.events(TicketQueued) if isinstance(event, TicketQueued)]
-    assert {(event.pool, event.lease.life.name) for event in facts} == {(POOL, "a"), (POOL, "b")}
-    assert not issubclass(TicketQueued, FREQUENT)
-
-
 def test_handover_takes_three_messages_in_a_row() -> None:
     """5.8, E11, H113: ACCEPT of the final write, ACCEPTED, ACKCJOIN. Nothing waits for a timer, nor for a RENEW and its echo."""
     stand = Stand("abcd", seats=3)
@@ -251,6 +231,7 @@ def test_other_number_of_tickets() -> None:
     user = stand.acquire("a", 5, run=POLL)
     assert user.lost
     assert user.lost[0].startswith(MISMATCH)
+    assert user.numbers == {"expected": 5, "actual": 4}
     assert "4 tickets" in user.lost[0]
 
 
@@ -278,6 +259,7 @@ def test_unwilling_candidate_hears_unavailable() -> None:
     stand.crash("c")
     user = stand.acquire("d", 1, wait=False, run=5 * POLL)
     assert user.lost == [UNAVAILABLE]
+    assert user.numbers == {"needed": 2, "reachable": 1}
 
 
 def test_leave_of_an_inner_arc() -> None:
