@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from holdfast.errors import Unavailable
 from holdfast.events import Failed, Joined
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.coordinator import Coordinator
@@ -206,8 +207,8 @@ def test_absence_is_acted_on_when_the_grant_is_over() -> None:
     assert stand.now - crashed_at <= max(CONFIG.lease, CONFIG.suspect_after) + 2 * CONFIG.period + 0.2
 
 
-def read(stand: Stand, name: str, seconds: float = 6.0) -> list[TicketView | None]:
-    found: list[TicketView | None] = []
+def read(stand: Stand, name: str, seconds: float = 6.0) -> list[TicketView | Unavailable]:
+    found: list[TicketView | Unavailable] = []
     stand.tickets[name].read(POOL, found.append)
     stand.run(seconds)
     return found
@@ -219,26 +220,28 @@ def test_read_walks_the_cells(config: TicketConfig) -> None:
     stand = Stand("abcdef", seats=3, config=config)
     users = {name: stand.acquire(name, 8, run=1.0) for name in "def"}
     (view,) = read(stand, "a", 0.5)
-    assert view is not None
+    assert isinstance(view, TicketView)
     assert (view.hint, view.n) == (False, 8)
     assert {number: holder.agent.name for number, holder in view.owners.items()} == {user.number: name for name, user in users.items()}
     assert {holder.token for holder in view.owners.values()} == {user.token for user in users.values()}
     users["f"].release()
     (view,) = read(stand, "b", 0.5)
-    assert view is not None
+    assert isinstance(view, TicketView)
     assert users["f"].number not in view.owners
 
 
 def test_read_without_a_majority_is_unavailable() -> None:
-    """10: None, and not a guess; a pool that nobody founded has no owners."""
+    """10: Unavailable(needed, reachable), and not a guess; a pool that nobody founded has no owners."""
     stand = Stand("abcd", seats=3)
     (view,) = read(stand, "d", 3.0)
-    assert view is not None
+    assert isinstance(view, TicketView)
     assert view.owners == {}
     stand.acquire("d", 2, run=0.5)
     stand.crash("b")
     stand.crash("c")
-    assert read(stand, "d", 3.0) == [None]
+    (error,) = read(stand, "d", 3.0)
+    assert isinstance(error, Unavailable)
+    assert (error.needed, error.reachable) == (2, 1)
 
 
 def test_ticket_list_is_shared() -> None:

@@ -47,8 +47,9 @@ class Ticketing(Protocol):
     def on_at_risk(self) -> None:
         """A round passed without an extension."""
 
-    def on_lost(self, why: str) -> None:
-        """It is over, or was never to be had; the text begins with LAPSED, DEPOSED, or before it was owned MISMATCH, FULL, UNAVAILABLE."""
+    def on_lost(self, why: str, numbers: Mapping[str, int]) -> None:
+        """It is over, or was never to be had; the text begins with LAPSED, DEPOSED, or before it was owned MISMATCH, FULL, UNAVAILABLE.
+        ``numbers`` are the attributes of the error that belongs to it (section 10), as far as they are known."""
 
     def on_queued(self, position: int) -> None:
         """Somebody holds a place for us; 1 is next. May come again with another number."""
@@ -161,7 +162,7 @@ class Candidate:
             if self._wait:
                 self.ask_around(None, inf)
             else:
-                self._lose(UNAVAILABLE)
+                self._lose(UNAVAILABLE, needed=len(self._desk.seats) // 2 + 1, reachable=len(end.yes) + len(end.no))
             return
         infos = [each for _, each in end.yes if isinstance(each, Info)]
         accepted, best = end.best
@@ -292,11 +293,11 @@ class Candidate:
             self._turn_after(self._desk.config.poll * SOON * self._desk.host.random.random())
 
     def mismatch(self, n: int) -> None:
-        self._lose(f"{MISMATCH}: {self.pool.name!r} has {n} tickets, and {self.n} were asked for")
+        self._lose(f"{MISMATCH}: {self.pool.name!r} has {n} tickets, and {self.n} were asked for", expected=self.n, actual=n)
 
-    def _lose(self, why: str) -> None:
+    def _lose(self, why: str, **numbers: int) -> None:
         self._over()
-        self._listener.on_lost(why)
+        self._listener.on_lost(why, numbers)
 
     def _end(self) -> None:
         """By its user's wish."""

@@ -39,7 +39,7 @@ from holdfast.protocols.tickets.messages import (
 )
 from holdfast.protocols.tickets.orphans import Orphans
 from holdfast.protocols.tickets.pool import Pool
-from holdfast.protocols.tickets.reading import Abandoning, Reading
+from holdfast.protocols.tickets.reading import Abandoning, Read, Reading
 from holdfast.protocols.tickets.values import TICKETS_MAX, Agent, pool_fits
 from holdfast.protocols.tickets.view import DEPOSED, FULL, LAPSED, METADATA_BYTES_MAX, MISMATCH, UNAVAILABLE, TicketView
 
@@ -142,8 +142,8 @@ class Tickets:
     def coordinators(self) -> list[Coordinator]:
         return [each for pool in self.pool_table.values() for each in pool.coordinators.values()]
 
-    def read(self, pool: str, done: Callable[[TicketView | None], None]) -> None:
-        """The truth: walks the cells with majorities. None: some majority did not answer."""
+    def read(self, pool: str, done: Read) -> None:
+        """The truth: walks the cells with majorities. ``Unavailable``: some majority did not answer."""
         Reading(pool, self.desk, self.cview, done).start()
 
     def abandon(self, pool: str, number: int, done: Callable[[str], None]) -> None:
