@@ -48,7 +48,7 @@ class Size(NamedTuple):
 
 
 SIZE = Size()
-QUICK = Size(seconds=6.0, storm=Storm(agents=4, tickets=3, clients=6))
+QUICK = Size(seconds=6.0, storm=Storm(agents=4, tickets=3, clients=6, interval=(0.3, 1.0)))
 
 
 def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
@@ -103,7 +103,12 @@ def storm_here(seconds: float, seed: int, storm: Storm) -> dict[str, Any]:
             weather.clear()
             served = _served(crew, storm, now())
             crew.end_clients()
-            return {**judged(crew.records), "clients_served_after": served, "faults": dict(sorted(weather.counts.items()))}
+            return {
+                **judged(crew.records),
+                "clients_served_after": served,
+                "faults": dict(sorted(weather.counts.items())),
+                "can_cut": crew.can_cut,
+            }
         finally:
             crew.end()
 

@@ -32,6 +32,7 @@ HEAL = "flush chain inet storm arriving"
 DOWN = (0.3, 4.0)  # seconds until a killed agent is started again
 STOPPED = (0.3, 5.0)  # seconds of SIGSTOP: shorter and longer than a lease
 CUT = (1.0, 6.0)  # seconds
+CUTTING = ("cut", "split")  # faults that need the kernel's filter
 TROUBLED_MAX = 2  # agents at a time; more would leave no majority for most of the run, and nothing to be seen
 STEP = 0.05
 
@@ -131,12 +132,15 @@ class Weather:
         self.counts: Counter[str] = Counter()
 
     def blow(self, seconds: float) -> None:
+        """For so long, and until every kind of fault that is possible here has happened: first each of them once, then by chance."""
         end_at, due_at = now() + seconds, now()
-        kinds = [kind for kind in self._storm.faults if self._crew.can_cut or kind not in ("cut", "split")]
-        while now() < end_at:
+        kinds = [kind for kind in self._storm.faults if self._crew.can_cut or kind not in CUTTING]
+        owed = self._random.sample(kinds, len(kinds))
+        while now() < end_at or owed:
             if kinds and now() >= due_at:
                 due_at = now() + self._random.uniform(*self._storm.interval)
-                getattr(self, f"_{self._random.choice(kinds)}")()
+                happened = getattr(self, f"_{owed[0] if owed else self._random.choice(kinds)}")()
+                owed = owed[1:] if happened else owed  # Too many may be in trouble just now; that ends by itself.
             self._end(now())
             time.sleep(STEP)
 
@@ -158,20 +162,24 @@ class Weather:
         found = [number for number in self._crew.agents if number not in self._troubled]
         return self._random.choice(found) if len(self._troubled) < TROUBLED_MAX else None
 
-    def _kill(self) -> None:
-        number = self._healthy()
-        if number is not None:
-            self._crew.agents[number].end()
-            self._in_trouble(number, DOWN, lambda: self._crew.start_agent(number), "agents killed")
+    # Each says whether it happened.
 
-    def _stop(self) -> None:
+    def _kill(self) -> bool:
         number = self._healthy()
-        if number is not None:
-            pid = self._crew.agents[number].pid
-            os.kill(pid, signal.SIGSTOP)
-            self._in_trouble(number, STOPPED, lambda: os.kill(pid, signal.SIGCONT), "agents stopped")
+        if number is None:
+            return False
+        self._crew.agents[number].end()
+        return self._in_trouble(number, DOWN, lambda: self._crew.start_agent(number), "agents killed")
 
-    def _in_trouble(self, number: int, span: tuple[float, float], mend: Callable[[], None], what: str) -> None:
+    def _stop(self) -> bool:
+        number = self._healthy()
+        if number is None:
+            return False
+        pid = self._crew.agents[number].pid
+        os.kill(pid, signal.SIGSTOP)
+        return self._in_trouble(number, STOPPED, lambda: os.kill(pid, signal.SIGCONT), "agents stopped")
+
+    def _in_trouble(self, number: int, span: tuple[float, float], mend: Callable[[], None], what: str) -> bool:
         def end() -> None:
             mend()
             self._troubled.discard(number)
@@ -179,45 +187,49 @@ class Weather:
         self._troubled.add(number)
         self.counts[what] += 1
         self._later(span, end)
+        return True
 
-    def _cut(self) -> None:
+    def _cut(self) -> bool:
         one, other = self._random.sample([*self._crew.agents], 2)
         self._crew.cut(one, other)
-        self._cut_off("links cut")
+        return self._cut_off("links cut")
 
-    def _split(self) -> None:
+    def _split(self) -> bool:
         numbers = [*self._crew.agents]
         self._random.shuffle(numbers)
         size = self._random.randint(1, len(numbers) // 2)
         for one in numbers[:size]:
             for other in numbers[size:]:
                 self._crew.cut(one, other)
-        self._cut_off("partitions")
+        return self._cut_off("partitions")
 
-    def _cut_off(self, what: str) -> None:
+    def _cut_off(self, what: str) -> bool:
         """Healed when the last cut has ended: the filter forgets all of them at once."""
         self._cuts += 1
         self.counts[what] += 1
         self._later(CUT, self._healed)
+        return True
 
     def _healed(self) -> None:
         self._cuts -= 1
         if self._cuts == 0:
             self._crew.heal()
 
-    def _kill_client(self) -> None:
+    def _kill_client(self) -> bool:
         number = self._random.choice([*self._crew.clients])
         client = self._crew.clients[number]
         client.kill()
         client.wait()
         self._crew.start_client(number)
         self.counts["clients killed"] += 1
+        return True
 
-    def _stop_client(self) -> None:
+    def _stop_client(self) -> bool:
         client = self._random.choice([*self._crew.clients.values()])
         client.send_signal(signal.SIGSTOP)
         self.counts["clients stopped"] += 1
         self._later(STOPPED, lambda: client.send_signal(signal.SIGCONT))
+        return True
 
 
 def _address(host: str) -> str:

@@ -26,9 +26,19 @@ HoldfastError
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 
 class HoldfastError(Exception):
     """Base of every error Holdfast raises on purpose."""
+
+    NUMBERS: ClassVar[tuple[str, ...]] = ()  # attributes that an agent tells its client beside the text; 0: not known
+
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """Those of ``NUMBERS`` that are known."""
+        return {name: getattr(self, name) for name in self.NUMBERS if getattr(self, name)}
 
 
 class ConfigError(HoldfastError, ValueError):
@@ -36,7 +46,14 @@ class ConfigError(HoldfastError, ValueError):
 
 
 class TicketCountMismatch(ConfigError):
-    """A pool has another number of tickets than was asked for: the number is fixed when the pool begins."""
+    """A pool has another number of tickets than was asked for: the number is fixed when the pool begins. ``expected`` were asked for, the
+    pool has ``actual``; 0: not known."""
+
+    NUMBERS = ("expected", "actual")
+
+    def __init__(self, text: str = "", *, expected: int = 0, actual: int = 0) -> None:
+        super().__init__(text)
+        self.expected, self.actual = expected, actual
 
 
 class KeyUnusable(ConfigError):
@@ -100,11 +117,23 @@ class LeadershipLost(Lost):
 
 
 class TicketLost(Lost):
-    """This process does not hold the ticket any more; somebody else may."""
+    """This process does not hold the ticket any more; somebody else may. ``ticket`` is its number, None if it was never owned; ``token``
+    the one it was held under, or 0; ``reason`` the text without the name of the pool."""
+
+    def __init__(self, text: str = "", *, ticket: int | None = None, token: int = 0, reason: str = "") -> None:
+        super().__init__(text)
+        self.ticket, self.token, self.reason = ticket, token, reason
 
 
 class Unavailable(HoldfastError):
-    """Nobody who could answer is there."""
+    """Nobody who could answer is there. If it is seats that are missing, ``needed`` of them must answer and ``reachable`` did; 0 and 0
+    where nobody counted them."""
+
+    NUMBERS = ("needed", "reachable")
+
+    def __init__(self, text: str = "", *, needed: int = 0, reachable: int = 0) -> None:
+        super().__init__(text)
+        self.needed, self.reachable = needed, reachable
 
 
 class NoTicket(Unavailable):

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from holdfast.agent import encode
+from holdfast.errors import Unavailable
 from holdfast.events import Paused, Updated
 from holdfast.local import calls
 from holdfast.local.calls import Closed, Done, EventItem, MessageItem, Pushed, Refused
@@ -40,7 +41,8 @@ def test_frames_are_what_msgspec_writes(serial: int) -> None:
     value = msgspec.msgpack.encode({"a": [1, 2.5, b"x"]})
     assert encode.done(serial, value) == framed(msgspec.msgpack.encode(Done(serial, msgspec.Raw(value))))
     assert encode.pushed(serial, value) == framed(msgspec.msgpack.encode(Pushed(serial, msgspec.Raw(value))))
-    assert encode.refused(serial, "Lost", "x") == framed(msgspec.msgpack.encode(Refused(serial, "Lost", "x")))
+    refused = Refused(serial, "Unavailable", "x", {"needed": 2})
+    assert encode.refused(serial, Unavailable("x", needed=2)) == framed(msgspec.msgpack.encode(refused))
     assert encode.closed(serial, "Lost", "x") == framed(msgspec.msgpack.encode(Closed(serial, "Lost", "x")))
 
 

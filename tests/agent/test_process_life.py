@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.agent.agent import LEFT_POLL, Agent, Ending
 from holdfast.agent.home import Home
+from holdfast.agent.kinds import NO_NUMBERS
 from holdfast.agent.logs import Log
 from holdfast.config import Config
 from holdfast.errors import ConfigError, JoinFailed
@@ -139,7 +140,7 @@ class RecordingSink:
     def at_risk(self) -> None:
         """Its guardian is deaf."""
 
-    def lost(self, why: str) -> None:
+    def lost(self, why: str, numbers: Mapping[str, int] = NO_NUMBERS) -> None:
         """It is over."""
 
 

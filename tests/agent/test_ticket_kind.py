@@ -84,7 +84,7 @@ def test_a_first_deadline_without_time_is_not_told() -> None:
     other = stand.client()
     late = stand.ask(other)
     late.own(4, lease=MARGIN / 2)
-    late.listener.on_lost("lapsed")
+    late.listener.on_lost("lapsed", {})
     assert other.said == ["lost"]
 
 
@@ -102,8 +102,9 @@ def test_why_there_is_none(why: str, told: str) -> None:
     """10, H133: NoTicket, Unavailable, TicketCountMismatch by the first word; nothing stays behind."""
     stand = Stand()
     client = stand.client()
-    stand.ask(client).listener.on_lost(why)
+    stand.ask(client).listener.on_lost(why, {"actual": 4})
     assert (client.said, client.last.why[: len(told)]) == (["lost"], told)
+    assert client.last.numbers == {"actual": 4}
     assert (len(stand.law), stand.kind.wishes, stand.pools.done) == (0, {}, [])
 
 
@@ -210,7 +211,7 @@ def test_a_lost_ticket_stays_the_clients_until_its_deadline() -> None:
     stand = Stand()
     client, attempt = stand.holding()
     stand.host.pass_time(0.3)
-    attempt.listener.on_lost("lapsed")
+    attempt.listener.on_lost("lapsed", {})
     attempt.listener.on_extended(9.0)
     assert client.said == ["granted", "lost"]
     stand.host.pass_time(0.4)
@@ -228,7 +229,7 @@ def test_owned_in_the_moment_in_which_nobody_wants_it() -> None:
     attempt.own(3)
     attempt.extend()
     attempt.listener.on_at_risk()
-    attempt.listener.on_lost("late")
+    attempt.listener.on_lost("late", {})
     assert (client.said, stand.pools.done) == ([], ["cancel"])
 
 

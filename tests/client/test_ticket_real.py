@@ -81,8 +81,9 @@ def test_alone_on_a_machine(runtime: Path) -> None:
             assert 0 < one.left <= 1.0 - 0.25  # D less its margin
             with pytest.raises(NoTicket, match="every ticket of 'gpu' is held"):
                 aio.enter(aio.run(third.ticket, "gpu", of=2, wait=False, timeout=WAIT))
-            with pytest.raises(TicketCountMismatch, match="'gpu' has 2 tickets, and 3 were asked for"):
+            with pytest.raises(TicketCountMismatch, match="'gpu' has 2 tickets, and 3 were asked for") as other:
                 aio.enter(aio.run(third.ticket, "gpu", of=3, timeout=WAIT))
+            assert (other.value.expected, other.value.actual) == (3, 2)
             with pytest.raises(AcquireTimeout, match="it waited at position 1") as late:
                 aio.enter(aio.run(third.ticket, "gpu", of=2, timeout=3.0))
             assert late.value.position == 1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import pickle
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -41,8 +42,8 @@ def granting(agent: FakeAgent, seconds: float = 60.0) -> None:
     agent.answers[calls.Acquire] = grant
 
 
-def refusing(agent: FakeAgent, why: str) -> None:
-    agent.answers[calls.Acquire] = lambda call: agent.push(call, calls.GrantItem("lost", 0, 0.0, 0, why))
+def refusing(agent: FakeAgent, why: str, numbers: Mapping[str, int] | None = None) -> None:
+    agent.answers[calls.Acquire] = lambda call: agent.push(call, calls.GrantItem("lost", 0, 0.0, 0, why, numbers or {}))
 
 
 def test_a_ticket(client: Spelling, agent: FakeAgent, group: Any) -> None:
@@ -75,6 +76,55 @@ def test_never_granted(client: Spelling, agent: FakeAgent, group: Any, why: str,
     with pytest.raises(error, match=f"ticket 'gpu': {why}") as caught:
         client.enter(client.run(group.ticket, "gpu", of=8, wait=False))
     assert type(caught.value) is error
+
+
+def test_errors_have_attributes(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """10: TicketCountMismatch(expected, actual) and Unavailable(needed, reachable) as the agent says; what an older one does not say, or a
+    later one says besides, is left at 0."""
+    refusing(agent, "mismatch: 'gpu' has 4 tickets", {"expected": 8, "actual": 4})
+    with pytest.raises(TicketCountMismatch) as mismatch:
+        client.enter(client.run(group.ticket, "gpu", of=8))
+    assert (mismatch.value.expected, mismatch.value.actual) == (8, 4)
+    for numbers, told in (({"needed": 2, "reachable": 1, "later": 7}, (2, 1)), ({}, (0, 0))):
+        refusing(agent, "unavailable: too few seats answer", numbers)
+        with pytest.raises(Unavailable) as missing:
+            client.enter(client.run(group.ticket, "gpu", of=8, wait=False))
+        assert (missing.value.needed, missing.value.reachable) == told
+    agent.answers[calls.ReadTickets] = ("Unavailable", "too few seats answer", {"needed": 3, "reachable": 1})
+    with pytest.raises(Unavailable, match="too few") as unread:
+        client.run(client.run(group.tickets, "gpu").read)
+    assert (unread.value.needed, unread.value.reachable) == (3, 1)
+
+
+def test_which_ticket_was_lost(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """10: TicketLost(ticket, token, reason) wherever a client raises it: by its own clock and word, by the agent's, and never granted."""
+    granting(agent)
+    ticket = client.enter(client.run(group.ticket, "gpu", of=8))
+    agent.answers[calls.Publish] = agent.answers[calls.Touch] = ("TicketLost", "it is over")
+    for refused in (lambda: ticket.publish(b"too late"), ticket.touch):
+        with pytest.raises(TicketLost) as caught:
+            client.run(refused)
+        assert (caught.value.ticket, caught.value.token, caught.value.reason) == (3, 7, "it is over")
+    client.exit(ticket)
+    with pytest.raises(TicketLost) as caught:
+        ticket.check()
+    assert (caught.value.ticket, caught.value.token, caught.value.reason) == (3, 7, "given back")
+    refusing(agent, "lapsed")
+    with pytest.raises(TicketLost) as caught:
+        client.enter(client.run(group.ticket, "gpu", of=8))
+    assert (caught.value.ticket, caught.value.token, caught.value.reason) == (None, 0, "lapsed")
+
+
+def test_errors_survive_a_process_pool() -> None:
+    """10: attributes are kept by pickle and copy, and a text alone is enough to make one."""
+    for error in (
+        TicketLost("a", ticket=3, token=7, reason="b"), TicketCountMismatch("a", expected=8, actual=4),
+        NoTicket("a", needed=2, reachable=1), AcquireTimeout("a", 4),
+        TicketLost("a"), TicketCountMismatch("a"), Unavailable("a"), AcquireTimeout("a"),
+    ):  # fmt: skip
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), vars(again)) == (type(error), "a", vars(error))
+    assert Unavailable("a", needed=2).numbers == {"needed": 2}
 
 
 def test_lost_after_it_was_granted(client: Spelling, agent: FakeAgent, group: Any) -> None:
@@ -185,16 +235,20 @@ def test_bad_arguments(client: Spelling, group: Any, pool: str, options: dict[st
 
 
 def test_who_holds_them(client: Spelling, agent: FakeAgent, group: Any) -> None:
-    """10: a hint by a word with the agent, the truth from majorities; a pool that is not known is empty."""
+    """10: a hint by a word with the agent, the truth from majorities, each with the time it came; a pool that is not known is empty."""
     holder = calls.TicketHolder(1, NodeId("b", 2), 9, {"host": "n7"})
     agent.answers[calls.Tickets] = [calls.PoolView("gpu", 3, (holder,), True)]
     agent.answers[calls.ReadTickets] = calls.PoolView("gpu", 3, (holder,), False)
     pool = client.run(group.tickets, "gpu")
+    before = now()
     hint, truth = client.run(pool.hint), client.run(pool.read)
+    assert before <= hint.as_of <= truth.as_of <= now()
     assert (hint.is_hint, truth.is_hint, hint.holders) == (True, False, truth.holders)
     assert (hint.of, hint.free, hint.holders[1].name, hint.holders[1].token) == (3, (0, 2), "b", 9)
     agent.answers[calls.Tickets] = []
-    assert client.run(pool.hint) == ("gpu", 0, {}, True)
+    empty = client.run(pool.hint)
+    assert empty[:4] == ("gpu", 0, {}, True)
+    assert truth.as_of <= empty.as_of <= now()
 
 
 def test_pools_in_both_spellings() -> None:

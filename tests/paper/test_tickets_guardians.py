@@ -5,18 +5,20 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from holdfast.errors import Unavailable
 from holdfast.events import Failed, Joined
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.coordinator import Coordinator
 from holdfast.protocols.tickets.cview import Entry
 from holdfast.protocols.tickets.facts import CellLost, Excluded, GuardiansMoved
-from holdfast.protocols.tickets.messages import Accept, AckUpdate, Cjoin, Prepare
+from holdfast.protocols.tickets.messages import Accept, AckUpdate, Cjoin, Prepare, Promised
 from holdfast.protocols.tickets.tickets import TicketView
-from holdfast.protocols.tickets.values import ANCHOR, NO_SLOT, Key
+from holdfast.protocols.tickets.values import ANCHOR, NO_SLOT, Ballot, Key
 from tests.support.fake_members import member
 from tests.support.ticket_stand import CONFIG, POOL, Stand
 
 RING = TicketConfig(period=0.5, lease=2.0, rtx=0.1, guardians="ring", k=1)
+LEASE = CONFIG.lease
 
 
 def names(stand: Stand, coordinator: Coordinator) -> list[str]:
@@ -133,6 +135,48 @@ def test_word_of_absence_only_starts_a_question() -> None:
     assert life not in stand.tickets["d"]._gone
 
 
+def test_only_the_predecessor_excludes() -> None:
+    """D11, D23, H134: everybody hears of a death in the same moment, and one agent alone asks: there are no exclusions to be spread by a
+    jitter, and the one that there is does not wait for a round."""
+    stand, of = ring(CONFIG)
+    dead = member(stand.hosts["f"].me)
+    stand.crash("f")
+    stand.run(LEASE)  # Its grant has run out; nobody suspects it yet by its silence.
+    assert stand.events(Excluded) == []
+    since = len(stand.sent)
+    for name in "abcdegh":
+        stand.members[name].say(Failed(dead, certain=True))
+    stand.deliver()  # No time passes.
+    asked = {source for source, _, message in stand.sent[since:] if isinstance(message, Prepare) and message.key.rid == of["f"].rid}
+    assert asked == {"e"}
+    assert [name for name, _ in stand.events(Excluded)] == ["e"]
+
+
+def test_concurrent_exclusions_are_ordered_by_ballots() -> None:
+    """D23: somebody else prepares the same cell between the promises and the ACCEPT of its predecessor, which takes it in all the same: a
+    round later, once, and under a higher ballot."""
+    stand, of = ring(CONFIG)
+    stand.crash("f")
+    stand.hold = lambda source, target, message: target == "e" and isinstance(message, Promised)
+    while not stand.held:
+        stand.run(0.01)
+    desk = stand.tickets["h"].desk
+    higher = desk.ballot(desk.lease(), Ballot(99, desk.lease()))
+    for name in "abc":
+        stand.tickets[name].on_message(stand.hosts["h"].me, Prepare(1, of["f"].key, higher, None))
+    stand.hold = lambda source, target, message: False
+    stand.release_held()
+    assert stand.events(Excluded) == []
+    refused_at = stand.now
+    while not stand.events(Excluded):
+        stand.run(0.01)
+    assert stand.now - refused_at <= 2 * CONFIG.period  # One is the pause, one may pass until the round.
+    stand.run(LEASE)
+    assert len(stand.events(Excluded)) == 1
+    last = [message.ballot for source, _, message in stand.sent if source == "e" and isinstance(message, Accept)]
+    assert max(last) > higher
+
+
 def test_candidate_that_was_given_up_and_speaks_is_served() -> None:
     """H107: word that a candidate failed is forgotten when it asks again; until then its place goes to the next."""
     stand = Stand("abcde", seats=3)
@@ -163,8 +207,8 @@ def test_absence_is_acted_on_when_the_grant_is_over() -> None:
     assert stand.now - crashed_at <= max(CONFIG.lease, CONFIG.suspect_after) + 2 * CONFIG.period + 0.2
 
 
-def read(stand: Stand, name: str, seconds: float = 6.0) -> list[TicketView | None]:
-    found: list[TicketView | None] = []
+def read(stand: Stand, name: str, seconds: float = 6.0) -> list[TicketView | Unavailable]:
+    found: list[TicketView | Unavailable] = []
     stand.tickets[name].read(POOL, found.append)
     stand.run(seconds)
     return found
@@ -176,26 +220,28 @@ def test_read_walks_the_cells(config: TicketConfig) -> None:
     stand = Stand("abcdef", seats=3, config=config)
     users = {name: stand.acquire(name, 8, run=1.0) for name in "def"}
     (view,) = read(stand, "a", 0.5)
-    assert view is not None
+    assert isinstance(view, TicketView)
     assert (view.hint, view.n) == (False, 8)
     assert {number: holder.agent.name for number, holder in view.owners.items()} == {user.number: name for name, user in users.items()}
     assert {holder.token for holder in view.owners.values()} == {user.token for user in users.values()}
     users["f"].release()
     (view,) = read(stand, "b", 0.5)
-    assert view is not None
+    assert isinstance(view, TicketView)
     assert users["f"].number not in view.owners
 
 
 def test_read_without_a_majority_is_unavailable() -> None:
-    """10: None, and not a guess; a pool that nobody founded has no owners."""
+    """10: Unavailable(needed, reachable), and not a guess; a pool that nobody founded has no owners."""
     stand = Stand("abcd", seats=3)
     (view,) = read(stand, "d", 3.0)
-    assert view is not None
+    assert isinstance(view, TicketView)
     assert view.owners == {}
     stand.acquire("d", 2, run=0.5)
     stand.crash("b")
     stand.crash("c")
-    assert read(stand, "d", 3.0) == [None]
+    (error,) = read(stand, "d", 3.0)
+    assert isinstance(error, Unavailable)
+    assert (error.needed, error.reachable) == (2, 1)
 
 
 def test_ticket_list_is_shared() -> None:

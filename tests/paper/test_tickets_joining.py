@@ -7,7 +7,7 @@ import pytest
 from holdfast.errors import ConfigError, Lost
 from holdfast.protocols.tickets.candidate import Candidate
 from holdfast.protocols.tickets.facts import AnchorTaken, ArcChanged, HandedOver, TicketAcquired
-from holdfast.protocols.tickets.messages import Accept, AckCjoin, Cancel, Cjoin, Cleave, Queued, Reject
+from holdfast.protocols.tickets.messages import Accept, Accepted, AckCjoin, Cancel, Cjoin, Cleave, Queued, Reject
 from holdfast.protocols.tickets.tickets import FULL, MISMATCH, UNAVAILABLE
 from holdfast.protocols.tickets.values import ANCHOR, Key, Status
 from tests.support.ticket_stand import CONFIG, POOL, Asker, Stand
@@ -148,10 +148,11 @@ def test_full_pool_queues_in_order() -> None:
 
 
 def test_handover_takes_three_messages_in_a_row() -> None:
-    """5.8, E11: the final write, ACKCJOIN, RENEW and its echo; nothing waits for a timer."""
+    """5.8, E11, H113: ACCEPT of the final write, ACCEPTED, ACKCJOIN. Nothing waits for a timer, nor for a RENEW and its echo."""
     stand = Stand("abcd", seats=3)
     holder = stand.acquire("d", 1, run=0.5)
     waiter = stand.acquire("a", 1, run=POLL)
+    stand.lose = lambda source, target, message: not isinstance(message, Accept | Accepted | AckCjoin)
     holder.release()
     stand.deliver()
     assert waiter.acting
@@ -230,6 +231,7 @@ def test_other_number_of_tickets() -> None:
     user = stand.acquire("a", 5, run=POLL)
     assert user.lost
     assert user.lost[0].startswith(MISMATCH)
+    assert user.numbers == {"expected": 5, "actual": 4}
     assert "4 tickets" in user.lost[0]
 
 
@@ -257,6 +259,7 @@ def test_unwilling_candidate_hears_unavailable() -> None:
     stand.crash("c")
     user = stand.acquire("d", 1, wait=False, run=5 * POLL)
     assert user.lost == [UNAVAILABLE]
+    assert user.numbers == {"needed": 2, "reachable": 1}
 
 
 def test_leave_of_an_inner_arc() -> None:

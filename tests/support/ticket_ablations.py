@@ -26,6 +26,7 @@ from holdfast.lab.ticket_mutations import (
     without,
 )
 from holdfast.protocols.tickets import care, moving
+from holdfast.protocols.tickets.coordinator import Coordinator
 from holdfast.protocols.tickets.values import Next
 
 Ablation = Mutation
@@ -34,6 +35,7 @@ __all__ = [
     "Ablation",
     "amnesic_seat",
     "counts_from_receipt",
+    "counts_what_waited",
     "forgets_fence",
     "identity_without_token",
     "ignores_busy",
@@ -45,6 +47,7 @@ __all__ = [
     "loses_silently",
     "max_deadline_at_move",
     "moves_without_writing",
+    "never_lapses",
     "no_identity",
     "no_restart_wait",
     "without",
@@ -65,6 +68,18 @@ def moves_without_writing(stack: ExitStack) -> None:
         self._on_begun(replace(self._it.writer.newest(), nxt=nxt))
 
     put(stack, moving.Mover, "_move", move)
+
+
+def never_lapses(stack: ExitStack) -> None:
+    """F9, D5: nobody compares its deadline with the clock before it does what came."""
+    put(stack, Coordinator, "lapsed", property(lambda self: False))
+    put(stack, Coordinator, "_arm_deadline", lambda self: None)
+
+
+def counts_what_waited(stack: ExitStack) -> None:
+    """D5 as the paper has it: what waited in a buffer counts from when it is read, and nothing is looked at before."""
+    counts_from_receipt(stack)
+    never_lapses(stack)
 
 
 def forgets_fence(stack: ExitStack) -> None:

@@ -6,7 +6,7 @@ the test lets it go. What was sent to a former life is dropped, as by the envelo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from holdfast.events import Event
 from holdfast.host import Address, Message, NodeId
@@ -38,6 +38,7 @@ class Asker:
         self.attempt: Attempt | None = None
         self.number, self.token, self.until = -1, 0, 0.0
         self.lost: list[str] = []
+        self.numbers: dict[str, int] = {}  # of the last loss
         self.queued: list[int] = []
         self.at_risk = 0
         self.acquired_at = 0.0
@@ -55,8 +56,9 @@ class Asker:
     def on_at_risk(self) -> None:
         self.at_risk += 1
 
-    def on_lost(self, why: str) -> None:
+    def on_lost(self, why: str, numbers: Mapping[str, int]) -> None:
         self.lost.append(why)
+        self.numbers = dict(numbers)
 
     def on_queued(self, position: int) -> None:
         self.queued.append(position)

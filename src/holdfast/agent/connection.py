@@ -201,7 +201,7 @@ class Connection(asyncio.Protocol):
     def refuse(self, serial: int, error: HoldfastError) -> None:
         self._waiting.discard(serial)
         self._service.counts["refused"] += 1
-        self._send(encode.refused(serial, type(error).__name__, str(error)))
+        self._send(encode.refused(serial, error))
 
     def open_stream(self, serial: int, stream: Stream | None) -> None:
         self._streams[serial] = stream

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.errors import HoldfastError
 from holdfast.local.calls import Closed, Refused
 from holdfast.local.frame import framed
 
@@ -31,8 +32,8 @@ def pushed(serial: int, item: bytes) -> bytes:
     return _pack(2 + len(number) + len(item)) + _PUSHED + number + item
 
 
-def refused(serial: int, error: str, text: str) -> bytes:
-    return framed(_encode(Refused(serial, error, text)))
+def refused(serial: int, error: HoldfastError) -> bytes:
+    return framed(_encode(Refused(serial, type(error).__name__, str(error), error.numbers)))
 
 
 def closed(serial: int, error: str, text: str) -> bytes:

@@ -6,13 +6,13 @@ when the client was told; the bodies end when the kernel says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 from typing import Protocol
 
 from holdfast.agent.bodies import Body
-from holdfast.agent.kinds import Held
+from holdfast.agent.kinds import NO_NUMBERS, Held
 from holdfast.events import Event
 from holdfast.host import Grant, Timer
 from holdfast.local.calls import Acquire, GrantItem
@@ -63,7 +63,7 @@ class Law(Protocol):
     def on_granted(self, grant: Granted, token: int, deadline: float, number: int) -> None: ...
     def on_extended(self, grant: Granted, deadline: float) -> None: ...
     def on_at_risk(self, grant: Granted) -> None: ...
-    def on_lost(self, grant: Granted, why: str) -> None: ...
+    def on_lost(self, grant: Granted, why: str, numbers: Mapping[str, int]) -> None: ...
 
 
 class Granted:
@@ -124,8 +124,8 @@ class Granted:
     def at_risk(self) -> None:
         self._once_asked(partial(self._law.on_at_risk, self))
 
-    def lost(self, why: str) -> None:
-        self._once_asked(partial(self._law.on_lost, self, why))
+    def lost(self, why: str, numbers: Mapping[str, int] = NO_NUMBERS) -> None:
+        self._once_asked(partial(self._law.on_lost, self, why, numbers))
 
     def _once_asked(self, step: Callable[[], None]) -> None:
         """A kind may answer before its ``acquire`` returns; the client hears the answer to its call first."""
@@ -134,7 +134,7 @@ class Granted:
         else:
             step()
 
-    def tell(self, what: str, why: str = "") -> None:
+    def tell(self, what: str, why: str = "", numbers: Mapping[str, int] = NO_NUMBERS) -> None:
         if self.attached:
             deadline = self.published if self.published > NEVER else 0.0
-            self.session.push(self.serial, GrantItem(what, self.token, deadline, self.number, why))
+            self.session.push(self.serial, GrantItem(what, self.token, deadline, self.number, why, numbers))

@@ -11,12 +11,12 @@ All of this runs in the host's turns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from holdfast.agent.bodies import body_of
 from holdfast.agent.granted import NEVER, Granted, Session, State, Turns
-from holdfast.agent.kinds import GrantKind, Held
+from holdfast.agent.kinds import NO_NUMBERS, GrantKind, Held
 from holdfast.agent.owned import Keys
 from holdfast.errors import ConfigError, Forked, Unavailable
 from holdfast.errors import Lost as LostError
@@ -206,13 +206,13 @@ class Grants:
             grant.tell("at_risk")
             self.host.emit(AtRisk(grant.fact))
 
-    def on_lost(self, grant: Granted, why: str) -> None:
+    def on_lost(self, grant: Granted, why: str, numbers: Mapping[str, int]) -> None:
         """The protocol's word. The client's deadline stands, and the grant is there until it has passed."""
         if grant.state is State.ASKED:
-            self._lose(grant, why)
+            self._lose(grant, why, numbers)
             self._end(grant)
         elif grant.state is State.HELD:
-            self._lose(grant, why)
+            self._lose(grant, why, numbers)
             self._look(grant)
 
     # Moves.
@@ -253,13 +253,13 @@ class Grants:
         """What was told has ended. If the client was to go on, it has lost it."""
         if grant.wanted:
             why = "it was not renewed in time" if grant.deadline <= grant.ends_at else "the client did not read that it was renewed"
-            self._lose(grant, why)
+            self._lose(grant, why, NO_NUMBERS)
         self._release(grant, "deadline")
 
-    def _lose(self, grant: Granted, why: str) -> None:
+    def _lose(self, grant: Granted, why: str, numbers: Mapping[str, int]) -> None:
         grant.state = State.LOST
         self.counts["lost"] += 1
-        grant.tell("lost", why)
+        grant.tell("lost", why, numbers)
         if grant.published > NEVER:
             self.host.emit(Lost(grant.fact, why))
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+NO_NUMBERS: Mapping[str, int] = {}
+
 
 class Sink(Protocol):
     """Given to a kind with every ``acquire``: what became of it."""
@@ -25,8 +27,8 @@ class Sink(Protocol):
     def at_risk(self) -> None:
         """It was not renewed in time."""
 
-    def lost(self, why: str) -> None:
-        """It is over, or was never to be had. What the client was told stands as it was told."""
+    def lost(self, why: str, numbers: Mapping[str, int] = NO_NUMBERS) -> None:
+        """It is over, or was never to be had. What the client was told stands as it was told. ``numbers``: attributes of its error."""
 
 
 class Held(Protocol):

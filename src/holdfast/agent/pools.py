@@ -152,10 +152,9 @@ class Pools:
             raise ConfigError(f"pool: {pool[:64]!r} is no name of a pool; accepted are 1 to 56 bytes of printable text")
         return self._agent.tickets
 
-    def _on_read(self, client: Connection, call: calls.ReadTickets, view: TicketView | None) -> None:
-        if view is None:
-            text = f"tickets: too few seats answer to say who owns {call.pool[:64]!r} (`holdfast seats`)"
-            client.refuse(call.serial, Unavailable(text))
+    def _on_read(self, client: Connection, call: calls.ReadTickets, view: TicketView | Unavailable) -> None:
+        if isinstance(view, Unavailable):
+            client.refuse(call.serial, view)
         else:
             client.done(call.serial, encoded(pool_view(self._agent, view)))
 

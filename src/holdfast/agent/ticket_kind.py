@@ -97,11 +97,11 @@ class TicketHeld:
         if not self._over and self._owned is None:
             self._sink.at_risk()
 
-    def on_lost(self, why: str) -> None:
+    def on_lost(self, why: str, numbers: Mapping[str, int]) -> None:
         if not self._over:
             self._over = True
             self._kind.forget(self)
-            self._sink.lost(TEXTS.get(why, why).format(pool=self.pool))
+            self._sink.lost(TEXTS.get(why, why).format(pool=self.pool), numbers)
 
     def on_queued(self, position: int) -> None:
         if not self._over and self._owned is None:

@@ -213,9 +213,9 @@ class Group(Readable):
         not covered: for that, let the resource compare ``ticket.token``, which grows with every holder of that number. All of it rests on
         the seats (``holdfast seats``): a majority of them must answer, and clocks may run apart by no more than ``rho``.
 
-        Waits while all are held, first come first served as long as those who hold them live; with ``wait=False`` it raises ``NoTicket``
-        then. Raises ``AcquireTimeout`` after ``timeout`` seconds, ``ConfigError`` if there are no seats, ``TicketLost`` if it is lost
-        before the block begins. ``metadata`` is up to 512 bytes of texts that everybody sees in ``tickets(pool)``.
+        Waits while all are held; who holds one serves those who wait there in the order they came. With ``wait=False`` it raises
+        ``NoTicket`` then. Raises ``AcquireTimeout`` after ``timeout`` seconds, ``ConfigError`` if there are no seats, ``TicketLost`` if it
+        is lost before the block begins. ``metadata`` is up to 512 bytes of texts that everybody sees in ``tickets(pool)``.
 
         A process that hangs keeps its ticket, because its agent renews it. With ``user_ttl`` it is renewed only as long as the program
         calls ``ticket.touch()`` at least so often, in seconds; else it is lost, and free a lease later at most."""

@@ -137,7 +137,7 @@ class Conversation:
         self._streams.pop(frame.serial, None)
         found = self._waiting.pop(frame.serial, None)
         if found is not None and not found[1].done():
-            found[1].set_exception(error_of(frame.error, frame.text))
+            found[1].set_exception(error_of(frame.error, frame.text, frame.numbers))
 
     def _on_pushed(self, frame: calls.Pushed) -> None:
         found = self._streams.get(frame.serial)

@@ -7,10 +7,11 @@ or the machine was asleep. What was once over never becomes valid again.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from holdfast.client.wire import ITEMS
+from holdfast.client.wire import ITEMS, made
 from holdfast.errors import AcquireTimeout, ConfigError, HoldfastError, Lost, NoTicket, TicketCountMismatch, TicketLost, Unavailable
 from holdfast.host import Grant
 from holdfast.local.calls import Acquire, GrantItem
@@ -35,6 +36,7 @@ class Held:
         self.position = 0  # before it is granted: where it waits, 1 is next; 0: nowhere yet
         self.at_risk = False  # it was not renewed in time, and ends at its deadline unless that comes
         self.why = ""  # it is over
+        self._numbers: Mapping[str, int] = {}  # that belong to the reason
         self._pid = os.getpid()
         self._granted = False
         self._over = False
@@ -59,7 +61,10 @@ class Held:
     def _not_held(self) -> HoldfastError:
         why = "it belongs to the process that asked for it" if os.getpid() != self._pid else self.why or PASSED
         error = self.lost_error if self._granted else self.refusals.get(why.partition(":")[0], self.lost_error)
-        return error(f"{self.kind} {self.name!r}: {why}")
+        return self._error(error, f"{self.kind} {self.name!r}: {why}", why)
+
+    def _error(self, error: type[HoldfastError], text: str, why: str) -> HoldfastError:
+        return made(error, text, self._numbers)
 
     @property
     def grant(self) -> Grant:
@@ -81,6 +86,7 @@ class Held:
         elif news.what == "at_risk":
             self.at_risk = True
         else:  # "stop", "lost", "released", and whatever a later agent calls the end of it
+            self._numbers = news.numbers
             self._finish(news.why or {"stop": "the agent drains: stop"}.get(news.what, news.what))
         self._changed()
 
@@ -134,3 +140,17 @@ class TicketHeld(Held):
         "full": NoTicket,
         "unavailable": Unavailable,
     }
+
+    def _error(self, error: type[HoldfastError], text: str, why: str) -> HoldfastError:
+        if error is TicketLost:
+            return TicketLost(text, ticket=self.number if self._granted else None, token=self.token, reason=why)
+        return super()._error(error, text, why)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """What the agent refuses is about this ticket."""
+        try:
+            yield
+        except TicketLost as error:
+            error.ticket, error.token, error.reason = self.number, self.token, str(error)
+            raise

@@ -143,7 +143,7 @@ class Line:
             elif isinstance(frame, calls.Closed):
                 self._on_closed(frame)
             elif isinstance(frame, calls.Refused) and frame.serial == serial:
-                raise error_of(frame.error, frame.text)
+                raise error_of(frame.error, frame.text, frame.numbers)
 
     def _other(self, body: bytes) -> Any:
         try:

@@ -10,6 +10,7 @@ from holdfast.client.connection import Connection
 from holdfast.client.pump import Pump
 from holdfast.host import NodeId
 from holdfast.local import calls
+from holdfast.net.clock import now
 
 READ_TIMEOUT = 60.0  # seconds; an agent that reaches too few seats says so earlier
 
@@ -34,6 +35,7 @@ class PoolView(NamedTuple):
     of: int  # how many there are; 0: nobody has asked for one yet, as far as is known
     holders: Mapping[int, Holder]  # by number
     is_hint: bool  # False: a majority of the seats said so
+    as_of: float  # when this process received it, on the clock of ``holdfast.client.clock.now()``: it is at least that old
 
     @property
     def free(self) -> tuple[int, ...]:
@@ -95,4 +97,4 @@ def hinted(pool: str, views: tuple[calls.PoolView, ...]) -> PoolView:
 
 def viewed(view: calls.PoolView) -> PoolView:
     holders = {each.number: Holder(each.agent, each.token, each.metadata) for each in view.holders}
-    return PoolView(view.pool, view.of, holders, view.hint)
+    return PoolView(view.pool, view.of, holders, view.hint, now())

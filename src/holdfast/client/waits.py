@@ -224,10 +224,12 @@ class Ticket(TicketHeld, Holding):
         it reaches all of them with high probability, at most once each. Who has heard of a later holder of this number drops it. Returns
         when this agent has begun to spread it; raises ``TicketLost`` if the ticket is over."""
         self.check()
-        self._pump.call(calls.Publish, self._serial, payload(data, PUBLISH_BYTES_MAX))
+        with self._named():
+            self._pump.call(calls.Publish, self._serial, payload(data, PUBLISH_BYTES_MAX))
 
     def touch(self) -> None:
         """Say that this program is at work: a ticket that was asked for with ``user_ttl`` wants to hear it at least so often. Raises
         ``TicketLost`` if the ticket is over."""
         self.check()
-        self._pump.call(calls.Touch, self._serial)
+        with self._named():
+            self._pump.call(calls.Touch, self._serial)

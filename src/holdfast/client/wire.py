@@ -5,6 +5,7 @@ Used by the event loop's connection and by the blocking ones alike; no I/O here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -65,9 +66,14 @@ def frame_of(call: calls.Call) -> bytes:
     return framed(body)
 
 
-def error_of(name: str, text: str) -> HoldfastError:
+def error_of(name: str, text: str, numbers: Mapping[str, int] | None = None) -> HoldfastError:
     """The error an agent named. One that this version does not know is still an error of ours."""
-    return _ERRORS.get(name, HoldfastError)(text[:TEXT_MAX] if name in _ERRORS else f"{name}: {text[:TEXT_MAX]}")
+    return made(_ERRORS.get(name, HoldfastError), text[:TEXT_MAX] if name in _ERRORS else f"{name}: {text[:TEXT_MAX]}", numbers or {})
+
+
+def made(kind: type[HoldfastError], text: str, numbers: Mapping[str, int]) -> HoldfastError:
+    """With those of the numbers that this version knows."""
+    return kind(text, **{name: numbers[name] for name in kind.NUMBERS if name in numbers})
 
 
 def check_clock(path: str, before: float, welcome: calls.Welcome, after: float) -> None:

@@ -7,7 +7,7 @@ says it late: what is measured is tickets alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from math import inf
@@ -71,9 +71,9 @@ class Wisher(User):
         if self.grant is not None and self.acting:
             self.grant.until = self._group.true(self._host.me.name, deadline)
 
-    def on_lost(self, why: str) -> None:
+    def on_lost(self, why: str, numbers: Mapping[str, int]) -> None:
         self._end()
-        super().on_lost(why)
+        super().on_lost(why, numbers)
 
     def leave(self) -> None:
         self._end()

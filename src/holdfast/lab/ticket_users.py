@@ -6,7 +6,7 @@ as a client does; that is what must never overlap.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 
 from msgspec import Struct
@@ -79,7 +79,7 @@ class User:
     def on_at_risk(self) -> None:
         """It goes on."""
 
-    def on_lost(self, why: str) -> None:
+    def on_lost(self, why: str, numbers: Mapping[str, int]) -> None:
         self.losses.append(why)
         self._rest()
 

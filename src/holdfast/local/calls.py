@@ -35,6 +35,7 @@ class Refused(Struct, array_like=True, tag=2):
     serial: int
     error: str
     text: str
+    numbers: Mapping[str, int] = {}  # attributes of the error (``HoldfastError.NUMBERS``)
 
 
 class Pushed(Struct, array_like=True, tag=3):
@@ -122,6 +123,7 @@ class GrantItem(Struct, frozen=True, array_like=True):
     deadline: float
     number: int  # of a ticket; with "queued" the position, 1 is next; 0 elsewhere
     why: str = ""
+    numbers: Mapping[str, int] = {}  # with "lost": attributes of the error that the client raises, as in Refused
 
 
 class SeatView(Struct, frozen=True, array_like=True):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -214,3 +215,20 @@ def test_overlapping_cuts_are_healed_together(crew: StubCrew) -> None:
     assert "heal" not in crew.said
     it._healed()
     assert crew.said[-1] == "heal"
+
+
+@pytest.mark.parametrize("can_cut", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_every_kind_of_fault_happens(can_cut: bool, seed: int, crew: StubCrew, monkeypatch: pytest.MonkeyPatch) -> None:
+    """G1: a short storm has each kind that is possible here, whatever the seed and however slow the machine; none that is not."""
+    clock = [0.0]
+    monkeypatch.setattr(tickets_storm_fleet, "now", lambda: clock[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: clock.append(clock.pop() + seconds))
+    crew.can_cut = can_cut
+    stub: Any = crew
+    it = Weather(stub, Storm(), seed)
+    it.blow(0.0)
+    cuts = {"links cut", "partitions"} if can_cut else set()
+    assert set(it.counts) == {"agents killed", "agents stopped", "clients killed", "clients stopped"} | cuts
+    it.blow(60.0)
+    assert clock[0] >= 60.0

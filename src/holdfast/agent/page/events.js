@@ -37,6 +37,7 @@ const WORDS = {
   "detection.RoundAsked": (f) => ["", null, `This agent asks to lead ${f.name}`, `Token ${f.number}`],
   "detection.Leading": (f) => ["hold", null, `This agent leads ${f.name}`, `Token ${f.number}`],
   "detection.LostLead": (f) => ["doubt", null, `This agent leads ${f.name} no more`, f.why],
+  "tickets.TicketQueued": (f) => ["", null, `This agent waits for a ticket of ${f.pool}`, f.position === 1 ? "It is the next one." : `Position ${f.position}`],
   "tickets.TicketAcquired": (f) => ["hold", null, `This agent owns ticket ${f.number} of ${f.pool}`, ""],
   "tickets.TicketAtRisk": (f) => ["doubt", null, `Ticket ${f.number} of ${f.pool} is at risk`, "A round passed without a majority of its guardians."],
   "tickets.TicketLost": (f) => ["dead", null, `This agent lost ticket ${f.number} of ${f.pool}`, f.why],

@@ -15,6 +15,7 @@ from holdfast.errors import TicketLost
 from holdfast.host import NodeId, Timer
 from holdfast.protocols.tickets.coordinator import Coordinator
 from holdfast.protocols.tickets.desk import Desk, End, Voter, voter
+from holdfast.protocols.tickets.facts import TicketQueued
 from holdfast.protocols.tickets.messages import AckCjoin, Cancel, Cjoin, Info, Queued, Reject
 from holdfast.protocols.tickets.takeover import Takeover
 from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, Agent, Key, LeaseId, Status, Val
@@ -46,9 +47,9 @@ class Ticketing(Protocol):
     def on_at_risk(self) -> None:
         """A round passed without an extension."""
 
-    def on_lost(self, why: str) -> None:
+    def on_lost(self, why: str, numbers: Mapping[str, int]) -> None:
         """It is over, or was never to be had; the text begins with LAPSED, DEPOSED, or before it was owned with MISMATCH, FULL, CROWDED,
-        TOO_MANY_POOLS, UNAVAILABLE."""
+        TOO_MANY_POOLS, UNAVAILABLE. ``numbers`` are the attributes of the error that belongs to it (section 10), as far as known."""
 
     def on_queued(self, position: int) -> None:
         """Somebody holds a place for us; 1 is next. May come again with another number."""
@@ -162,7 +163,7 @@ class Candidate:
             if self._wait:
                 self.ask_around(None, inf)
             else:
-                self._lose(UNAVAILABLE)
+                self._lose(UNAVAILABLE, needed=len(self._desk.seats) // 2 + 1, reachable=len(end.yes) + len(end.no))
             return
         infos = [each for _, each in end.yes if isinstance(each, Info)]
         accepted, best = end.best
@@ -253,9 +254,11 @@ class Candidate:
             self._turn_after(poll * SOON * self._desk.host.random.random())
 
     def _tell_position(self) -> None:
+        """Only a change is told: at most one per answer, so a few per poll."""
         position = min(position for _, position in self._queues.values())
         if position != self._position:
             self._position = position
+            self._desk.host.emit(TicketQueued(self.pool.name, self._lease, position))
             self._listener.on_queued(position)
 
     # What became of it.
@@ -292,15 +295,15 @@ class Candidate:
             self._turn_after(self._desk.config.poll * SOON * self._desk.host.random.random())
 
     def mismatch(self, n: int) -> None:
-        self._lose(f"{MISMATCH}: {self.pool.name!r} has {n} tickets, and {self.n} were asked for")
+        self._lose(f"{MISMATCH}: {self.pool.name!r} has {n} tickets, and {self.n} were asked for", expected=self.n, actual=n)
 
     def too_many_pools(self) -> None:
         """However long it waits: no pool is ever forgotten."""
         self._lose(TOO_MANY_POOLS)
 
-    def _lose(self, why: str) -> None:
+    def _lose(self, why: str, **numbers: int) -> None:
         self._over()
-        self._listener.on_lost(why)
+        self._listener.on_lost(why, numbers)
 
     def _end(self) -> None:
         """By its user's wish."""

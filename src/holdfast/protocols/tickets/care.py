@@ -92,7 +92,8 @@ class Care:
             self.absorb()
 
     def absorb(self) -> None:
-        """Only the holder of the cell that points to it merges it, and nobody the anchor (D11)."""
+        """Only the holder of the cell that points to it merges it, and nobody the anchor (D11). So nobody else asks at the same time, and
+        there is nothing that a jitter would spread (D23, H134)."""
         if self.succ.rid != ANCHOR and not self.alone and self._it.valid:
             self._it.enqueue("absorb", lambda: Absorption(self._it, self).start())
 

@@ -15,6 +15,14 @@ class CellWritten(Internal, frozen=True):
     val: Val
 
 
+class TicketQueued(Internal, frozen=True):
+    """A candidate of this agent has a place in a queue, or another one than before: the best of those it has (H126)."""
+
+    pool: str
+    lease: LeaseId
+    position: int  # 1 is next
+
+
 class TicketAcquired(Internal, frozen=True):
     """A coordinator of this agent owns a ticket."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from holdfast.errors import Unavailable
 from holdfast.protocols.tickets.cview import Cview
 from holdfast.protocols.tickets.desk import Desk, End
 from holdfast.protocols.tickets.messages import Abandon, Info
@@ -15,7 +16,7 @@ HOPS_PER_TICKET = 4  # cells and moves that one walk may follow, per ticket of t
 HOPS_MIN = 64
 
 Found = tuple[str, Val]  # cell and value
-Read = Callable[[TicketView | None], None]
+Read = Callable[[TicketView | Unavailable], None]
 
 
 def follows(before: Val, val: Val) -> bool:
@@ -31,6 +32,7 @@ class Walk:
 
     def __init__(self, pool: str, desk: Desk, done: Callable[[list[Found], str], None], *, everybody: bool = False) -> None:
         self.unreadable = False
+        self.needed = self.reachable = 0  # guardians of the cell that was not
         self.referred: set[tuple[str, int]] = set()  # cells and sets that any answer points to, whether or not it is the last version
         self._pool, self._desk, self._done, self._everybody = pool, desk, done, everybody
         self._walks = 0
@@ -45,16 +47,18 @@ class Walk:
     def _ask(self, rid: str, at: Next) -> None:
         self._hops += 1
         self.referred.add((rid, at.cfg))
-        self._desk.query(Key(self._pool, rid, at.cfg), at.places, lambda end: self._on_info(rid, end), everybody=self._everybody)
+        self._desk.query(
+            Key(self._pool, rid, at.cfg), at.places, lambda end: self._on_info(rid, len(at.places), end), everybody=self._everybody
+        )
 
-    def _on_info(self, rid: str, end: End) -> None:
+    def _on_info(self, rid: str, asked: int, end: End) -> None:
         val = end.best[1]
         for _, info in end.yes:
             if isinstance(info, Info) and info.val is not None:
                 self.referred.add((info.val.succ.rid, info.val.succ.cfg))
                 self.referred |= set() if info.val.nxt is None else {(rid, info.val.nxt.cfg)}
         if not end.won:
-            self.unreadable = True
+            self.unreadable, self.needed, self.reachable = True, asked // 2 + 1, len(end.yes) + len(end.no)
             self._done(self._found, rid)
         elif val is None:
             self._again(rid)  # Merged meanwhile, or a pool that nobody founded.
@@ -99,7 +103,11 @@ class Reading:
     def _on_walked(self, walk: Walk, found: list[Found], stuck: str) -> None:
         """A majority that knows nothing of the pool: nobody has founded it, so nobody owns anything."""
         unfounded = stuck == ANCHOR and not found and not walk.unreadable
-        self._done(self._view(found) if unfounded or not stuck else None)
+        if unfounded or not stuck:
+            self._done(self._view(found))
+        else:
+            text = f"tickets: too few seats answer to say who owns {self._pool!r} (`holdfast seats`)"
+            self._done(Unavailable(text, needed=walk.needed, reachable=walk.reachable))
 
     def _view(self, found: list[Found]) -> TicketView:
         owners: dict[int, Holder] = {}

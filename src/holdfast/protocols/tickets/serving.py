@@ -49,9 +49,11 @@ class Server:
             self._it.desk.counts["queue_full"] += 1
             self._reject(Waiter(cjoin.lease, agent, 0.0, wait=False))
             return
-        self._enter(Waiter(cjoin.lease, agent, self._it.host.now, cjoin.wait, cjoin.stamp))
+        known = self.waiters.get(cjoin.lease)
+        wait = cjoin.wait or (known is not None and known.wait)  # Who asks for room it heard of gives up no place that it has (G7).
+        self._enter(Waiter(cjoin.lease, agent, self._it.host.now, wait, cjoin.stamp))
         self.serve()
-        if cjoin.wait and cjoin.lease in self.waiters:
+        if wait and cjoin.lease in self.waiters:
             self._it.desk.tell(agent, Queued(self._it.pool.name, cjoin.lease, self.position(cjoin.lease)))
 
     def inherit(self, waiters: tuple[tuple[LeaseId, Address], ...]) -> None:

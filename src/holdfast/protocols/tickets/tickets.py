@@ -39,7 +39,7 @@ from holdfast.protocols.tickets.messages import (
 )
 from holdfast.protocols.tickets.orphans import Orphans
 from holdfast.protocols.tickets.pool import Pool
-from holdfast.protocols.tickets.reading import Abandoning, Reading
+from holdfast.protocols.tickets.reading import Abandoning, Read, Reading
 from holdfast.protocols.tickets.values import TICKETS_MAX, Agent, pool_fits
 from holdfast.protocols.tickets.view import (
     CROWDED,
@@ -112,6 +112,7 @@ class Tickets:
         self, host: Host, membership: Membership, seats: Seats, broadcast: Broadcast, exchange: Exchange, config: TicketConfig
     ) -> None:
         self.config = config
+        # Placement and k need not match: the set that guards a cell stands in the cell, and whoever asks counts its majority (H134).
         self.fingerprint = fingerprint(ticket_lease=config.lease, ticket_rho=config.rho, ticket_seats=_digest(seats))
         self.guardian = Guardian(host, config, seats.keeper if seats.own is not None else None)
         self.desk = Desk(host, config, seats, self.on_message)
@@ -163,8 +164,8 @@ class Tickets:
     def coordinators(self) -> list[Coordinator]:
         return [each for pool in self.pool_table.values() for each in pool.coordinators.values()]
 
-    def read(self, pool: str, done: Callable[[TicketView | None], None]) -> None:
-        """The truth: walks the cells with majorities. None: some majority did not answer."""
+    def read(self, pool: str, done: Read) -> None:
+        """The truth: walks the cells with majorities. ``Unavailable``: some majority did not answer."""
         Reading(pool, self.desk, self.cview, done).start()
 
     def abandon(self, pool: str, number: int, done: Callable[[str], None]) -> None:
