@@ -60,7 +60,7 @@ SAFETY = {"I1 own-exclusive", "I2 coordinate-exclusive", "G1 used-once", "I3 tok
         (ablations.amnesic_seat, {*SAFETY, "settled", "I6 write-once"}),
         (ablations.no_restart_wait, SAFETY),
         (ablations.forgets_fence, {"I3 token-monotonic"}),
-        (ablations.leave_builds_on_val, {"I6 write-once"}),
+        (ablations.leave_builds_on_val, {*SAFETY, "I6 write-once"}),
         (ablations.leaves_the_dead, {"settled"}),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
