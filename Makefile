@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 LOCK := requirements-dev.txt
 
-# Debian packages that tests use, each with the command it brings. Without them these tests are skipped, and say so.
-DEBIAN_PACKAGES := iproute2:ip nftables:nft chromium:chromium
+# Debian packages that tests use, each with the command it brings. Without them these tests are skipped, and say so. (The package busybox
+# brings the same command without a cron daemon.)
+DEBIAN_PACKAGES := iproute2:ip nftables:nft chromium:chromium busybox-static:busybox
 
 # What the longer jobs run; override on the command line, e.g. make test PYTEST_ARGS="tests/kit -x".
 PYTEST_ARGS ?=

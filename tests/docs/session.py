@@ -2,7 +2,9 @@
 
 Only pages that say ``<!-- runs in order -->`` are run so. A Python block behind ``<!-- file: NAME -->`` is saved under that name; a line of
 a console block is typed into one bash for the whole page. Where lines are shown below a command, they must occur in what it prints;
-because a group needs a moment, such a command is typed again until they do. Commands that would install something are left out.
+because a group needs a moment, such a command is typed again until they do. Commands that would install something are left out. A block
+behind ``<!-- needs: root, PROGRAM -->`` is run where the tests are run by root and the program answers to ``--help``; elsewhere it is left
+out, the rest of the page is run, and the test says what was left out (H137).
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ from tests.docs.blocks import Block, blocks, occurs
 
 IN_ORDER = re.compile(r"^<!-- runs in order -->$", re.MULTILINE)  # on a line of its own: a page may also speak of it
 FILE = re.compile(r"<!-- file: (?P<name>[\w.-]+) -->\s*$")
+NEEDS = re.compile(r"<!-- needs: *(?P<needs>\S.*?) *-->\s*$")
 NOT_TYPED = ("pip ", "make ")
 MARK = "SESSION_OF_A_PAGE"
-DEADLINE = 60.0  # seconds until a command shows what the page shows; only a broken program reaches it
+DEADLINE = 90.0  # seconds until a command shows what the page shows: a cron daemon takes a minute, only a broken program reaches it
 PAUSE = 0.1  # seconds before a command is typed again
 
 
@@ -36,11 +39,36 @@ class Line(NamedTuple):
     shown: list[str]
 
 
+class Played(NamedTuple):
+    """What became of a page."""
+
+    commands: int  # that were typed
+    left_out: list[str]  # blocks that need what is not here
+
+
+def before(text: str, block: Block) -> str:
+    """The page above the fence of a block."""
+    return "\n".join(text.splitlines()[: block.line - 2])
+
+
 def saved_as(text: str, block: Block) -> str | None:
     """The file name that the page gives to a Python block."""
-    before = "\n".join(text.splitlines()[: block.line - 2])
-    found = FILE.search(before)
+    found = FILE.search(before(text, block))
     return found["name"] if found else None
+
+
+def missing_for(text: str, block: Block) -> list[str]:
+    """What the block needs and this machine does not have."""
+    found = NEEDS.search(before(text, block))
+    return [need for need in found["needs"].split(", ") if not _is_there(need)] if found else []
+
+
+def _is_there(need: str) -> bool:
+    if need == "root":
+        return os.geteuid() == 0
+    with suppress(OSError):
+        return subprocess.run([*need.split(), "--help"], capture_output=True, check=False).returncode == 0
+    return False
 
 
 def typed(body: str) -> list[Line]:
@@ -109,13 +137,15 @@ class Shell:
         return found
 
 
-def run_in_order(text: str, shell: Shell, folder: Path) -> int:
-    """Every block of the page; returns how many commands were typed."""
-    count = 0
+def run_in_order(text: str, shell: Shell, folder: Path) -> Played:
+    """Every block of the page, but for those that are skipped or need what is not here."""
+    count, left_out = 0, []
     for block in blocks(text):
         if block.skipped:
             continue
-        if block.language == "python":
+        if missing := missing_for(text, block):
+            left_out.append(f"line {block.line} needs {' and '.join(missing)}")
+        elif block.language == "python":
             name = saved_as(text, block)
             assert name is not None, f"line {block.line}: a page that runs in order saves its Python; put <!-- file: NAME --> before it"
             (folder / name).write_text(block.body)
@@ -123,7 +153,7 @@ def run_in_order(text: str, shell: Shell, folder: Path) -> int:
             for line in typed(block.body):
                 run_line(line, shell)
                 count += 1
-    return count
+    return Played(count, left_out)
 
 
 def run_line(line: Line, shell: Shell, deadline: float = DEADLINE) -> None:

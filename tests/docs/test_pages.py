@@ -66,14 +66,19 @@ def test_commands_run(page: str) -> None:
             run_command(command)
 
 
+@pytest.mark.timeout(300)  # A page may wait for its turn, and for the next full minute of a cron daemon.
 @pytest.mark.parametrize("page", SESSIONS)
 def test_a_tutorial_runs_as_printed(page: str, tmp_path: Path) -> None:
-    """Style 6: a page that is typed from top to bottom works when it is typed from top to bottom, and nothing it started is left."""
+    """Style 6: a page that is typed from top to bottom works when it is typed from top to bottom, and nothing it started is left.
+    H137: what a block needs is asked of the machine, and the rest of the page is run before the test counts as skipped."""
     with (Path(gettempdir()) / f"holdfast-pages-{os.getuid()}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # Its addresses are printed on the page, so one run at a time has them.
         with Shell(tmp_path, dict(os.environ)) as shell:
-            assert run_in_order(TEXTS[page], shell, tmp_path) >= COMMANDS_TYPED_MIN
+            played = run_in_order(TEXTS[page], shell, tmp_path)
+            assert played.commands >= COMMANDS_TYPED_MIN
             until(lambda: len(shell.running()) == 1, "nothing but the shell is left")
+    if played.left_out:
+        pytest.skip(f"all but this was run: {'; '.join(played.left_out)}")
 
 
 def test_pages_that_run_in_order() -> None:

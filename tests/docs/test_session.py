@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.session import Line, Shell, run_in_order, run_line, typed
+from tests.docs.session import Line, Played, Shell, run_in_order, run_line, typed
 
 PAGE = """
 <!-- runs in order -->
@@ -36,7 +36,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 
 def test_a_page_is_one_session(shell: Shell, tmp_path: Path) -> None:
     """Files are saved under their names, and what one command exports the next one sees; nothing is installed."""
-    assert run_in_order(PAGE, shell, tmp_path) == 2
+    assert run_in_order(PAGE, shell, tmp_path) == Played(2, [])
 
 
 def test_wrong_output_fails(shell: Shell, tmp_path: Path) -> None:
@@ -74,3 +74,19 @@ def test_nothing_outlives_the_shell(tmp_path: Path) -> None:
 def test_lines_are_joined() -> None:
     """A backslash continues a command; output belongs to the command above it."""
     assert typed("$ a \\\n    b\nout\n$ c\n") == [Line("a      b", ["out"]), Line("c", [])]
+
+
+def test_a_block_whose_need_is_not_here_is_left_out(shell: Shell, tmp_path: Path) -> None:
+    """H137: it is named, and everything else is run; where the need is there, the block is run like any other."""
+    page = "<!-- needs: bash, no-such-program -->\n```console\n$ false\n```\n\n```console\n$ true\n```\n"
+    assert run_in_order(page, shell, tmp_path) == Played(1, ["line 3 needs no-such-program"])
+    assert run_in_order(page.replace(", no-such-program", "").replace("false", "true"), shell, tmp_path) == Played(2, [])
+
+
+def test_root_is_a_need(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H137: some daemons start for root alone."""
+    page = "<!-- needs: root -->\n```console\n$ true\n```\n"
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert run_in_order(page, shell, tmp_path) == Played(0, ["line 3 needs root"])
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert run_in_order(page, shell, tmp_path) == Played(1, [])
