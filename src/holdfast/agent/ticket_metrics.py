@@ -32,7 +32,7 @@ def of_tickets(agent: Agent) -> Iterable[Metric]:
     yield gauge("ticket_pools", "Pools of which somebody is known to hold a ticket, or this agent asks for one.", len(tickets.pools()))
     yield gauge("ticket_wishes", "Clients of this agent that hold a ticket or ask for one.", sum(kind.wishes.values()))
     yield gauge("ticket_waiters", "Of these, who asks; and whoever queues at a ticket that is held here.", sum(tickets.waiting.values()))
-    yield gauge("ticket_guardian_cells", "Cells of pools that this agent keeps for others.", len(tickets.guardian.cells))
+    yield gauge("ticket_guardian_cells", "Cells of pools that this agent keeps for others.", tickets.guardian.kept)
     yield counter("ticket_granted_total", "Tickets that clients of this agent were granted.", kind.counts["granted"])
     yield histogram("ticket_acquire_wait_seconds", "Seconds that these waited for theirs.", kind.waits)
     yield histogram("ticket_lease_margin_seconds", "Seconds that were left of a ticket when it was renewed.", tickets.desk.lease_margin)

@@ -22,7 +22,7 @@ from holdfast.kit.keeper import Keeper
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.facts import CellWritten
 from holdfast.protocols.tickets.messages import Accept, Accepted, Alive, Forget, Info, Prepare, Promised, Query, Refuse, Renew
-from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, Ballot, Key, Status, Val, key_fits, val_fits
+from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, Ballot, Key, Val, key_fits, val_fits
 
 CELLS_MAX = 16_384  # about 4 MiB of journal; forgotten ones stay for ``tombstone_ttl``
 SWEEP_PERIOD = 60.0
@@ -259,9 +259,14 @@ class Guardian:
         self.on_forget(Forget(0, key), _unheard)
 
     @property
-    def live(self) -> int:
-        """Cells with a holder that this agent keeps."""
-        return sum(cell.val is not None and cell.val.status is Status.LIVE for cell in self.cells.values())
+    def durable(self) -> bool:
+        """What it keeps outlives the process: it is a seat."""
+        return self._keeper is not None
+
+    @property
+    def kept(self) -> int:
+        """Cells that somebody may still need; one that is forgotten is only remembered as that."""
+        return sum(cell.val is not None for cell in self.cells.values())
 
 
 def _text(key: Key) -> str:
