@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.facts import CellLost, TicketLost
 from holdfast.protocols.tickets.messages import Accept
-from tests.support.ticket_stand import Stand
+from tests.support.ticket_stand import POOL, Asker, Stand
 
 RING = TicketConfig(period=0.5, lease=2.0, rtx=0.1, guardians="ring", k=1)
 SEATS = TicketConfig(period=0.5, lease=2.0, rtx=0.1, k=1)
@@ -21,6 +21,15 @@ def ring(*, seats_at: str = "") -> Stand:
         assert stand.acquire(name, N, run=2.0).acting
     stand.run(5.0)
     return stand
+
+
+def one_seat(names: str) -> tuple[Stand, list[Asker]]:
+    """Seat a; d, e, f and g hold tickets, and each but the first is kept by the other three."""
+    stand = Stand(names, seats=1, config=RING)
+    users = [stand.acquire(name, N, run=3.0) for name in "defg"]
+    stand.run(10.0)
+    assert all(user.acting for user in users)
+    return stand, users
 
 
 def guardians(stand: Stand, name: str) -> list[str]:
@@ -97,11 +106,27 @@ def test_a_seat_is_not_waited_for() -> None:
 def test_who_has_only_dead_neighbours_gets_another_ticket() -> None:
     """5.5, D27, H127: d knows e, f and g as its predecessors, and they are dead; the seat is the only other one. A cell that d splits off
     for a client of its own is kept by the seat and by d itself before anybody who did not answer is asked again."""
-    stand = Stand("adefg", seats=1, config=RING)
-    for name in "defg":
-        assert stand.acquire(name, N, run=3.0).acting
-    stand.run(10.0)
+    stand, _ = one_seat("adefg")
     for name in "efg":
         stand.crash(name)
     stand.run(10.0)
     assert stand.acquire("d", N, run=5.0).acting
+
+
+def test_a_group_that_stops_as_a_whole_keeps_the_first_arc() -> None:
+    """D27, 5.8, H140: everybody leaves in good order, so nobody is left to take in what the agents keep, and they wait 4 D in vain. The
+    rest of the pool is gone with them, and no operator can bring it back: what docs/tickets.md warns of."""
+    stand, users = one_seat("adefgh")
+    for name, user in zip("defg", users, strict=True):
+        stand.tickets[name].drain()
+        user.release()
+    stand.run(RING.leave_timeout + 0.1)
+    for name in "defg":
+        assert drained(stand, name)
+        stand.crash(name)
+    again = [stand.acquire("h", N, run=2.0) for _ in range(N)]
+    assert sorted(user.number for user in again if user.acting) == [0, *range(N // 2 + 1, N)]
+    answers: list[str] = []
+    stand.tickets["h"].abandon(POOL, N // 2, answers.append)
+    stand.run(10.0)
+    assert answers == ["no guardian has a copy of it: nobody knows where its arc ends"]
