@@ -22,6 +22,7 @@ from msgspec.structs import fields, force_setattr
 from holdfast.disk.places import default_socket, group_file, private_directory, runtime_dir
 from holdfast.errors import ConfigError, KeyUnusable
 from holdfast.host import Address
+from holdfast.readers import READERS, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,6 @@ __all__ = [
 ]  # fmt: skip
 
 ENVIRONMENT = "HOLDFAST_"
-FILE_BYTES_MAX = 256 * 1024  # whoever names a log by mistake gets an answer, not a full memory
 PORT_MAX = 65_535
 TAGS_MAX = 32
 TAG_NAME = re.compile(r"[A-Za-z0-9_.-]{1,32}")
@@ -49,11 +49,11 @@ SECONDS = {
     "ticket_lease": (0.2, 60.0),
     "ticket_round": (0.05, 10.0),
 }  # the ring knows its own
+TICKET_K_MAX, TICKET_K_RING = 3, 2  # the most, and what "ring" gets unless it is told otherwise (tickets 4, D27)
+NOT_GIVEN = -1  # 0 is a number that somebody may want
 LONGEST_GRANT_MAX = 3600.0  # seconds that a seat without a journal may make everybody wait
 TERM_HEARTBEATS = 1.5  # fast-detection D26: length of a term, in heartbeats, beside the grace that was asked for
 HIDDEN = "(hidden)"
-
-YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 class Timing(NamedTuple):
@@ -74,6 +74,7 @@ PRESETS = {
 }
 CHOICES = {
     "preset": tuple(PRESETS),
+    "ticket_guardians": ("seats", "ring"),
     "membership": ("ring",),
     "log_level": ("debug", "info", "warning", "error"),
     "log_format": ("json", "text"),
@@ -99,6 +100,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     heartbeat: float = 0.0  # t_itv
     ticket_lease: float = 0.0  # D
     ticket_round: float = 0.0  # T
+    ticket_guardians: str = "seats"
+    ticket_k: int = NOT_GIVEN  # of a ticket's guardians so many may be lost, with "ring"; with "seats" their number says it
     longest_grant: float = 0.0
     k: int = 3
     rho: float = 0.001
@@ -121,6 +124,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 if getattr(self, field) == 0:
                     least, most = SECONDS.get(field, (0.0, LONGEST_GRANT_MAX))  # a ring may be quicker than elections can be
                     force_setattr(self, field, min(max(seconds * stretched, least), most))
+        if self.ticket_guardians == "ring" and self.ticket_k == NOT_GIVEN:
+            force_setattr(self, "ticket_k", TICKET_K_RING)
 
     def __repr__(self) -> str:
         return f"Config({', '.join(f'{name}={value!r}' for name, value in self.shown().items())})"
@@ -171,6 +176,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ConfigError(
                 f"ticket_round: {self.ticket_round!r}; accepted is at most a quarter of ticket_lease ({self.ticket_lease:g} s)"
             )
+        _check_guardians(self)
         _check_longest(self)
         check_tags(self.tags)
         _check_files(self)
@@ -187,7 +193,7 @@ def load_with_sources(
     """The same, and for each setting that was given, where."""
     found: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    file = {} if path is None else _read_file(Path(path))
+    file = {} if path is None else read_file(Path(path))
     for values, source in ((file, f"{path}"), (_of_environ(environ or {}), ""), (overrides or {}, "flags")):
         for field, value in values.items():
             if value is None:
@@ -286,6 +292,18 @@ def _check_seats(config: Config) -> None:
         )
 
 
+def _check_guardians(config: Config) -> None:
+    """H140: a number that would be ignored is refused."""
+    if config.ticket_guardians == "seats":
+        if config.ticket_k != NOT_GIVEN:
+            raise ConfigError(
+                f'ticket_k: {config.ticket_k}, and ticket_guardians is "seats", where the number of seats decides; '
+                'accepted is none, or ticket_guardians = "ring" as well'
+            )
+    elif not 0 <= config.ticket_k <= TICKET_K_MAX:
+        raise ConfigError(f"ticket_k: {config.ticket_k}; accepted are 0 to {TICKET_K_MAX}")
+
+
 def _check_longest(config: Config) -> None:
     """What is held without a grace must fit, or nothing could be held at all."""
     least = max(config.term_length(0.0), config.ticket_lease)
@@ -356,20 +374,7 @@ def _split(text: str) -> tuple[str, str]:
     return ("", "") if ":" in host else (host, port)
 
 
-# Reading, by the type of the setting.
-
-
-def _read_file(path: Path) -> dict[str, Any]:
-    import tomllib
-
-    try:
-        with path.open("rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
-        if len(content) > FILE_BYTES_MAX:
-            raise ConfigError(f"{path}: more than {FILE_BYTES_MAX} bytes; this is no file of settings")
-        return tomllib.loads(content.decode())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+# Reading.
 
 
 def _of_environ(environ: Mapping[str, str]) -> dict[str, str]:
@@ -394,57 +399,4 @@ def _kind(field: str, default: Any) -> str:
     return "mode" if field == "socket_mode" else "table" if field == "tags" else type(default).__name__
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _flag(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    word = _text(value).strip().lower()
-    if word not in YES + NO:
-        raise ValueError
-    return word in YES
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool):
-        raise TypeError
-    return float(value)
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool | float):
-        raise TypeError
-    return int(value)
-
-
-def _mode(value: Any) -> int:
-    return int(value, 8) if isinstance(value, str) else _whole(value)
-
-
-def _list(value: Any) -> tuple[str, ...]:
-    parts = value.split(",") if isinstance(value, str) else value
-    if isinstance(parts, Mapping):
-        raise TypeError
-    return tuple(word for part in parts if (word := _text(part).strip()))
-
-
-def _table(value: Any) -> dict[str, str]:
-    if isinstance(value, str):
-        value = dict(part.split("=", 1) for part in value.split(",") if part.strip())
-    return {name.strip(): _text(text).strip() for name, text in value.items()}
-
-
 DEFAULTS: dict[str, Any] = {field.name: {} if field.name == "tags" else field.default for field in fields(Config)}
-READERS = {
-    "str": ("text", _text),
-    "bool": ("true or false", _flag),
-    "float": ("a number", _number),
-    "int": ("a whole number", _whole),
-    "mode": ("permission bits, such as 0600", _mode),
-    "tuple": ("a list of texts, in one text with commas", _list),
-    "table": ("a table of texts, in one text as name=value,name=value", _table),
-}

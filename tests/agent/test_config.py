@@ -67,6 +67,14 @@ def test_a_lease_stretches_the_preset() -> None:
     assert load(overrides={"preset": "local", "lease": 0.04}).heartbeat == 0.1  # as short as elections allow
 
 
+def test_who_keeps_tickets(tmp_path: Path) -> None:
+    """H140, tickets 4: seats, or the paper's placement with k = 2 (D27) unless another number is given, 0 included."""
+    assert (load().ticket_guardians, load().ticket_k) == ("seats", -1)
+    ring = load(environ={"HOLDFAST_TICKET_GUARDIANS": "ring"})
+    assert ring.ticket_k == 2
+    assert load(file_of(tmp_path, 'ticket_guardians = "ring"\nticket_k = 3\n'), {"HOLDFAST_TICKET_K": "0"}).ticket_k == 0
+
+
 def test_every_setting_is_read_from_file_and_environment(tmp_path: Path) -> None:
     """The same name in all places, and text means the same as the typed value."""
     key_file = tmp_path / "key"
@@ -76,8 +84,9 @@ def test_every_setting_is_read_from_file_and_environment(tmp_path: Path) -> None
     typed: dict[str, Any] = {
         "group": "g", "name": "n", "bind": "127.0.0.1:0", "advertise": "127.0.0.1:9", "seeds": ["127.0.0.1:1", "seed.example:2"],
         "seats": ["a@127.0.0.1:1"], "key_file": str(key_file), "state_dir": "s", "preset": "local", "lease": 0.5, "arbitration": 0.2,
-        "heartbeat": 0.3, "ticket_lease": 1.0, "ticket_round": 0.2, "longest_grant": 4.0, "k": 2, "rho": 0.002, "margin": 0.02,
-        "tags": {"zone": "eu", "rack": "3"}, "socket": "x.sock", "socket_mode": 0o660, "http": "127.0.0.1:0",
+        "heartbeat": 0.3, "ticket_lease": 1.0, "ticket_round": 0.2, "ticket_guardians": "ring", "ticket_k": 1, "longest_grant": 4.0,
+        "k": 2, "rho": 0.002, "margin": 0.02, "tags": {"zone": "eu", "rack": "3"},
+        "socket": "x.sock", "socket_mode": 0o660, "http": "127.0.0.1:0",
         "http_token_file": str(token), "log_level": "debug", "log_format": "text", "membership": "ring", "moved": True, "insecure": False,
     }  # fmt: skip
     assert {field.name for field in fields(Config)} == {*typed, "key"}
@@ -135,6 +144,11 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"ticket_lease": 301}, "ticket_lease: 301.0"),
     ({"ticket_round": float("inf")}, "ticket_round: inf"),
     ({"ticket_round": 0.6}, "ticket_round: 0.6; accepted is at most a quarter of ticket_lease (2 s)"),
+    ({"ticket_guardians": "moon"}, "ticket_guardians: 'moon'; accepted are seats, ring"),
+    ({"ticket_guardians": "ring", "ticket_k": 4}, "ticket_k: 4; accepted are 0 to 3"),
+    ({"ticket_guardians": "ring", "ticket_k": -2}, "ticket_k: -2; accepted are 0 to 3"),
+    ({"ticket_guardians": "ring", "ticket_k": 1.5}, "ticket_k: 1.5; accepted is a whole number"),
+    ({"ticket_k": 0}, 'ticket_k: 0, and ticket_guardians is "seats", where the number of seats decides; accepted is none, or ticket_guar'),
     ({"longest_grant": 1.9}, "longest_grant: 1.9; accepted are 2 to 3600 seconds"),
     ({"heartbeat": 11.0}, "longest_grant: 15.0; accepted are 16.5 to 3600 seconds: 1.5 heartbeats and a ticket's lease must fit"),
     ({"longest_grant": 3601}, "longest_grant: 3601.0"),

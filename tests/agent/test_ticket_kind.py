@@ -281,5 +281,14 @@ def test_every_preset_gives_numbers_that_tickets_take(preset: str) -> None:
             numbers = ticket_config(config, seats)
             assert (numbers.k, numbers.lease, numbers.period) == (k, config.ticket_lease, config.ticket_round)
             assert numbers.margin < numbers.hold
+            assert numbers.guardians == "seats"
     lan = ticket_config(Config(), 3)
     assert (lan.rtx, lan.phase_timeout, lan.poll) == pytest.approx((0.2, 1.5, 1.0))
+
+
+@pytest.mark.parametrize("given, k", [({}, 2), ({"ticket_k": 0}, 0), ({"ticket_k": 3}, 3)], ids=str)
+def test_the_ring_is_asked_for_by_the_settings(given: dict[str, Any], k: int) -> None:
+    """H140, tickets 4: placement and k of the settings reach the machine; the number of seats says nothing about k then."""
+    for seats in (1, 5):
+        numbers = ticket_config(load(overrides={"ticket_guardians": "ring", **given}), seats)
+        assert (numbers.guardians, numbers.k) == ("ring", k)

@@ -222,3 +222,12 @@ def test_a_seat_on_a_disk_is_fine() -> None:
     """Only file systems that forget are an error; a loopback group without key is no warning."""
     kept = Config(seats=("s@127.0.0.1:1",), state_dir="/proc")
     assert codes(symptoms.of_settings(kept, Path("/proc"), seat=True)) == []
+
+
+def test_few_guardians_on_the_ring() -> None:
+    """H140, tickets D27: the paper's placement with k below 2 is allowed, and no good idea."""
+    for k, told in ((1, True), (0, True), (2, False), (3, False)):
+        found = list(symptoms.of_settings(Config(ticket_guardians="ring", ticket_k=k), None, seat=False))
+        assert codes(iter(found)) == ([("few_guardians", "warning")] if told else [])
+        assert all("ticket_k = 2" in each.advice for each in found)
+    assert codes(symptoms.of_settings(Config(), None, seat=False)) == []

@@ -170,6 +170,8 @@ class Agent:
         self._leaving.append(done)
         if end:
             self._leaving.append(lambda: self.end(Ending.LEFT))
+        if self.tickets is not None:
+            self.tickets.drain()
         self.grants.drain(self._on_drained)
 
     def drain(self, done: Callable[[], None]) -> None:
@@ -274,6 +276,7 @@ class Agent:
             found.update({f"lead_{name}": float(count) for name, count in sorted(counted.items())})
         if self.tickets is not None:
             found.update({f"ticket_{name}": float(count) for name, count in sorted(self.tickets.counts.items())})
+            found["ticket_guardian_cells"] = float(self.tickets.guardian.kept)
         found["grants"] = float(len(self.grants))
         found["events_published"], found["events_lost"] = float(self.events.published), float(self.events.lost)
         datagrams = self.host.datagrams
@@ -330,13 +333,12 @@ class Agent:
                 done()
 
     def _on_drained(self) -> None:
-        """Tickets 9.6: what clients held is written as free, or handed on, before this agent goes; 4 D at most."""
+        """Tickets 9.6: what clients held is written as free, or handed on, and what this agent kept others keep, before it goes; 4 D at
+        most."""
         self._knocks = False
-        if self.tickets is not None:
-            self.tickets.drain()
-            if self.tickets.coordinators:
-                self.host.after(LEFT_POLL, self._on_drained)
-                return
+        if self.tickets is not None and not self.tickets.drained:
+            self.host.after(LEFT_POLL, self._on_drained)
+            return
         self.ring.leave()
         self._on_left_look()
 

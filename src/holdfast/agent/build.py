@@ -21,7 +21,7 @@ from holdfast.protocols.detection.leadership import Leadership
 from holdfast.protocols.mail.mail import Mail
 from holdfast.protocols.mail.messages import Outcome
 from holdfast.protocols.ring.ring import RingNode
-from holdfast.protocols.tickets.config import K_MAX, TicketConfig
+from holdfast.protocols.tickets.config import K_MAX, Placement, TicketConfig
 from holdfast.protocols.tickets.tickets import Tickets
 
 VERSION_ROW = "holdfast:v"
@@ -90,8 +90,10 @@ def build_seats(host: NetHost, home: Home) -> tuple[Seats | None, str]:
 def ticket_config(config: Config, seats: int) -> TicketConfig:
     """The numbers of tickets. What the specification says for a round of half a second is kept in proportion to it."""
     period = config.ticket_round
+    guardians: Placement = "ring" if config.ticket_guardians == "ring" else "seats"
     return TicketConfig(
-        k=min((seats - 1) // 2, K_MAX),
+        guardians=guardians,
+        k=config.ticket_k if guardians == "ring" else min((seats - 1) // 2, K_MAX),
         period=period,
         lease=config.ticket_lease,
         rho=config.rho,

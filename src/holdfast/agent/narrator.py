@@ -25,12 +25,13 @@ from holdfast.events import (
 from holdfast.host import Member
 from holdfast.kit.seats import SeatOpened
 from holdfast.protocols.ring.facts import BecameMember, Departed, JoinRetry, LinkBroken, LinkMended
+from holdfast.protocols.tickets.facts import CellLost
 
 SUM_PERIOD = 60.0  # seconds between two lines about drops that are known already
 LOOK_PERIOD = 5.0  # seconds until a kind of drop that is new gets its line
 
 INFO = (Joined, Left, BecameMember, Departed, JoinRetry, LinkMended, SeatOpened)
-WARNING = (Suspected, LeaderSuspected, Decided, Failed, Expelled, Paused, LinkBroken)
+WARNING = (Suspected, LeaderSuspected, Decided, Failed, Expelled, Paused, LinkBroken, CellLost)
 ERROR = (ConfigMismatch, StorageFailed)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.agent.version import VERSION
-from holdfast.config import Config, is_loopback
+from holdfast.config import TICKET_K_RING, Config, is_loopback
 from holdfast.kit.promise import KEYS_MAX
 from holdfast.kit.seats import SeatState
 from holdfast.local.calls import Finding
@@ -79,6 +79,12 @@ def of_settings(config: Config, state: Path | None, *, seat: bool) -> Iterator[F
         )  # fmt: skip
     if config.key_file and (exposed := _exposed(config.key_file)):
         yield warning("key_exposed", config.key_file, f"{exposed}.", "chmod 600 it; if others may have read it, rotate the key.")
+    if config.ticket_guardians == "ring" and config.ticket_k < TICKET_K_RING:
+        yield warning(
+            "few_guardians", f"ticket_k = {config.ticket_k}",
+            f"Tickets are kept by agents without a journal, and {config.ticket_k + 1} of them lost at once lose a ticket.",
+            f'Set ticket_k = {TICKET_K_RING} or more, or ticket_guardians = "seats", and restart the agent.',
+        )  # fmt: skip
     if seat and state is not None and (kind := file_system(state)) in FORGETFUL and not config.alone:
         yield error(
             "state_forgotten", str(state), f"It is a seat, and its state directory is on {kind}: a reboot forgets what it promised.",

@@ -9,7 +9,7 @@ from holdfast.agent.metrics import Metric, counter, gauge, histogram, labelled
 
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
-    from holdfast.protocols.tickets.cells import Cells
+    from holdfast.protocols.tickets.guardian import Guardian
 
 COUNTED = {  # tickets 9.7: how each is called there, how the machine counts it, what it says
     "rebounds": ("reballots", "Times a holder had to raise its ballot, because somebody had asked to take its ticket."),
@@ -33,7 +33,7 @@ def of_tickets(agent: Agent) -> Iterable[Metric]:
     yield gauge("ticket_pools", "Pools of which somebody is known to hold a ticket, or this agent asks for one.", len(tickets.pools()))
     yield gauge("ticket_wishes", "Clients of this agent that hold a ticket or ask for one.", sum(kind.wishes.values()))
     yield gauge("ticket_waiters", "Of these, who asks; and whoever queues at a ticket that is held here.", sum(tickets.waiting.values()))
-    yield from _of_guardian(tickets.guardian.table)
+    yield from _of_guardian(tickets.guardian)
     yield counter("ticket_granted_total", "Tickets that clients of this agent were granted.", kind.counts["granted"])
     yield histogram("ticket_acquire_wait_seconds", "Seconds that these waited for theirs.", kind.waits)
     yield histogram("ticket_lease_margin_seconds", "Seconds that were left of a ticket when it was renewed.", tickets.desk.lease_margin)
@@ -46,8 +46,9 @@ def of_tickets(agent: Agent) -> Iterable[Metric]:
     yield counter("prcast_duplicates_total", "Rumours that it heard again.", rumours["duplicate"])
 
 
-def _of_guardian(table: Cells) -> Iterable[Metric]:
-    yield gauge("ticket_guardian_cells", "Cells of pools that this agent keeps for others.", len(table.kept))
+def _of_guardian(guardian: Guardian) -> Iterable[Metric]:
+    table = guardian.table
+    yield gauge("ticket_guardian_cells", "Cells of pools that this agent keeps for others.", guardian.kept)
     yield gauge("ticket_guardian_pools", "Of these, first cells of pools, which are kept for ever.", table.anchors)
     yield gauge("ticket_guardian_tombstones", "Merged cells that it remembers for a while, so that none comes back.", len(table.tombstones))
 

@@ -35,6 +35,8 @@ HELP = {
     "heartbeat": ("t_itv of leaders, seconds.", "SECONDS"),
     "ticket_lease": ("D of tickets, seconds.", "SECONDS"),
     "ticket_round": ("T of tickets, seconds.", "SECONDS"),
+    "ticket_guardians": ("Who keeps tickets: seats, or ring, the paper's placement: loses some when many agents die.", "PLACE"),
+    "ticket_k": ("Of a ticket's guardians so many may be lost, 0 to 3; only with --ticket-guardians ring (default: 2).", "N"),
     "longest_grant": ("No promise of a seat is longer; a fresh seat waits so long once, seconds.", "SECONDS"),
     "k": ("Neighbours per side on the ring.", "N"),
     "rho": ("How far the rates of two clocks may differ from true time.", "SHARE"),

@@ -269,6 +269,16 @@ class Guardian:
         """As if somebody had said FORGET."""
         self.on_forget(Forget(0, key), _unheard)
 
+    @property
+    def durable(self) -> bool:
+        """What it keeps outlives the process: it is a seat."""
+        return self._keeper is not None
+
+    @property
+    def kept(self) -> int:
+        """Cells that somebody may still need; one that is forgotten is only remembered as that."""
+        return sum(cell.val is not None for cell in self.table.kept.values())
+
 
 def _text(key: Key) -> str:
     return msgspec.json.encode(key).decode()

@@ -2,7 +2,7 @@
 
 With placement "seats" every cell is kept by all seats and nothing moves. "ring" is the paper's: the predecessors, filled up with seats.
 The set in force stands in the cell itself: a move is written to a majority of the old set before the new one counts, so whoever wants to
-exclude us finds the new set there.
+exclude us finds the new set there. So agents may differ in placement (H140): each holder brings its own cell where it wants it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Mover:
 
     def round(self) -> None:
         it, now = self._it, self._it.host.now
-        if it.anchor or it.config.guardians == "seats":
+        if it.anchor:
             return
         for place in it.places:
             if now - self._heard.get(voter(place), -inf) > it.config.silent_after:
@@ -83,19 +83,23 @@ class Mover:
 
     def _wanted(self) -> tuple[Place, ...]:
         it = self._it
+        if it.config.guardians == "seats":
+            return it.desk.seats
         me = it.desk.place_of(it.desk.me)
         return self._fill([*(it.desk.place_of(agent) for agent in it.preds), *it.desk.seats], me)
 
     def _fill(self, candidates: Iterable[Place], last: Place) -> tuple[Place, ...]:
-        """The first 2k+1 that are of use, ``last`` only if there are fewer; an odd number."""
+        """The first 2k+1 that are of use, ``last`` only if there are fewer, and after it those who are doubted; an odd number. They are not
+        left out: a lost message must not make a set smaller."""
         now, size = self._it.host.now, 2 * self._it.config.k + 1
         usable = [
             each
             for each in dict.fromkeys(candidates)
             if each != last and voter(each) not in self._draining and self._shunned.get(voter(each), -inf) <= now
         ]
-        usable.sort(key=lambda each: self._doubted.get(voter(each), -inf) > now)  # A lost message must not make a set smaller.
-        chosen = usable[:size] if len(usable) >= size else [*usable, last]
+        doubted = [each for each in usable if self._doubted.get(voter(each), -inf) > now]
+        trusted = [each for each in usable if each not in doubted]
+        chosen = trusted[:size] if len(trusted) >= size else [*trusted, last, *doubted][:size]
         return tuple(chosen if len(chosen) % 2 else chosen[:-1])
 
     def _move(self) -> None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import blake2b
+from math import inf
 from typing import Protocol
 
 from holdfast.errors import ConfigError
@@ -122,6 +123,7 @@ class Tickets:
         self._host, self._membership = host, membership
         self._gone: dict[NodeId, None] = {}
         self._timer: Timer | None = None
+        self._go_at = inf  # while it drains: it waits for nobody after that
         self.cview.on_change(self._on_view)
 
     @property
@@ -181,9 +183,18 @@ class Tickets:
         return self.cview.on_change(lambda pool, number: listener(pool, number, self.view(pool)))
 
     def drain(self, *, draining: bool = True) -> None:
-        """This agent shuts down: guardians say so in ALIVE, ring cells move away (9.6). Tickets are released by their users (F14), and
-        ``coordinators`` is empty when all of that is written, or was tried for 4 D."""
+        """This agent shuts down: guardians say so in ALIVE, ring cells move away (9.6). Tickets are released by their users (F14)."""
+        if draining and not self.guardian.draining:
+            self._go_at = self._host.now + self.config.leave_timeout
         self.guardian.draining = draining
+
+    @property
+    def drained(self) -> bool:
+        """Nobody needs this agent any more: what it held is written, and others keep what it kept; or that was tried for 4 D. What a seat
+        keeps it has in its journal, and nobody takes it away."""
+        if self.coordinators:
+            return False  # Each of them tries for 4 D.
+        return self.guardian.durable or self.guardian.kept == 0 or self._host.now >= self._go_at
 
     # The machine.
 
