@@ -60,11 +60,12 @@ class LeadershipScenario(Scenario):
     name = "detection/leadership"
     title = "Leadership decided by seats, under mixed faults and member lists that differ"
     seconds = SECONDS  # of faults
+    heartbeats: tuple[float, ...] = (0.5, 1.0)  # t_itv is one of them
 
     def setup(self, random: Random) -> Setup:
-        seats = random.choice((1, 3, 3, 3, 5))
-        names = tuple(f"a{i}" for i in range(random.randint(max(3, seats), 9)))
-        t_itv = random.choice((0.5, 1.0))
+        seats, agents = self.size(random)
+        names = tuple(f"a{i}" for i in range(agents))
+        t_itv = random.choice(self.heartbeats)
         plan = draw(random, names, seats, self.seconds)
         parameters: dict[str, float | str] = {
             "seats": float(seats),
@@ -77,6 +78,11 @@ class LeadershipScenario(Scenario):
         }
         link = Link(Exponential(0.01 * t_itv, least=0.0005), loss=float(parameters["loss"]))
         return Setup(names, self.seconds, settle(setup_length(parameters), t_itv), plan, link, parameters)
+
+    def size(self, random: Random) -> tuple[int, int]:
+        """How many seats, and how many agents with them."""
+        seats = random.choice((1, 3, 3, 3, 5))
+        return seats, random.randint(max(3, seats), 9)
 
     def build(self, host: Host, setup: Setup) -> Iterable[Machine]:
         members = ListedMembers(host)
@@ -108,8 +114,17 @@ class LeadershipScenario(Scenario):
 
     def drive(self, world: World, setup: Setup) -> None:
         random = Random(f"{world.seed}/leadership")
-        Lists(world, hides(random, setup))
+        Lists(world, self.hides(random, setup))
         Clients(world, random, led_names(setup), setup.names, setup_length(setup.parameters), setup.seconds)
+
+    def hides(self, random: Random, setup: Setup) -> list[Hidden]:
+        """Lists that differ between nodes, for up to ten seconds at a time; all the same again when the faults are over."""
+        found = []
+        for _ in range(random.randint(0, 6)):
+            viewer, member = random.sample(setup.names, 2)
+            at = random.uniform(0, setup.seconds)
+            found.append(Hidden(at, min(random.uniform(0, HIDE_SECONDS), setup.seconds - at), viewer, member))
+        return found
 
     def unsettled(self, world: World, setup: Setup) -> str:
         """I9: everybody alive names the same leader and token, and that one leads; nobody where nobody stands."""
@@ -153,16 +168,6 @@ def draw(random: Random, names: tuple[str, ...], seats: int, seconds: float) -> 
     if lost:
         faults.append(LostJournal(round(random.uniform(FOUNDED_AFTER, seconds), 3), lost))
     return Plan(tuple(sorted(faults, key=lambda fault: fault.at)))
-
-
-def hides(random: Random, setup: Setup) -> list[Hidden]:
-    """Lists that differ between nodes, for up to ten seconds at a time; all the same again when the faults are over."""
-    found = []
-    for _ in range(random.randint(0, 6)):
-        viewer, member = random.sample(setup.names, 2)
-        at = random.uniform(0, setup.seconds)
-        found.append(Hidden(at, min(random.uniform(0, HIDE_SECONDS), setup.seconds - at), viewer, member))
-    return found
 
 
 def slots(setup: Setup) -> tuple[Slot, ...]:
