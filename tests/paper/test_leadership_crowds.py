@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.lab.lead_members import Hidden
+from holdfast.lab.lead_members import Hidden, ListedMembers
+from holdfast.protocols.detection.facts import Suspect
 from holdfast.protocols.detection.lead_campaign import Campaign
 from holdfast.protocols.detection.lead_messages import StartRounds
 from holdfast.protocols.detection.messages import MonitorOk, StartRound, WatchedOk
@@ -207,3 +208,27 @@ def test_everybody_waits_for_fresh_seats() -> None:
     opened_at = 8.0 * (1 + 2 * RHO)  # after their start, when all had met
     assert opened_at - FOUNDED <= seconds <= opened_at - FOUNDED + 1.0
     assert stand.asked() in ([("a4", "vacant")], [("a3", "vacant")])
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["lists everybody", "lists nobody"])
+def test_a_seat_that_no_list_has_votes(alone: bool) -> None:
+    """H135, D17b, F12: nobody lists the seat a1, or it lists nobody either, and the seat a2 is dead: only with a1 is there a quorum that
+    promises, and one that misses the leader. It is asked, grants and votes, and what it says counts."""
+    others = [f"a{i}" for i in range(8) if i != 1]
+    hidden = [Hidden(0.0, 1000.0, viewer, "a1") for viewer in others]
+    stand = Stand(8, hidden=[*hidden, *(Hidden(0.0, 1000.0, "a1", other) for other in others)] if alone else hidden)
+    stand.world.crash("a2")
+    stand.stand("a5")
+    stand.run(4.0)
+    assert stand.leader() == "a5"
+    assert [host.me.name for host in stand.world.alive if host.node.use(ListedMembers).get("a1") is not None] == ["a1"]
+    stand.stand("a6")
+    stand.run(4.0)
+    stand.world.crash("a5")
+    seconds, after = stand.takeover()
+    assert after == "a6"
+    assert seconds <= stand.bound
+    acted = [fact for _, _, fact in stand.facts if isinstance(fact, Suspect) and fact.acted]
+    assert acted
+    assert {"a0", "a1"} <= {*acted[0].misses}
+    assert stand.asked()[-1] == ("a6", "start")

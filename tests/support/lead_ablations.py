@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from math import inf
 from random import Random
 
 from msgspec.structs import replace
@@ -13,15 +14,22 @@ from holdfast.kit.exchange import Exchange
 from holdfast.kit.keeper import Keeper
 from holdfast.kit.promise import Answer, HolderId, Promises
 from holdfast.kit.seats import Seats
+from holdfast.lab.checker import Checker
 from holdfast.lab.lead_members import ListedMembers
+from holdfast.lab.lead_spoken import SpokenWatches
 from holdfast.lab.links import Link, Uniform
 from holdfast.lab.scenario import Setup
 from holdfast.lab.scenarios.leadership import LeadershipScenario
+from holdfast.protocols.detection.ballot import Ballot
+from holdfast.protocols.detection.facts import Report
+from holdfast.protocols.detection.ffd import FastDetector
 from holdfast.protocols.detection.lead_campaign import Campaign, Candidacy, State
 from holdfast.protocols.detection.lead_office import LeadOffice
+from holdfast.protocols.detection.lead_reigns import Reigns
 from holdfast.protocols.detection.lead_seat import LeadSeat
+from holdfast.protocols.detection.lead_watch import Watch
 from holdfast.protocols.detection.leadership import Leadership, LeadershipConfig
-from holdfast.protocols.detection.messages import Granted, Lead
+from holdfast.protocols.detection.messages import DidYouMissToo, Granted, Lead, VoteKind
 from tests.support.kit_ablations import ForgetsUntil, IgnoresBusy
 
 __all__ = ["ForgetsUntil", "IgnoresBusy"]
@@ -85,6 +93,73 @@ class GivesBackEarly(Campaign):
             self.office._resign(self.name, self.number)
 
 
+class RepeatsRounds(Campaign):
+    """Section 5 (retry), I4: whoever asked in vain, or led, asks under that number again."""
+
+    def _begin_asking(self, number: int, why: str) -> None:
+        super()._begin_asking(self.number or number, why)
+
+
+class LooksNoMore(Campaign):
+    """D23, I9: whoever has heard of a round waits to be told of the next one, and whoever should tell it may be dead."""
+
+    def due_at(self) -> float:
+        waits = self.state is State.FOLLOWING and self.office.highest(self.name) > 0
+        return inf if waits else super().due_at()
+
+
+class FirstLeaderStays(Reigns):
+    """Section 2, D16: the first leader that was heard of is believed in, also when a later round is led."""
+
+    def led(self, name: str, number: int, life: NodeId) -> bool:
+        reign = self.get(name)
+        return (reign is None or reign.life in (None, life)) and super().led(name, number, life)
+
+
+class AsksUnlooked(Campaign):
+    """D14, G7: whoever has waited for its time asks, whatever it hears of the leader and the seats would tell."""
+
+    def _on_look_due(self, late: float) -> None:
+        self._begin_asking(max(self.office.highest(self.name), self.spent, self.office.first_number()) + 1, "vacant")
+
+
+class AnySeats(Watch):
+    """D17b: a report is acted upon without a quorum of the seats."""
+
+    def enough(self, names: Collection[str]) -> bool:
+        return True
+
+
+class OneMissSuffices(FastDetector):
+    """D9: a report is acted upon whatever the chance that the watched is alive."""
+
+    def _judge(self, ballot: Ballot) -> Report:
+        report = super()._judge(ballot)
+        return replace(report, acted=self.watcher.enough(list(report.misses)))
+
+
+class HoldsNothing(FastDetector):
+    """D4: the answer is about the freshness point, not about what came since."""
+
+    def _opinion(self, query: DidYouMissToo) -> VoteKind | None:
+        link = self._sight.link
+        return VoteKind.MISSED if link is not None and self.host.now >= link.freshness.deadline(query.seq) else super()._opinion(query)
+
+
+class AblatedWatches(SpokenWatches):
+    """Makes watches and detectors of other classes."""
+
+    watch: type[Watch] = Watch
+    detector: type[FastDetector] = FastDetector
+
+    def _begin(self, life: NodeId, stamp: int) -> Watch | None:
+        sound = super()._begin(life, stamp)
+        if sound is not None:
+            sound.__class__ = self.watch
+            sound.detector.__class__ = self.detector
+        return sound
+
+
 class AblatedOffice(LeadOffice):
     """Runs campaigns of another class."""
 
@@ -104,14 +179,27 @@ class LeadershipAblation(LeadershipScenario):
         keeper: type[Keeper] = Keeper,
         seat: type[LeadSeat] = LeadSeat,
         campaign: type[Campaign] = Campaign,
+        reigns: type[Reigns] = Reigns,
+        watch: type[Watch] = Watch,
+        detector: type[FastDetector] = FastDetector,
         rho: float | None = None,
         link: Link | None = None,
+        calm: bool = False,
+        only: str = "",
     ) -> None:
+        """``calm``: every run is watched when all is well, and loses no message then (I10). ``only``: the one checker that looks on."""
         self.promises, self.keeper, self.seat, self.campaign, self.rho, self.link = promises, keeper, seat, campaign, rho, link
+        self.reigns, self.watch, self.detector, self.calm, self.only = reigns, watch, detector, calm, only
 
     def setup(self, random: Random) -> Setup:
         setup = super().setup(random)
+        if self.calm:
+            setup.parameters.update(watched=1.0, loss=0.0)
+            return replace(setup, link=replace(setup.link, loss=0.0))
         return setup if self.link is None else replace(setup, link=self.link)
+
+    def checkers(self, setup: Setup) -> Sequence[Checker]:
+        return [checker for checker in super().checkers(setup) if self.only in ("", checker.name)]
 
     def make_seats(self, host: Host, setup: Setup) -> Seats:
         sound = super().make_seats(host, setup)
@@ -123,6 +211,8 @@ class LeadershipAblation(LeadershipScenario):
         sound.seat.__class__ = self.seat
         if sound.seat.promises is not None:
             sound.seat.promises.__class__ = self.promises
+        sound.reigns.__class__ = self.reigns
+        sound.watches.__class__ = type("Watches", (AblatedWatches,), {"watch": self.watch, "detector": self.detector})
         if self.campaign is not Campaign:
             sound.office.__class__ = type("Office", (AblatedOffice,), {"campaign": self.campaign})
         return sound

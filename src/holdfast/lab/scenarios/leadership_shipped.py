@@ -18,7 +18,8 @@ HIDES_MAX = 3  # times in a run that lists differ
 
 
 class ShippedScenario(LeadershipScenario):
-    """Three seats, seven agents; candidates, faults and clocks (twenty times as wrong as we promise to bear) as in the other sizes."""
+    """Three seats, seven agents; candidates change and things go wrong as in the other sizes, and so do clocks: by 2 %, twenty times the
+    preset's ``rho``, and everybody counts with that."""
 
     name = "detection/shipped"
     title = "Leadership as shipped: 3 seats, 7 agents, member lists that differ for 10 s at a time, under mixed faults"
