@@ -347,17 +347,18 @@ def test_a_ticket_that_comes_too_late_is_announced_as_free() -> None:
 
 
 def test_an_owner_is_announced_after_a_moment() -> None:
-    """H143, 5.9: its client comes first. Everybody hears of it then; and nothing of an ownership that was over before."""
+    """H143, 5.9: its client comes first. Everybody hears of it then; and nothing of an ownership that was over before. Its own agent
+    knows at once."""
     stand = Stand("abcde", seats=3)
     short = stand.acquire("d", 1)
     stand.deliver()
     assert short.acting
-    assert owners(stand) == [{}] * 5
+    assert owners(stand) == [{}, {}, {}, {0: short.token}, {}]
     short.release()
     stand.run(0.5)
     assert (stand.tickets["d"].counts["announced"], owners(stand)) == (0, [{}] * 5)
     kept = stand.acquire("d", 1)
     stand.deliver()
-    assert owners(stand) == [{}] * 5
+    assert owners(stand) == [{}, {}, {}, {0: kept.token}, {}]
     stand.run(2 * ANNOUNCE_DELAY)
     assert owners(stand) == [{0: kept.token}] * 5

@@ -77,3 +77,18 @@ def test_cost_of_waiting(tickets: int) -> None:
     assert TURNS - 1 <= turns <= TURNS / 0.3 + 1
     assert len(joins) == pytest.approx(turns * min(tickets, 3), abs=3)
     assert not any(isinstance(message, Accept) for _, _, message in sent)
+
+
+def test_room_beside_a_queue() -> None:
+    """I10, 5.5: one agent has two tickets. Who waits at the one is served by the other when that has taken in a dead neighbour's."""
+    stand = Stand("abcdef", seats=3)
+    for name in "dfd":
+        stand.acquire(name, 3, run=1.0)
+    waiter = stand.acquire("e", 3, run=3 * POLL)
+    (queue,) = [each for each in stand.coordinators("d") if each.server.waiters]
+    (neighbour,) = stand.coordinators("f")
+    assert queue.val.succ.rid != neighbour.rid
+    stand.crash("f")
+    stand.run(2 * CONFIG.lease + 4 * POLL)
+    assert waiter.acting
+    assert not queue.server.waiters

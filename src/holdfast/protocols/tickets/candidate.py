@@ -236,6 +236,7 @@ class Candidate:
             agent = self._asked.get(source)
             if agent is not None:
                 self._queues[source] = agent, answer.position
+                self._is_full(source)
                 self._tell_position()
         elif answer.reason == MISMATCH:
             self.mismatch(answer.n)
@@ -243,15 +244,18 @@ class Candidate:
             self._on_rejected(source, answer)
 
     def _on_rejected(self, source: NodeId, reject: Reject) -> None:
-        poll = self._desk.config.poll
         self._queues.pop(source, None)
-        self._full[source] = self._desk.host.now + poll
+        self._is_full(source)
         self._crowded = reject.reason == CROWDED
-        self._hints = {agent: None for agent in self._hints if agent.life != source}
         news = [agent for agent in reject.roomy if agent.life not in self._full and agent not in self._hints]
         self._hints = dict.fromkeys([*self._hints, *news][-HINTS_MAX:])
         if news and self._timer is not None:
-            self._turn_after(poll * SOON * self._desk.host.random.random())
+            self._turn_after(self._desk.config.poll * SOON * self._desk.host.random.random())
+
+    def _is_full(self, life: NodeId) -> None:
+        """It has no room now, whatever was heard: a place in its queue says so too, and is not asked for room again and again."""
+        self._full[life] = self._desk.host.now + self._desk.config.poll
+        self._hints = {agent: None for agent in self._hints if agent.life != life}
 
     def _tell_position(self) -> None:
         """Only a change is told: at most one per answer, so a few per poll."""

@@ -109,10 +109,16 @@ class Pool:
     def _announce(self, coordinator: Coordinator) -> None:
         self._versions += 1
         coordinator.announced = True
+        self.cview.announce(self.name, coordinator.head, self._entry(coordinator))
+
+    def _entry(self, coordinator: Coordinator) -> Entry:
         me, metadata = self.desk.me, metadata_of(coordinator.owner.metadata.items())
-        token, n = coordinator.who.token, coordinator.val.n
-        entry = Entry(token, False, self._versions, me.life, me.address, coordinator.free, n, metadata)
-        self.cview.announce(self.name, coordinator.head, entry)
+        return Entry(coordinator.who.token, False, self._versions, me.life, me.address, coordinator.free, coordinator.val.n, metadata)
+
+    @property
+    def owned(self) -> dict[int, Entry]:
+        """What is owned here, as it is announced or will be in a moment."""
+        return {each.head: self._entry(each) for each in self.coordinators.values() if each.valid}
 
     def withdraw(self, coordinator: Coordinator) -> None:
         """Free(ticket, token), if it was ever announced. What was owned only while its cell was quiet nobody has to hear of."""
@@ -215,9 +221,14 @@ class Pool:
             self._server_for(cjoin.lease, active).on_cjoin(cjoin, agent)
 
     def _server_for(self, lease: LeaseId, active: list[Coordinator]) -> Coordinator:
-        """Where it waits already, else where there is most room, else where the queue is shortest."""
+        """Where it waits already, unless only another one of them has room; else where there is most room, or the queue is shortest."""
         waiting = [each for each in active if lease in each.server.waiters]
-        return waiting[0] if waiting else max(active, key=lambda each: (each.free, -len(each.server.waiters)))
+        best = max(active, key=lambda each: (each.free, -len(each.server.waiters)))
+        if waiting and (waiting[0].free > 0 or best.free == 0 or waiting[0].server.splitting == lease):
+            return waiting[0]
+        for each in waiting:
+            each.server.cancel(lease)
+        return best
 
     def _reject(self, cjoin: Cjoin, agent: Agent, reason: str, n: int) -> None:
         heirs = tuple(to for to, _ in reversed(self._moved.values()))[:PLACES_MAX]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from holdfast.errors import Unavailable
-from holdfast.protocols.tickets.cview import Cview
+from holdfast.protocols.tickets.cview import Entry
 from holdfast.protocols.tickets.desk import Desk, End
 from holdfast.protocols.tickets.messages import Abandon, Info
 from holdfast.protocols.tickets.values import ANCHOR, Agent, Key, Next, Status, Val
@@ -93,8 +93,8 @@ class Walk:
 class Reading:
     """``Tickets.read``."""
 
-    def __init__(self, pool: str, desk: Desk, cview: Cview, done: Read) -> None:
-        self._pool, self._desk, self._cview, self._done = pool, desk, cview, done
+    def __init__(self, pool: str, desk: Desk, said: Callable[[str], Mapping[int, Entry]], done: Read) -> None:
+        self._pool, self._desk, self._said, self._done = pool, desk, said, done
 
     def start(self) -> None:
         walk = Walk(self._pool, self._desk, lambda found, stuck: self._on_walked(walk, found, stuck))
@@ -113,7 +113,7 @@ class Reading:
         owners: dict[int, Holder] = {}
         for _, val in found:
             if val.status is Status.LIVE and val.holder is not None:
-                said = self._cview.owners(self._pool).get(val.head)
+                said = self._said(self._pool).get(val.head)
                 metadata = dict(said.metadata) if said is not None and said.token == val.token else {}
                 owners[val.head] = Holder(val.holder.life, val.token, metadata)
         n = found[0][1].n if found else 0

@@ -23,7 +23,7 @@ from holdfast.protocols.tickets.abandoning import Abandonment
 from holdfast.protocols.tickets.candidate import Candidate, Ticketing
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.coordinator import Coordinator
-from holdfast.protocols.tickets.cview import Cview, Listener
+from holdfast.protocols.tickets.cview import Cview, Entry, Listener
 from holdfast.protocols.tickets.desk import Desk
 from holdfast.protocols.tickets.guardian import Guardian
 from holdfast.protocols.tickets.messages import (
@@ -146,11 +146,16 @@ class Tickets:
 
     def view(self, pool: str) -> TicketView:
         """Cview: a hint, at once."""
-        entries = self.cview.owners(pool)
+        entries = self._entries(pool)
         owners = {number: entries[number].holder for number in sorted(entries)}
         n = max((entry.n for entry in entries.values()), default=0)
         here = self.pool_table.get(pool)
         return TicketView(pool, n, owners, self._host.now, hint=True, waiting=0 if here is None else here.waiting)
+
+    def _entries(self, pool: str) -> Mapping[int, Entry]:
+        """What was announced, and what is owned here."""
+        here = self.pool_table.get(pool)
+        return self.cview.owners(pool) if here is None else {**self.cview.owners(pool), **here.owned}
 
     @property
     def waiting(self) -> dict[str, int]:
@@ -168,7 +173,7 @@ class Tickets:
 
     def read(self, pool: str, done: Read) -> None:
         """The truth: walks the cells with majorities. ``Unavailable``: some majority did not answer."""
-        Reading(pool, self.desk, self.cview, done).start()
+        Reading(pool, self.desk, self._entries, done).start()
 
     def abandon(self, pool: str, number: int, done: Callable[[str], None]) -> None:
         """9.5, after an operator confirmed that the holder is dead. ``done`` gets "" or why it was refused."""
