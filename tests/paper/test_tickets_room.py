@@ -191,3 +191,17 @@ def test_a_grant_that_is_read_too_late_is_dropped() -> None:
     assert stand.holder(1) == ["f"]
     assert owner.acting
     assert late.number == -1
+
+
+def test_a_grant_without_a_stamp_is_as_old_as_the_last_question() -> None:
+    """D18, G1, H133: whoever was stopped for longer than a tombstone lives asked nobody meanwhile, and reads its socket first (F10)."""
+    stand, owner, late = merged_unheard()
+    stand.lose = lambda source, target, message: target == "e" and isinstance(message, AckCjoin)
+    (held,) = {message.lease: message for _, _, message, _ in stand.held if isinstance(message, AckCjoin)}.values()
+    candidate, _ = stand.tickets["e"].pool_table[POOL]._leases[held.lease]
+    candidate._stamp -= CONFIG.tombstone_ttl
+    stand.held = [("d", "e", replace(held, stamp=0.0), 0)]
+    stand.release_held()
+    stand.run(2.0)
+    assert stand.tickets["e"].counts["old_grant"] == 1
+    assert (stand.holder(1), owner.acting, late.number) == (["f"], True, -1)

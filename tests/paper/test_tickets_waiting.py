@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
 from holdfast.protocols.tickets.facts import FREQUENT, TicketQueued
 from holdfast.protocols.tickets.messages import Accept, Cjoin, Query, Queued
+from holdfast.protocols.tickets.pool import _server_for
+from holdfast.protocols.tickets.values import LeaseId
 from tests.support.ticket_stand import CONFIG, POOL, Stand
 
 POLL = CONFIG.poll
@@ -48,6 +53,7 @@ def test_crowd_behind_a_handover() -> None:
     stand.run(0.05)
     assert stand.holder(0) == [crowd[0]]
     assert waiting(stand, crowd[0]) == list(crowd[1 : HANDED_ON + 1])
+    assert all(0 < waiter.stamp < stand.now for waiter in stand.coordinators(crowd[0])[0].server.waiters.values())  # H133: how old they are
     stand.lose = lambda source, target, message: False
     stand.run(2 * POLL)
     assert waiting(stand, crowd[0])[:HANDED_ON] == list(crowd[1 : HANDED_ON + 1])
@@ -92,3 +98,27 @@ def test_room_beside_a_queue() -> None:
     stand.run(2 * CONFIG.lease + 4 * POLL)
     assert waiter.acting
     assert not queue.server.waiters
+
+
+def coordinator(free: int, *waiters: str, splitting: str | None = None) -> Any:
+    places = {name: place for place, name in enumerate(waiters, 1)}
+    server = SimpleNamespace(waiters=places, splitting=splitting, position=lambda name: places.get(name, 0))
+    return SimpleNamespace(free=free, server=server)
+
+
+@pytest.mark.parametrize(
+    "active, chosen",
+    [
+        ([coordinator(0, "x"), coordinator(1)], 1),  # only there is room
+        ([coordinator(0, "x"), coordinator(1, splitting="y")], 0),  # which is about to be somebody's
+        ([coordinator(0, "x"), coordinator(1, "y")], 0),  # or will be
+        ([coordinator(0, "x", splitting="x"), coordinator(1)], 0),  # it is being served
+        ([coordinator(0, "y", "x"), coordinator(0, "x"), coordinator(0)], 1),  # nearest to the front
+        ([coordinator(0, "x"), coordinator(2, "y", "x")], 1),
+        ([coordinator(0, "y"), coordinator(0)], 1),  # it waits nowhere: the shortest queue
+        ([coordinator(1, "y"), coordinator(2, "y")], 1),  # or the most room
+    ],
+)
+def test_which_ticket_of_an_agent_serves(active: list[Any], chosen: int) -> None:
+    """H145, G7, 5.5: one agent holds several tickets of a pool."""
+    assert _server_for(cast(LeaseId, "x"), active) is active[chosen]

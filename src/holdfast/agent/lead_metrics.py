@@ -77,7 +77,7 @@ def _measured(agent: Agent) -> dict[str, LinkStats]:
 
 def _plans(leadership: Leadership) -> Iterable[Metric]:
     """Fast-detection 9: planned accuracy, as it is now. PlanChanged says when it became another one."""
-    plans = sorted(leadership.watches.plans().items())[:LINKS_MAX]
+    plans = sorted({life.name: plan for life, plan in sorted(leadership.watches.plans().items())}.items())[:LINKS_MAX]
     for name, text, field in (
         (
             "lead_plan_heartbeats",
@@ -87,7 +87,7 @@ def _plans(leadership: Leadership) -> Iterable[Metric]:
         ("lead_plan_monitors", "Monitors whose misses count for that.", "misses"),
         ("lead_plan_bound_seconds", "Longest time between its death and its being found dead, if no question is lost.", "bound_s"),
     ):
-        yield Metric(name, "gauge", text, tuple(Sample(float(getattr(plan, field)), (("member", life.name),)) for life, plan in plans))
+        yield Metric(name, "gauge", text, tuple(Sample(float(getattr(plan, field)), (("member", member),)) for member, plan in plans))
 
 
 def _links(stats: dict[str, LinkStats]) -> Iterable[Metric]:

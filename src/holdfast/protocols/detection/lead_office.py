@@ -221,7 +221,8 @@ class LeadOffice:
         order, unheard = self._board.candidates(name), self._reigns.unheard(name)
         after = next((place + 1 for place, life in enumerate(order) if life == but), 0)
         willing = [life for life in (*order[after:], *order[:after]) if life != but and self._willing(name, life)]
-        return next((life for life in willing if life not in unheard), willing[0] if willing else None)
+        first = [life for life in willing if life not in unheard] + [life for life in unheard if life in willing]
+        return first[0] if first else None
 
     def _willing(self, name: str, life: NodeId) -> bool:
         if life != self.me:

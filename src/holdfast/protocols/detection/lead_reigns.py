@@ -124,6 +124,7 @@ class Reigns:
         if reign is None or number <= reign.highest:
             return False
         if reign.hope is not None and not reign.hope.heard:
+            reign.unheard.pop(reign.hope.life, None)
             reign.unheard[reign.hope.life] = None
             if len(reign.unheard) > UNHEARD_MAX:
                 del reign.unheard[next(iter(reign.unheard))]

@@ -207,6 +207,7 @@ class Candidate:
             found.append(Agent(anchor.holder.life, anchor.address))
             found.append(anchor.succ.agent)
         found += self._hints
+        found += [agent for agent, _ in self._queues.values()]
         return {agent.life: agent for agent in sorted(found) if agent.life not in self.pool.gone and agent.life.name}
 
     def _roomy(self, known: Mapping[NodeId, Agent]) -> dict[Agent, int]:
@@ -273,6 +274,11 @@ class Candidate:
         if giver is not None:
             self._asked.pop(giver, None)
         self._stop_asking()
+
+    @property
+    def asked_at(self) -> float:
+        """When it last asked anybody."""
+        return self._stamp
 
     def granted_at(self, ack: AckCjoin) -> dict[Voter, float]:
         """H113: the cell was written with a grant for us after that CJOIN had come, and a majority has accepted it."""

@@ -187,7 +187,7 @@ class Absorption:
             self._retire(end)
         elif end.busy > 0:
             self._it_lives(end.seen)
-        elif end.full:
+        elif end.full and len(end.yes) + len(end.full) > len(self._at.places) // 2:
             self._give_up()  # Not lost: one of its guardians missed it, and has no room to go on with it now (H133).
         elif end.gone or end.outcome is Outcome.TIMEOUT:
             self._care.lost(self._rid)

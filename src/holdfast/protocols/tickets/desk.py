@@ -154,7 +154,8 @@ class Desk:
         return self._ask(places, lambda op: Query(op, key), done, enough=count(len(voters), voters) if everybody else None)
 
     def forget(self, key: Key, places: Sequence[Place], but: Container[Voter] = ()) -> None:
-        """Told until everybody answered or ``FORGET_TIMEOUT``; nobody waits for it. ``but``: those have never had it, by their own word."""
+        """Told until everybody answered or ``FORGET_TIMEOUT``; nobody waits for it. ``but``: those had no room for it. What
+        one of them took in after saying so is an orphan (H109)."""
         places = [place for place in places if voter(place) not in but]
         if not places:
             return

@@ -9,15 +9,15 @@ announces itself under a larger token (docs/decisions.md H130).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from holdfast.host import Address
 from holdfast.protocols.tickets.facts import HandedOver
 from holdfast.protocols.tickets.messages import AckCjoin, Cleave
 from holdfast.protocols.tickets.serving import HANDED_ON, Waiter
-from holdfast.protocols.tickets.values import LeaseId, Status, Vacant, Val
+from holdfast.protocols.tickets.values import Status, Vacant, Val
 
 if TYPE_CHECKING:
     from holdfast.protocols.tickets.coordinator import Coordinator
@@ -43,20 +43,22 @@ class Leaver:
         it.busy = "leave"
         waiting = it.server.fresh()
         if waiting:
-            self._hand_over(waiting[0], tuple((each.lease, each.agent.address) for each in waiting[1 : HANDED_ON + 1] if each.wait))
+            self._hand_over(waiting[0], [each for each in waiting[1 : HANDED_ON + 1] if each.wait])
         else:
             self.vacating = it.anchor
             it.writer.write(lambda val: given_up(val, anchor=it.anchor), self._on_given_up)
 
-    def _hand_over(self, first: Waiter, rest: tuple[tuple[LeaseId, Address], ...]) -> None:
+    def _hand_over(self, first: Waiter, rest: Sequence[Waiter]) -> None:
         it = self._it
+        waiters, stamps = tuple((each.lease, each.agent.address) for each in rest), tuple(each.stamp for each in rest)
 
         def written(val: Val) -> None:
             it.desk.counts["handovers"] += 1
             it.host.emit(HandedOver(it.pool.name, it.head, first.lease))
             self.handed_on = True
             it.pool.moved(it.rid, first.agent)
-            it.pool.grant(AckCjoin(first.lease, it.key, it.places, it.writer.ballot, val, it.pred, rest, first.stamp), first.agent)
+            ack = AckCjoin(first.lease, it.key, it.places, it.writer.ballot, val, it.pred, waiters, first.stamp, stamps)
+            it.pool.grant(ack, first.agent)
             it.die()
 
         it.writer.write(lambda val: handed_over(val, first), written)

@@ -132,6 +132,7 @@ class AckCjoin(Message, frozen=True, tag=75):
     pred: Agent
     waiters: tuple[tuple[LeaseId, Address], ...] = ()  # who else waits for this very cell, first come first
     stamp: float = 0.0  # of a CJOIN that came before the cell was written: a majority has granted it since (H113). 0.0: unknown
+    stamps: tuple[float, ...] = ()  # of the last CJOIN of each of the waiters
 
 
 class Reject(Message, frozen=True, tag=76):

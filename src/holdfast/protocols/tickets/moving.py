@@ -1,6 +1,7 @@
 """Which guardians: choosing a set for a new cell, and moving a cell to another.  Spec: tickets 5.5, 5.7; D4, D7, D9, D15, D27.
 
-With placement "seats" every cell is kept by all seats and nothing moves. "ring" is the paper's: the predecessors, filled up with seats.
+With placement "seats" every cell is kept by all seats, and moves only if somebody with another placement made it. "ring" is the paper's:
+the predecessors, filled up with seats.
 The set in force stands in the cell itself: a move is written to a majority of the old set before the new one counts, so whoever wants to
 exclude us finds the new set there. So agents may differ in placement (H140): each holder brings its own cell where it wants it.
 """
@@ -122,6 +123,8 @@ class Mover:
                 self._in_force(nxt, ballot, new, end)
             else:
                 self.unanswered(nxt.places, end)
+                if it.config.guardians == "seats":
+                    self._moved_at = self._later  # It is the only set that is wanted, so there is no hurry to try it again.
                 it.writer.write(lambda val: replace(val, nxt=None), lambda val: self._cancelled(key, nxt.places, end))
 
         # From here on the old set extends nothing: what our user was told must not end after what the new set grants (D15, H103).

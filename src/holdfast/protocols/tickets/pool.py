@@ -6,7 +6,10 @@ Answers that may be asked for again outlive the coordinator that gave them, so t
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from math import inf
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from holdfast.host import Message, NodeId
 from holdfast.protocols.tickets.candidate import Candidate
@@ -218,17 +221,16 @@ class Pool:
         elif active[0].val.n != cjoin.n:
             self._reject(cjoin, agent, "mismatch", active[0].val.n)
         else:
-            self._server_for(cjoin.lease, active).on_cjoin(cjoin, agent)
+            self._serve(cjoin, agent, active)
 
-    def _server_for(self, lease: LeaseId, active: list[Coordinator]) -> Coordinator:
-        """Where it waits already, unless only another one of them has room; else where there is most room, or the queue is shortest."""
-        waiting = [each for each in active if lease in each.server.waiters]
-        best = max(active, key=lambda each: (each.free, -len(each.server.waiters)))
-        if waiting and (waiting[0].free > 0 or best.free == 0 or waiting[0].server.splitting == lease):
-            return waiting[0]
-        for each in waiting:
-            each.server.cancel(lease)
-        return best
+    def _serve(self, cjoin: Cjoin, agent: Agent, active: list[Coordinator]) -> None:
+        """One place per agent. Who asks for room that it heard of gives up no place that it has (G7, H145)."""
+        wait = cjoin.wait or any(each.server.keeps(cjoin.lease) for each in active)
+        chosen = _server_for(cjoin.lease, active)
+        for each in active:
+            if each is not chosen:
+                each.server.cancel(cjoin.lease)
+        chosen.server.on_cjoin(replace(cjoin, wait=wait), agent)
 
     def _reject(self, cjoin: Cjoin, agent: Agent, reason: str, n: int) -> None:
         heirs = tuple(to for to, _ in reversed(self._moved.values()))[:PLACES_MAX]
@@ -240,7 +242,7 @@ class Pool:
             self.desk.counts["malformed"] += 1
             return
         lease = self._leases.get(ack.lease)
-        if lease is None or (ack.val.who, ack.key.rid) in lease[1] or 0 < ack.stamp <= self._oldest_grant:
+        if lease is None or (ack.val.who, ack.key.rid) in lease[1] or (ack.stamp or lease[0].asked_at) <= self._oldest_grant:
             self.desk.counts["old_grant"] += 1
             return
         candidate, acted = lease
@@ -248,7 +250,7 @@ class Pool:
         wanted = candidate.wants(ack.lease)
         owner = candidate if wanted else self.nobody
         coordinator = Coordinator(self, self.desk, owner, ack.key, ack.places, ack.ballot, ack.val, ack.pred)
-        coordinator.server.inherit(ack.waiters)
+        coordinator.server.inherit(ack.waiters, ack.stamps)
         coordinator.announced = ack.val.seq > 0  # Handed on, not split off: whoever had it has not said that it is gone (H130).
         if wanted:
             granted_at = candidate.granted_at(ack)
@@ -296,3 +298,16 @@ def _keep(table: dict[K, V], key: K, value: V) -> None:
     if len(table) >= KEPT_MAX:
         del table[next(iter(table))]
     table[key] = value
+
+
+def _server_for(lease: LeaseId, active: list[Coordinator]) -> Coordinator:
+    """Where it waits nearest to the front, unless only another one has room that is nobody's yet; else where there is most room, or the
+    queue is shortest."""
+    waiting = [each for each in active if lease in each.server.waiters]
+    for each in waiting:
+        if each.free > 0 or each.server.splitting == lease:
+            return each
+    best = max(active, key=lambda each: (each.free, -len(each.server.waiters)))
+    if waiting and (best.server.splitting is not None or best.free <= len(best.server.waiters)):
+        return min(waiting, key=lambda each: each.server.position(lease) or inf)
+    return best

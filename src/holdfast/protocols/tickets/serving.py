@@ -5,6 +5,8 @@ One queue, first come first served. Whoever does not want to wait leaves it with
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import repeat
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,17 +51,20 @@ class Server:
             self._it.desk.counts["queue_full"] += 1
             self._reject(Waiter(cjoin.lease, agent, 0.0, wait=False))
             return
-        known = self.waiters.get(cjoin.lease)
-        wait = cjoin.wait or (known is not None and known.wait)  # Who asks for room it heard of gives up no place that it has (G7).
-        self._enter(Waiter(cjoin.lease, agent, self._it.host.now, wait, cjoin.stamp))
+        self._enter(Waiter(cjoin.lease, agent, self._it.host.now, cjoin.wait, cjoin.stamp))
         self.serve()
-        if wait and cjoin.lease in self.waiters:
+        if cjoin.wait and cjoin.lease in self.waiters:
             self._it.desk.tell(agent, Queued(self._it.pool.name, cjoin.lease, self.position(cjoin.lease)))
 
-    def inherit(self, waiters: tuple[tuple[LeaseId, Address], ...]) -> None:
-        """Those who waited for this very cell at its former holder."""
-        for lease, address in waiters[:HANDED_ON]:
-            self._enter(Waiter(lease, Agent(lease.life, address), self._it.host.now, wait=True))
+    def inherit(self, waiters: Sequence[tuple[LeaseId, Address]], stamps: Sequence[float]) -> None:
+        """Those who waited for this very cell at its former holder. Who handed it on without their stamps knew none."""
+        for (lease, address), stamp in zip(waiters[:HANDED_ON], [*stamps, *repeat(0.0, HANDED_ON)], strict=False):
+            self._enter(Waiter(lease, Agent(lease.life, address), self._it.host.now, wait=True, stamp=stamp))
+
+    def keeps(self, lease: LeaseId) -> bool:
+        """It has a place here."""
+        known = self.waiters.get(lease)
+        return known is not None and known.wait
 
     def cancel(self, lease: LeaseId) -> None:
         self.waiters.pop(lease, None)
