@@ -194,7 +194,7 @@ class TicketGroup:
     def lost(self) -> list[Val]:
         """Cells on the ring that nobody holds and whose guardians are dead, most of them: their arcs are nobody's for ever (D27)."""
         held = {coordinator.who for _, coordinator in self.coordinators()}
-        return [val for val, keys in self.cells.walk(POOL) if val.who not in held and not readable(self.world, self.cells, keys)]
+        return [val for val, keys in self.cells.walk(POOL) if val.who not in held and not readable(self.world, self.cells, keys, val)]
 
     def sent(self) -> tuple[dict[str, int], int]:
         """Messages of tickets so far by kind, and those of everything else: announcements and who sits where."""

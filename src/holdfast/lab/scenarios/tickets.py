@@ -27,7 +27,7 @@ from holdfast.lab.ticket_users import Habits, TicketUsers
 from holdfast.lab.world import World
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.tickets import Tickets
-from holdfast.protocols.tickets.values import Key, Place
+from holdfast.protocols.tickets.values import Key, Place, Val
 
 POOL = "pool"
 RHO = 0.02
@@ -114,7 +114,7 @@ def missing(world: World, setup: Setup) -> str:
         if val.who in held:
             guarded = True
             continue
-        if not readable(world, cells, keys):
+        if not readable(world, cells, keys, val):
             # A lost cell (D27): whatever is behind it has to wait for an operator, who has to be told.
             return f"the cell of ticket {val.head} is lost and nobody says so" if guarded and (POOL, keys[0].rid) not in cells.lost else ""
         if guarded:
@@ -124,9 +124,11 @@ def missing(world: World, setup: Setup) -> str:
     return "" if owning >= wanted else f"{owning} own a ticket; {len(world.alive)} want one of {int(setup.parameters['n'])}"
 
 
-def readable(world: World, cells: Cells, keys: list[Key]) -> bool:
-    """Whether most guardians of each set on the way to a cell are there: of those that it was moved from too, or the move is not found."""
-    return all(_majority(world, places) for places in (_places(cells, key) for key in keys) if places)
+def readable(world: World, cells: Cells, keys: list[Key], val: Val) -> bool:
+    """Whether most guardians of each set on the way to a cell are there: of those that it was moved from, or the move is not found, and of
+    the one that it was being moved to, because nobody can know whether that one has it."""
+    sets = [_places(cells, key) for key in keys] + [val.nxt.places if val.nxt is not None else ()]
+    return all(_majority(world, places) for places in sets if places)
 
 
 def _places(cells: Cells, key: Key) -> tuple[Place, ...]:
