@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from holdfast.agent.lead_kind import LeadKind
-from holdfast.agent.lead_metrics import REFUSED, of_leadership, refused
+from holdfast.agent.lead_metrics import REFUSED, _plans, of_leadership, refused
 from holdfast.agent.leaders import Board
 from holdfast.agent.metrics import Sample
 from holdfast.events import LeaderChanged
-from holdfast.host import Member, Membership
+from holdfast.host import Member, Membership, NodeId
 from holdfast.kit import promise
 from tests.support.lead_stand import Stand
 
@@ -85,3 +85,11 @@ def test_every_metric_of_the_section_is_there() -> None:
     received = {dict(sample.labels)["what"]: sample.value for sample in metrics["lead_messages_total"]}
     assert received["WatchedOk"] > received.get("DidYouMissToo", 0) + received.get("Vote", 0)
     assert [sample.value for sample in metrics["lead_lease_margin_seconds"] if dict(sample.labels).get("le") in ("0.5", "1.0")] == [0, 1]
+
+
+def test_one_plan_per_member() -> None:
+    """Fast-detection 9: after a restart both lives may be watched; the newer one's plan is told, because a series has one value."""
+    plans = {NodeId("a", boot): SimpleNamespace(heartbeats=boot, misses=2, bound_s=1.0) for boot in (2, 1)}
+    leadership: Any = SimpleNamespace(watches=SimpleNamespace(plans=lambda: plans))
+    heartbeats, _, _ = _plans(leadership)
+    assert [(sample.value, sample.labels) for sample in heartbeats.samples] == [(2.0, (("member", "a"),))]
