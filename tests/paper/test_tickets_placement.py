@@ -130,3 +130,17 @@ def test_a_group_that_stops_as_a_whole_keeps_the_first_arc() -> None:
     stand.tickets["h"].abandon(POOL, N // 2, answers.append)
     stand.run(10.0)
     assert answers == ["no guardian has a copy of it: nobody knows where its arc ends"]
+
+
+def test_seats_that_do_not_answer_are_not_pressed() -> None:
+    """H140, 5.7: f wants its cell on the seats, and most of them do not hear it. It stays where it is, and a try is not followed by another
+    one at the next occasion: there is no other set that is wanted."""
+    stand = ring()
+    began = len(stand.sent)
+    (it,) = stand.coordinators("f")
+    it.config = SEATS
+    stand.lose = lambda source, target, message: source == "f" and target in "bc" and isinstance(message, Accept)
+    stand.run(10.0)
+    tried = {message.key.cfg for source, to, message in stand.sent[began:] if (source, to) == ("f", "a") and isinstance(message, Accept)}
+    assert len(tried) == 1
+    assert it.valid
