@@ -20,16 +20,19 @@ LOCKED := $(VENV)/.locked-$(shell cksum < $(LOCK) | tr -s ' ' -)
 INSTALLED := $(LOCKED)-package-$(shell cksum < pyproject.toml | tr -s ' ' -)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup debian demo test lint docs soak fuzz bench lock clean
+.PHONY: help setup debian demo test test-all lint docs soak fuzz bench lock clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: setup ## seven agents on this machine: they find each other, one is killed, every promise beside what was measured
 	@$(VENV)/bin/holdfast demo
 
 test: setup debian ## every check: style, types, imports, documentation, tests in random order
 	@PYTEST_ARGS="$(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py
+
+test-all: setup debian ## as make test, with the nightly tests and all seeds of every sweep; takes as long as it takes
+	@PYTEST_ARGS="--all $(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py
 
 lint: setup ## style, types and imports only
 	@$(VENV)/bin/python scripts/checks.py style format types imports

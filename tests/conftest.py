@@ -7,6 +7,7 @@ import gc
 import pytest
 from hypothesis import settings
 
+from tests import sizes
 from tests.budget import Budgets
 from tests.sharing import Shared
 
@@ -20,11 +21,17 @@ settings.load_profile("holdfast")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write the golden files again from what was seen; then read the diff")
+    parser.addoption("--all", action="store_true", help="the nightly tests too, and sweeps with their full number of seeds")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Budgets.of(config.rootpath), "holdfast-budgets")
+    sizes.choose(config)
+    config.pluginmanager.register(Budgets.of(config.rootpath, enforced=not config.getoption("--all")), "holdfast-budgets")
     config.pluginmanager.register(Shared(), "holdfast-sharing")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    sizes.deselect_nightly(config, items)
 
 
 def pytest_collection_finish() -> None:

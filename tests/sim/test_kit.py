@@ -25,6 +25,7 @@ from holdfast.lab.scenarios.rows import RowsScenario
 from holdfast.lab.sweep import sweep
 from holdfast.lab.trace import Trace
 from holdfast.lab.world import World
+from tests import sizes
 from tests.support import kit_ablations as without
 from tests.support.search import Search
 
@@ -32,10 +33,10 @@ from tests.support.search import Search
 @pytest.mark.parametrize(
     "scenario, seeds",
     [
-        pytest.param(BROADCAST, 100, id="broadcast"),
-        pytest.param(ROWS, 100, id="rows"),
-        pytest.param(PHASE, 500, id="phase"),
-        pytest.param(CLAIMS, 400, id="claims"),
+        pytest.param(BROADCAST, sizes.seeds(40, 200), id="broadcast"),
+        pytest.param(ROWS, sizes.seeds(40, 200), id="rows"),
+        pytest.param(PHASE, sizes.seeds(200, 500), id="phase"),
+        pytest.param(CLAIMS, sizes.seeds(150, 400), id="claims"),
     ],
 )
 def test_sweep(scenario: Scenario, seeds: int) -> None:

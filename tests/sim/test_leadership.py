@@ -15,14 +15,15 @@ from holdfast.lab.scenarios.leadership import LeadershipScenario
 from holdfast.lab.scenarios.leadership_shipped import ShippedScenario
 from holdfast.protocols.detection.config import Term
 from holdfast.protocols.detection.facts import Suspect
+from tests import sizes
 from tests.support import lead_ablations as ablations
 from tests.support.lead_ablations import LeadershipAblation
 from tests.support.lead_seen import SeenScenario
 from tests.support.lead_stand import Stand
 from tests.support.search import Search
 
-SHIPPED_SEEDS = 200
-SEEDS = 60  # of the other sizes
+SHIPPED_SEEDS = sizes.seeds(50, 200)
+SEEDS = sizes.seeds(20, 60)  # of the other sizes
 CHUNK = 50
 SHORT_SECONDS = 9.0  # of faults, founding included; the long runs are those of ``lab sweep``
 ABLATION_SEEDS = 60
@@ -48,7 +49,7 @@ class ShortScenario(LeadershipScenario):
 @pytest.mark.parametrize("begin", range(0, SHIPPED_SEEDS, CHUNK))
 def test_shipped_sweep(begin: int) -> None:
     """H135, D17b: three seats of seven agents, candidates that change, lists that differ for ten seconds at a time. I1-I6 and I11 at every
-    event, I10 in calm and I9 in the end, of 200 seeds; one in ten through the real wire. And all that matters happens in them."""
+    event, I10 in calm and I9 in the end, of 50 seeds per test; one in ten through the real wire. And all that matters happens in them."""
     scenario = SeenScenario()
     assert _failures(scenario, range(begin, begin + CHUNK)) == []
     assert [what for what in TAKEN if not scenario.counts[what]] == []
@@ -56,7 +57,7 @@ def test_shipped_sweep(begin: int) -> None:
 
 
 def test_other_sizes_sweep() -> None:
-    """I1-I6, I11 at every event and I9 in the end, of 60 seeds with 1, 3 or 5 seats of 3 to 9 agents."""
+    """I1-I6, I11 at every event and I9 in the end, of 20 seeds (60 nightly) with 1, 3 or 5 seats of 3 to 9 agents."""
     assert _failures(ShortScenario(), range(SEEDS)) == []
 
 

@@ -10,12 +10,13 @@ import pytest
 from holdfast.lab.registry import find_scenario
 from holdfast.lab.scenario import Scenario, run
 from holdfast.protocols.ring.rules import Rules
+from tests import sizes
 from tests.support.ring_ablations import SCENARIOS
 from tests.support.search import Search
 
 CHUNK = 20  # seeds of one test
 OVERSTAYED = {"I2 no-false-declaration", "I7 lifespan", "I8 one-owner", "I13 token-order", "F14 one-publisher"}
-SWEEPS = [("ring/mixed", first) for first in range(0, 140, CHUNK)]
+SWEEPS = [("ring/mixed", first) for first in range(0, sizes.seeds(40, 200), CHUNK)]
 SWEEPS += [(name, 0) for name in ("ring/central", "ring/gap", "ring/tiny")]
 
 
@@ -26,7 +27,7 @@ def violations(scenario: Scenario, seeds: range) -> list[str]:
 
 @pytest.mark.parametrize("name, first", SWEEPS)
 def test_ring_sweep(name: str, first: int) -> None:
-    """I1 to I14 and F14 at every event of 200 seeds, I9 after the faults; one seed in ten through the real wire."""
+    """I1 to I14 and F14 at every event of 20 seeds per test, I9 after the faults; one seed in ten through the real wire."""
     assert violations(find_scenario(name), range(first, first + CHUNK)) == []
 
 

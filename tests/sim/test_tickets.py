@@ -15,11 +15,12 @@ from holdfast.lab.scenario import run
 from holdfast.lab.scenarios.tickets import TicketScenario
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.tickets import Tickets
+from tests import sizes
 from tests.support import ticket_ablations as ablations
 from tests.support.search import Search
 from tests.support.ticket_ablations import Ablation, without
 
-SEEDS, CHUNK = 200, 40
+SEEDS, CHUNK = sizes.seeds(40, 200), 40
 ABLATION_SEEDS = 100
 
 
@@ -38,7 +39,7 @@ class ShortTickets(TicketScenario):
 
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_sweep(first: int) -> None:
-    """I1 to I10 at every event of 200 seeds, one in ten through the real wire; and every branch that matters was taken."""
+    """I1 to I10 at every event of 40 seeds per test, one in ten through the real wire; and every branch that matters was taken."""
     scenario = ShortTickets()
     outcomes = (run(scenario, seed) for seed in range(first, first + CHUNK))
     assert [f"{outcome.violation}: {outcome.replay}" for outcome in outcomes if not outcome.ok] == []
