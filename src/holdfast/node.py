@@ -68,6 +68,7 @@ class Node:
         self._addresses: dict[NodeId, Address] = {}
         self._lives: dict[Address, NodeId] = {}
         self._greetings: dict[Address, deque[Message]] = {}
+        self._leads: dict[Address, Address | None] = {}  # where the host of an address is a DNS name: what it stands for now
         self._newest: dict[str, NodeId] = {}  # per name, the newest life we were told of
         self._mismatches: dict[tuple[NodeId, int], int] = {}  # (peer, type tag) -> messages dropped so far
         self._reported: dict[tuple[NodeId, str], str] = {}  # (peer, field) -> its value, as last emitted
@@ -137,6 +138,11 @@ class Node:
     def meet(self, peer: NodeId, address: Address) -> None:
         if peer.name != self.me.name:  # Word of another life of our own name is no reason to write to it.
             self._put_down(peer, address)
+
+    def lead_to(self, place: Address, address: Address | None) -> None:
+        """``place`` has a DNS name for its host; from now on it stands for ``address`` (None: for none that is known).
+        The caller knows few places (the slots of the seats), so there is no limit here."""
+        self._leads[place] = address
 
     def send(self, to: NodeId | Address, message: Message) -> None:
         # By type, not by look-up: as tuples an Address and a NodeId may be equal, and a peer chooses its own name and boot.
@@ -219,6 +225,11 @@ class Node:
 
     def _greeted(self, to: Address, message: Message) -> tuple[Address | None, int]:
         """Where a message to an address goes, and to which life; only a greeting may go to whoever is there."""
+        if to in self._leads:
+            found = self._leads[to]
+            if found is None:
+                return None, 0
+            to = found
         life = self._lives.get(to)
         if message.greeting:
             if life is not None:

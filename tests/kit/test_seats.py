@@ -52,6 +52,11 @@ class Group(Mesh):
             seconds -= 0.5
 
 
+def answered(host: FakeHost) -> list[tuple[object, int, bool]]:
+    """To whom, to which question, and whether another journal of that slot is remembered."""
+    return [(to, here.serial, here.met) for to, here in host.take(SeatHere)]
+
+
 def test_the_setting_comes_first() -> None:
     """F12: ``seats=`` names them."""
     found = find(seats=["x@10.0.0.1:7946", "10.0.0.2:7946", "z@[::1]:7946"], seeds=["10.9.9.9:1"])
@@ -61,6 +66,51 @@ def test_the_setting_comes_first() -> None:
         Slot(2, "z", Address("::1", 7946)),
     )
     assert [slot.named for slot in found] == [True, False, True]
+
+
+def test_a_seat_may_have_a_dns_name() -> None:
+    """F12: the name of the agent is the slot; its place is a DNS name, in one spelling, and it is a seat by its name alone."""
+    found = find(seats=["x@Holdfast-0.holdfast.:7946", "y@10.0.0.2:7946", "z@pod_2.example:7946"])
+    assert [str(slot) for slot in found] == ["0=x@holdfast-0.holdfast:7946", "1=y@10.0.0.2:7946", "2=z@pod_2.example:7946"]
+    assert [slot.by_dns for slot in found] == [True, False, True]
+    assert own_slot(found, "x", Address("10.244.3.7", 7946)) == 0
+    assert own_slot(found, "w", Address("10.244.3.7", 7946)) is None
+
+
+def test_what_seats_say_of_themselves() -> None:
+    """F13, H189: every seat answers a greeting with its state; a silent one is told apart from one that votes."""
+    group = served()
+    d, hosts = group.seats("d"), group.hosts
+    d.greet()
+    group.deliver()
+    assert [seen.state for number in range(3) if (seen := d.seen(number))] == [SeatState.SERVING] * 3
+    assert (d.voting, group.seats("a").voting) == (3, 1)  # The seat a has not asked the others.
+    group.seats("b").fail("no space left on device")
+    group.down = {"c"}
+    group.pass_time(d.heard_for + 0.1)
+    d.greet()
+    group.deliver()
+    seen = d.seen(1)
+    assert seen is not None
+    assert (seen.state, seen.why, seen.heard_at) == (SeatState.FAILED, "no space left on device", hosts["d"].now)
+    assert [d.is_heard(number) for number in range(3)] == [True, True, False]
+    assert d.voting == 1
+
+
+def test_a_seat_that_waits_votes_when_its_wait_is_over() -> None:
+    """F13, H189: a restarted seat says for how long it waits, in seconds; it is not asked again to know that it is over."""
+    group = served()
+    group.seats("b").keeper.cover(1.0, lambda: None)
+    group.restart("b", group.hosts["b"].disk.durable)
+    group.seats("a").greet()
+    group.deliver()
+    seen = group.seats("a").seen(1)
+    assert seen is not None
+    assert seen.state is SeatState.WAITING
+    assert seen.wait == pytest.approx(wait_length(1.0, RHO, MARGIN))
+    before = group.seats("a").voting
+    group.pass_time(1.2)
+    assert group.seats("a").voting == before + 1
 
 
 def find(*, seats: Iterable[str] = (), seeds: Iterable[str] = (), key: bool = True, loopback: bool = False) -> tuple[Slot, ...]:
@@ -83,7 +133,7 @@ def test_else_the_first_three_seeds(seeds: int, slots: int) -> None:
 )
 def test_otherwise_the_missing_setting_is_named(seeds: list[str], key: bool, loopback: bool) -> None:
     """F12: a DNS name, or no seeds with a key or beyond loopback: "who are the seats?"."""
-    with pytest.raises(ConfigError, match=r"^seats: who are the seats\?.*set seats= to 1, 3 or 5 of NAME@IP:PORT"):
+    with pytest.raises(ConfigError, match=r"^seats: who are the seats\?.*set seats= to 1, 3 or 5 of NAME@HOST:PORT"):
         find(seeds=seeds, key=key, loopback=loopback)
 
 
@@ -96,7 +146,12 @@ def test_an_agent_alone_on_its_machine_is_its_own_seat() -> None:
     "seats, match",
     [
         (["a@10.0.0.1:1", "b@10.0.0.2:1"], "2 seats; accepted are 1, 3, 5"),
-        (["a@host:1"], "'a@host:1' is no seat"),
+        (["a@ho st:1"], "'a@ho st:1' is no seat; accepted are NAME@HOST:PORT"),
+        (["a@10.0.0.300:1"], "'a@10.0.0.300:1' is no seat"),
+        (["a@-x.example:1"], "is no seat"),
+        (["a@pod.example:99999"], "is no seat"),
+        (["pod.example:1"], "write NAME@pod.example:1"),
+        (["a@pod.example:1", "b@POD.example:1", "c@10.0.0.3:1"], "the same address"),
         (["10.0.0.1"], "'10.0.0.1' is no seat"),
         (["a@10.0.0.1:1", "a@10.0.0.2:1", "c@10.0.0.3:1"], "the same name"),
         (["a@10.0.0.1:1", "b@10.0.0.1:1", "c@10.0.0.3:1"], "the same address"),
@@ -266,9 +321,9 @@ def test_a_slot_is_told_it_is_new_only_when_it_will_be_remembered() -> None:
     seats.on_message(NodeId("b", 1), SeatHello(5, 1, "b#1"))
     assert host.take(SeatHere) == []
     host.disk.complete()
-    assert host.take(SeatHere) == [(NodeId("b", 1), SeatHere(5, 0, met=False))]
+    assert answered(host) == [(NodeId("b", 1), 5, False)]
     seats.on_message(NodeId("b", 9), SeatHello(6, 1, "b#9"))
-    assert host.take(SeatHere) == [(NodeId("b", 9), SeatHere(6, 0, met=True))]
+    assert answered(host) == [(NodeId("b", 9), 6, True)]
 
 
 def test_another_machine_in_the_list_is_another_slot() -> None:
@@ -278,9 +333,9 @@ def test_another_machine_in_the_list_is_another_slot() -> None:
     host = FakeHost("a", 2, storage=FakeStorage(group.hosts["a"].disk.durable, auto=True))
     seats = seats_of(host, slots=changed)
     seats.on_message(NodeId("x", 1), SeatHello(1, 1, "x#1"))
-    assert host.take(SeatHere) == [(NodeId("x", 1), SeatHere(1, 0, met=False))]
+    assert answered(host) == [(NodeId("x", 1), 1, False)]
     seats.on_message(NodeId("c", 9), SeatHello(1, 2, "c#9"))
-    assert host.take(SeatHere) == [(NodeId("c", 9), SeatHere(1, 0, met=True))]
+    assert answered(host) == [(NodeId("c", 9), 1, True)]
 
 
 def test_a_sole_seat_waits_for_the_largest_length() -> None:
@@ -358,7 +413,7 @@ def test_who_does_not_sit_there_is_counted() -> None:
     assert host.take(SeatHere) == []
     assert seats.counts == {"impostor": 2, "malformed": 4}
     seats.on_message(NodeId("x", 1), SeatHello(3, NO_SLOT, ""))
-    assert host.take(SeatHere) == [(NodeId("x", 1), SeatHere(3, 0, met=False))]
+    assert answered(host) == [(NodeId("x", 1), 3, False)]
     observer = seats_of(FakeHost("d"))
     observer.on_message(NodeId("a", 1), SeatHello(1, 0, ""))
     assert observer.counts == {"not_a_seat": 1}

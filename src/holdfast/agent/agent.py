@@ -24,12 +24,13 @@ from holdfast.agent.lead_kind import LeadKind, NoSeats
 from holdfast.agent.leaders import Board
 from holdfast.agent.logs import Log, printable
 from holdfast.agent.narrator import LOOK_PERIOD, Narrator
+from holdfast.agent.seat_watch import SeatWatch
 from holdfast.agent.seeds import Seeds
 from holdfast.agent.ticket_kind import TicketKind
 from holdfast.agent.version import VERSION
 from holdfast.config import check_tags
 from holdfast.errors import AddressUnusable, ConfigError, HoldfastError, JoinFailed, NameConflict, StorageError
-from holdfast.events import Event, LeaderChanged
+from holdfast.events import Event, LeaderChanged, StorageFailed
 from holdfast.host import TAG_ROW, Address, Member, NodeId
 from holdfast.kit.broadcast import Broadcast
 from holdfast.local.calls import GroupView, Owned
@@ -78,6 +79,7 @@ class Agent:
         self.keys, self.farewell, self.probe = machines.keys, machines.farewell, machines.probe
         self.seats, self.seats_missing = machines.seats, machines.seats_missing
         self.leadership, self.tickets = machines.leadership, machines.tickets
+        self.seat_watch = None if self.seats is None else SeatWatch(host, self.seats, log)
         self.leaders = Board()
         self.lead_kind = None if self.leadership is None else LeadKind.of(self.leadership, lambda: host.now, self.config)
         self.grants.add(self.lead_kind or NoSeats("lead", self.seats_missing))
@@ -124,6 +126,8 @@ class Agent:
         """Listen, publish, knock."""
         self.ring.publish(VERSION_ROW, VERSION.encode())
         self._publish_tags(dict(self.config.tags))
+        if self.seat_watch is not None:
+            self.seat_watch.start()
         self.host.start()
         self._knocks = True
         if self.config.seeds:
@@ -139,6 +143,8 @@ class Agent:
             self._look.cancel()
         if self._seeds is not None:
             await self._seeds.close()
+        if self.seat_watch is not None:
+            await self.seat_watch.close()
         await self.host.close()
         if self.home.state is not None:
             await self.home.state.journal.drain()  # What the machines saved last is on disk before the lock is given up.
@@ -324,6 +330,8 @@ class Agent:
     def _on_event(self, event: Event) -> None:
         if isinstance(event, LeaderChanged):
             self.leaders.note(event, self.host.wall())
+        if isinstance(event, StorageFailed) and self.seats is not None:
+            self.seats.fail(event.why)
         self.events.publish(event)
         self._narrator.on_event(event)
         if isinstance(event, BecameMember):
@@ -359,6 +367,8 @@ class Agent:
 
     def _on_look(self) -> None:
         self._narrator.sum_up(self.host.drops, self.host.now)
+        if self.seat_watch is not None:
+            self.seat_watch.members = len(self.view().members)
         self._look = asyncio.get_running_loop().call_later(LOOK_PERIOD, self._on_look)
 
     def _knock_at(self, texts: Sequence[str]) -> None:

@@ -19,10 +19,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from math import inf
-from typing import ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from holdfast.errors import ConfigError, StorageDamaged
@@ -37,10 +37,16 @@ HELLO_PERIOD = 0.5  # seconds until a slot that has not answered is greeted agai
 HELLO_PAUSE_MAX = 8.0  # each pause is twice the one before, up to this: a slot that nobody fills for days costs little
 ASK_TIMEOUT = 10.0  # then the question is asked anew, for ever: a seat without a journal has nothing better to do
 BIRTH_BYTES_MAX = 128
+WAIT_MAX = 7200.0  # seconds; beyond the wait after the longest grant that settings allow
 NO_SLOT = -1
 HELLO_SERIAL = 0  # of a greeting that is no question: serials begin at 1
 
-SeatState = Enum("SeatState", ["NOT_A_SEAT", "ASKING", "WAITING", "SERVING", "SILENT"])
+HEARD_FOR = 12.5  # seconds that a word of a seat counts; two and a half times the agent's usual period of greeting
+WHY_BYTES_MAX = 200  # of the reason that a seat gives for its silence: one line of text
+
+SeatState = Enum("SeatState", ["NOT_A_SEAT", "ASKING", "WAITING", "SERVING", "SILENT", "FAILED"])
+SAID = {SeatState.ASKING: 1, SeatState.WAITING: 2, SeatState.SERVING: 3, SeatState.SILENT: 4, SeatState.FAILED: 5}  # on the wire
+STATES = {number: state for state, number in SAID.items()}
 
 
 class SeatHello(Message, frozen=True, tag=10):
@@ -58,6 +64,9 @@ class SeatHere(Message, frozen=True, tag=11):
     serial: int
     slot: int
     met: bool  # another journal of your slot was here before
+    state: Annotated[int, Meta(ge=0, le=5)] = 0  # ``SAID`` of the sender's state; 0: not said
+    wait: Annotated[float, Meta(ge=0.0, le=WAIT_MAX)] = 0.0  # seconds until it promises, if it waits
+    why: Annotated[str, Meta(max_length=WHY_BYTES_MAX)] = ""  # why it is silent or failed
 
 
 class SeatOpened(Internal, frozen=True):
@@ -66,6 +75,20 @@ class SeatOpened(Internal, frozen=True):
     slot: int
     fresh: bool
     wait: float
+
+
+class SeatSeen(NamedTuple):
+    """What this agent knows of another seat: what that seat said of itself, and when."""
+
+    heard_at: float  # on this agent's clock
+    state: SeatState | None  # as the seat said it; None: it did not say
+    wait: float  # seconds, counted from ``heard_at``
+    why: str
+
+    def grants_at(self, now: float) -> bool:
+        """It said that it grants, or that it would by now."""
+        waited = self.state is SeatState.WAITING and now >= self.heard_at + self.wait
+        return self.state in (SeatState.SERVING, None) or waited
 
 
 class Journal(Struct, frozen=True, array_like=True):
@@ -107,7 +130,10 @@ class Seats:
         self._hello_timer: Timer | None = None
         self._hello_pause = HELLO_PERIOD  # the next one
         self._wait_timer: Timer | None = None
-        self._silent = False
+        self._why_silent = ""
+        self._why_failed = ""
+        self._seen: dict[int, SeatSeen] = {}
+        self.heard_for = HEARD_FOR  # the agent sets it: it greets a large group's seats less often
         self._journal, self._met = self._read(moved=moved)
         self.counts: Counter[str] = Counter()  # not_a_seat, impostor, malformed
 
@@ -115,8 +141,10 @@ class Seats:
     def state(self) -> SeatState:
         if self.own is None:
             return SeatState.NOT_A_SEAT
-        if self._silent:
+        if self._why_silent:
             return SeatState.SILENT
+        if self._why_failed:
+            return SeatState.FAILED
         if self.keeper.wait == inf:
             return SeatState.ASKING
         return SeatState.WAITING if self.keeper.wait > 0 else SeatState.SERVING
@@ -129,6 +157,38 @@ class Seats:
     def life(self, number: int) -> NodeId | None:
         """Who sits there, as last heard."""
         return self._host.me if number == self.own else self._lives.get(number)
+
+    @property
+    def why(self) -> str:
+        """Why this seat is silent or failed; "" if it is neither."""
+        return self._why_silent or self._why_failed
+
+    def seen(self, number: int) -> SeatSeen | None:
+        """What another seat last said of itself; None if it was never heard."""
+        return self._seen.get(number)
+
+    @property
+    def voting(self) -> int:
+        """How many of the slots grant something now, as far as this agent knows; its own included."""
+        now = self._host.now
+        others = sum(self.is_heard(number) and seen.grants_at(now) for number, seen in self._seen.items())
+        return others + (self.state is SeatState.SERVING)
+
+    def is_heard(self, number: int) -> bool:
+        """Another seat answered within the last ``heard_for`` seconds."""
+        seen = self._seen.get(number)
+        return seen is not None and self._host.now < seen.heard_at + self.heard_for
+
+    def fail(self, why: str) -> None:
+        """This agent's disk failed: the seat can save no new promise. It says so to agents that ask."""
+        self._why_failed = why
+
+    def greet(self) -> None:
+        """Ask every other slot how it is. The agent calls this regularly; the answers are what ``seen`` and ``voting`` read."""
+        hello = SeatHello(HELLO_SERIAL, NO_SLOT if self.own is None else self.own, "")
+        for slot in self.slots:
+            if slot.number != self.own:
+                self._host.send(slot.address, hello)
 
     def slot_of(self, source: NodeId) -> int | None:
         """Whose answer is this? By name: the next life of an agent sits in the same slot."""
@@ -162,7 +222,10 @@ class Seats:
             self._on_seat_hello(source, message)
         else:
             assert isinstance(message, SeatHere)
-            if self._sits(source, message.slot) and message.serial != HELLO_SERIAL:
+            if not self._sits(source, message.slot):
+                return
+            self._seen[message.slot] = SeatSeen(self._host.now, STATES.get(message.state), message.wait, message.why)
+            if message.serial != HELLO_SERIAL:
                 self._questions.answer(message.serial, message.slot, message, yes=not message.met)
 
     def _on_seat_hello(self, source: NodeId, hello: SeatHello) -> None:
@@ -177,7 +240,7 @@ class Seats:
         if hello.birth:
             self._remember(source, hello)
         else:
-            self._host.send(source, SeatHere(hello.serial, self.own, met=False))
+            self._host.send(source, self._here(hello.serial, met=False))
 
     def _remember(self, source: NodeId, hello: SeatHello) -> None:
         """Only a journal that will be remembered is told that it is new here."""
@@ -186,12 +249,18 @@ class Seats:
             self.counts["malformed"] += 1
             return
         slot = str(self.slots[hello.slot])  # With its address: after a change of the list another slot of that number is new.
-        here = SeatHere(hello.serial, self.own, met=self._met.get(slot, hello.birth) != hello.birth)
+        here = self._here(hello.serial, met=self._met.get(slot, hello.birth) != hello.birth)
         if here.met:
             self._host.send(source, here)
             return
         self._met[slot] = hello.birth
         self._storage.save(f"met/{slot}", hello.birth.encode(), lambda: self._host.send(source, here))
+
+    def _here(self, serial: int, *, met: bool) -> SeatHere:
+        assert self.own is not None
+        wait = min(self.keeper.wait, WAIT_MAX) if self.state is SeatState.WAITING else 0.0
+        why = self.why.encode()[:WHY_BYTES_MAX].decode(errors="ignore")
+        return SeatHere(serial, self.own, met, SAID[self.state], wait, why)
 
     def _sits(self, source: NodeId, number: int) -> bool:
         """Take note of who says it sits in a slot."""
@@ -262,10 +331,11 @@ class Seats:
         elif end.won:
             self._open(fresh=True)
         else:
-            self._silent = True
             by = ", ".join(str(number) for number in end.no)
-            why = f"seat {self.own} lost its journal (slot {by} remembers another one) and stays silent: what it promised is unknown"
-            self._host.emit(StorageFailed(why))
+            self._why_silent = (
+                f"seat {self.own} lost its journal (slot {by} remembers another one) and stays silent: what it promised is unknown"
+            )
+            self._host.emit(StorageFailed(self._why_silent))
 
     def _on_waited(self) -> None:
         assert self._journal is not None

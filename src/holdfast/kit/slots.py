@@ -1,11 +1,14 @@
 """Who are the seats?  Spec: foundation F12.
 
-The list must be the same for everybody, so it comes from the configuration and from nothing that can change: names that
-a DNS server may answer differently tomorrow are no basis for a majority.
+The list must be the same for all agents, so it comes from the configuration and from nothing that can change. A slot is a
+number and a *name*: the agent that answers for it has the group's key, that name and the slot's journal. Where the agent is
+reached is an address, or a DNS name that stands for one address at a time; the address proves nothing and may change with
+every restart. A slot without a name is known by its address, so that address must be literal.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import NamedTuple
@@ -16,7 +19,10 @@ from holdfast.host import Address
 COUNTS = (1, 3, 5)  # 2k+1 slots tolerate k failures; an even list tolerates no more than the odd one below it
 SEEDS_AS_SEATS = 3
 PORT_MAX = 65_535
-_SET_SEATS = "set seats= to 1, 3 or 5 of NAME@IP:PORT"
+HOST_CHARS_MAX = 253  # RFC 1035: a name in text
+HOST_TEXT = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")  # labels as a resolver takes them
+ACCEPTED = "accepted are NAME@HOST:PORT, with an address or the DNS name of one machine as HOST, and IP:PORT; IPv6 in brackets"
+_SET_SEATS = "set seats= to 1, 3 or 5 of NAME@HOST:PORT"
 
 
 class Slot(NamedTuple):
@@ -24,7 +30,12 @@ class Slot(NamedTuple):
 
     number: int
     name: str  # of the agent that sits there; the address, written out, where the configuration gives no name
-    address: Address
+    address: Address  # its host may be a DNS name: the node sends to where that leads (``Node.lead_to``)
+
+    @property
+    def by_dns(self) -> bool:
+        """Its address has to be looked up, and may be another one tomorrow."""
+        return literal(str(self.address)) is None
 
     @property
     def named(self) -> bool:
@@ -74,7 +85,7 @@ def _from_seeds(seeds: Sequence[str]) -> list[tuple[str, Address]]:
     for seed, address in zip(seeds, addresses, strict=True):
         if address is None:
             raise ConfigError(
-                f"seats: who are the seats? The seed {seed!r} is no IP:PORT and may change; set seats= to 1, 3 or 5 of NAME@IP:PORT"
+                f"seats: who are the seats? The seed {seed!r} is no IP:PORT: an address alone may change, a seat may not; {_SET_SEATS}"
             )
     distinct = [address for address in dict.fromkeys(addresses) if address is not None]
     chosen = distinct[:SEEDS_AS_SEATS] if len(distinct) >= SEEDS_AS_SEATS else distinct[:1]
@@ -83,10 +94,23 @@ def _from_seeds(seeds: Sequence[str]) -> list[tuple[str, Address]]:
 
 def _seat(text: str) -> tuple[str, Address]:
     name, _, where = text.rpartition("@")
-    address = literal(where)
+    address = literal(where) or _dns(where)
     if address is None:
-        raise ConfigError(f"seats: {text!r} is no seat; accepted are NAME@IP:PORT and IP:PORT, with IPv6 in brackets")
+        raise ConfigError(f"seats: {text!r} is no seat; {ACCEPTED}")
+    if not name and literal(where) is None:
+        raise ConfigError(f"seats: {text!r} has a DNS name and no seat's name; write NAME@{text}, where NAME is the name of that agent")
     return name or str(address), address
+
+
+def _dns(text: str) -> Address | None:
+    """``holdfast-0.holdfast:7946`` as a place whose host is to be looked up; None if it is no such text."""
+    host, _, port = text.rpartition(":")
+    host = host.lower().removesuffix(".")
+    if not port.isascii() or not port.isdigit() or len(port) > 5 or not 1 <= int(port) <= PORT_MAX:
+        return None
+    if len(host) > HOST_CHARS_MAX or HOST_TEXT.fullmatch(host) is None or host.rpartition(".")[2].isdigit():
+        return None  # A last label of digits is a misspelled address.
+    return Address(host, int(port))
 
 
 def _slots(field: str, found: Sequence[tuple[str, Address]]) -> tuple[Slot, ...]:
