@@ -126,7 +126,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"seeds": ["127.0.0.1"]}, "seeds: '127.0.0.1'"),
     ({"seeds": [f"127.0.0.1:{port}" for port in range(1, 66)]}, "seeds: 65 of them; accepted are at most 64"),
     ({"seats": ["a@127.0.0.1:1", "b@127.0.0.1:2"]}, "seats: 2 seats; accepted are 1, 3, 5"),
-    ({"seats": ["a@seed.example:1"]}, "seats: 'a@seed.example:1' is no seat"),
+    ({"seats": ["a@seed example:1"]}, "seats: 'a@seed example:1' is no seat"),
     ({"seats": ["a@127.0.0.1:7946"]}, "state_dir: is not set, and this agent is seat 0"),
     ({"seats": ["me@127.0.0.1:1"], "name": "me"}, "state_dir:"),
     ({"key": "abc"}, "key: "),

@@ -17,7 +17,7 @@ from holdfast.config import Config
 from holdfast.drops import Drop
 from holdfast.events import ConfigMismatch, Event, Paused, StorageFailed
 from holdfast.host import Address, NodeId
-from holdfast.kit.seats import SeatState
+from holdfast.kit.seats import SeatSeen, SeatState
 from holdfast.kit.slots import Slot, find_slots
 from holdfast.local.calls import Finding
 
@@ -33,6 +33,7 @@ class Stub:
         address = Address("127.0.0.1", 7946)
         self.me, self.state, self.config = NodeId("me", 1), state, Config(seeds=seeds, preset="lan")
         self.seats: Any = None
+        self.seat_watch: Any = None
         self.leadership: Any = None
         self.tickets: Any = None
         self.seats_missing = "seats: who are the seats?"
@@ -128,14 +129,60 @@ def test_memory_is_bounded(stub: Stub) -> None:
     assert ("n9", "T_l") not in doctor.mismatches
 
 
+def seats_stub(stub: Stub, slots: tuple[Slot, ...] = SLOTS, own: int | None = 0) -> Any:
+    """Three seats that are heard and serve; a test changes what ``said`` says of them."""
+    said: dict[int, SeatSeen | None] = {slot.number: SeatSeen(stub.now, SeatState.SERVING, 0.0, "") for slot in slots}
+    stub.host.now = stub.now
+    stub.seat_watch = None
+    return SimpleNamespace(
+        slots=slots,
+        own=own,
+        state=SeatState.SERVING,
+        why="",
+        keeper=SimpleNamespace(wait=0.0),
+        said=said,
+        seen=said.get,
+        life=lambda slot: NodeId(f"s{slot}", 1) if said[slot] else None,
+        is_heard=lambda slot: (seen := said[slot]) is not None and stub.now < seen.heard_at + 12.5,
+    )
+
+
+def found(stub: Stub) -> list[tuple[str, str]]:
+    """Codes and severities of what is said about seats that were all asked a second ago."""
+    return [(each.code, each.severity) for each in of_seats(stub, stub.now - 1.0)]  # type: ignore[arg-type]
+
+
 def test_seats(stub: Stub) -> None:
     """F12, F13: a seat that lost its journal is an error, one that was never heard a warning, three that were heard are fine."""
-    lives: dict[int, NodeId | None] = {1: NodeId("s1", 1), 2: NodeId("s2", 1)}
-    stub.seats = SimpleNamespace(slots=SLOTS, own=0, state=SeatState.SERVING, life=lives.get)
-    assert list(of_seats(stub)) == []  # type: ignore[arg-type]
+    stub.seats = seats_stub(stub)
+    assert found(stub) == []
     stub.seats.state = SeatState.SILENT
-    lives[2] = None
-    assert [(each.code, each.severity) for each in of_seats(stub)] == [("seat_silent", "error"), ("seat_unheard", "warning")]  # type: ignore[arg-type]
+    stub.seats.said[2] = None
+    assert found(stub) == [("seat_silent", "error"), ("seat_unheard", "warning"), ("few_seats", "error")]
+
+
+@pytest.mark.parametrize(
+    "heard_ago, state, codes",
+    [
+        (0.5, SeatState.SERVING, []),
+        (3.0, SeatState.SERVING, [("seat_gone", "error"), ("few_seats", "warning")]),
+        (600.0, SeatState.SERVING, [("seat_gone", "error"), ("few_seats", "warning")]),
+        (0.5, SeatState.FAILED, [("seat_failed", "error"), ("few_seats", "warning")]),
+        (0.5, SeatState.SILENT, [("seat_failed", "error"), ("few_seats", "warning")]),
+        (0.5, SeatState.WAITING, [("few_seats", "warning")]),
+    ],
+)
+def test_another_seat_does_not_vote(stub: Stub, heard_ago: float, state: SeatState, codes: list[tuple[str, str]]) -> None:
+    """H189: doctor asks every seat; one that does not answer, or answers that its disk failed, is said, and what one more would cost."""
+    stub.seats = seats_stub(stub)
+    stub.seats.said[1] = SeatSeen(stub.now - heard_ago, state, 60.0, "No space left on device")
+    assert found(stub) == codes
+    texts = [each.text for each in of_seats(stub, stub.now - 1.0)]  # type: ignore[arg-type]
+    assert not codes or texts[-1] == "2 of 3 vote: one fewer, and nothing is granted."
+    assert state is not SeatState.FAILED or "No space left on device" in texts[0]
+    if codes:
+        stub.seats.said[2] = None
+        assert found(stub)[-1] == ("few_seats", "error")
 
 
 def test_two_agents_have_one_seat_and_are_told(stub: Stub) -> None:
@@ -144,21 +191,21 @@ def test_two_agents_have_one_seat_and_are_told(stub: Stub) -> None:
     seeds = ("10.0.0.1:7946", "10.0.0.2:7946")
     stub.config = Config(seeds=seeds)
     slots = find_slots(seats=(), seeds=seeds, key=True, loopback=False, own_name="a", own_address=Address("10.0.0.2", 7946))
-    stub.seats = SimpleNamespace(slots=slots, own=None, state=SeatState.SERVING, life=lambda slot: NodeId(f"s{slot}", 1))
-    (finding,) = of_seats(stub)  # type: ignore[arg-type]
+    stub.seats = seats_stub(stub, slots, None)
+    (finding,) = of_seats(stub, stub.now - 1.0)  # type: ignore[arg-type]
     assert (finding.code, finding.severity, finding.about) == ("one_seat", "warning", "10.0.0.1:7946")
 
 
-@pytest.mark.parametrize("names, found", [(3071, []), (3072, [("names_full", "warning")]), (4096, [("names_full", "error")])])
-def test_a_seat_full_of_names(stub: Stub, names: int, found: list[tuple[str, str]]) -> None:
+@pytest.mark.parametrize("names, codes", [(3071, []), (3072, [("names_full", "warning")]), (4096, [("names_full", "error")])])
+def test_a_seat_full_of_names(stub: Stub, names: int, codes: list[tuple[str, str]]) -> None:
     """F16: a seat forgets no number; that its table fills is said long before a name is refused."""
-    stub.seats = SimpleNamespace(slots=SLOTS, own=0, state=SeatState.SERVING, life=lambda slot: NodeId(f"s{slot}", 1))
+    stub.seats = seats_stub(stub)
     stub.leadership = SimpleNamespace(seat=SimpleNamespace(promises=range(names)))
-    assert [(each.code, each.severity) for each in of_seats(stub)] == found  # type: ignore[arg-type]
+    assert found(stub) == codes
 
 
 @pytest.mark.parametrize(
-    "anchors, others, tombstones, found",
+    "anchors, others, tombstones, codes",
     [
         (12_287, 12_287, 49_151, []),
         (12_288, 0, 0, [("pools_full", "warning")]),
@@ -169,9 +216,9 @@ def test_a_seat_full_of_names(stub: Stub, names: int, found: list[tuple[str, str
         (16_384, 16_384, 65_536, [("pools_full", "error"), ("cells_full", "error"), ("cells_full", "error")]),
     ],
 )
-def test_a_seat_full_of_cells(stub: Stub, anchors: int, others: int, tombstones: int, found: list[tuple[str, str]]) -> None:
+def test_a_seat_full_of_cells(stub: Stub, anchors: int, others: int, tombstones: int, codes: list[tuple[str, str]]) -> None:
     """H133: that a guardian's table fills is said long before a ticket is refused, and of which kind it is too full."""
-    stub.seats = SimpleNamespace(slots=SLOTS, own=0, state=SeatState.SERVING, life=lambda slot: NodeId(f"s{slot}", 1))
+    stub.seats = seats_stub(stub)
     table = SimpleNamespace(anchors=anchors, others=others, tombstones=range(tombstones))
     stub.tickets = SimpleNamespace(guardian=SimpleNamespace(table=table))
-    assert [(each.code, each.severity) for each in of_seats(stub)] == found  # type: ignore[arg-type]
+    assert found(stub) == codes

@@ -180,7 +180,7 @@ def test_seats(holdfast: Run, fleet: Fleet) -> None:
     assert "(this one)" in holdfast("seats", "--agent", alone.socket).out
     (seat,) = holdfast("seats", "--agent", alone.socket, "--json").json["seats"]
     assert (seat["own"], seat["life"]["name"]) == (True, alone.name)
-    assert seat.keys() == {"number", "name", "address", "life", "own", "state", "wait"}
+    assert seat.keys() == {"number", "name", "address", "life", "own", "state", "wait", "heard_ago", "why"}
     alone.kill()
 
 

@@ -100,6 +100,7 @@ def test_kubernetes_is_accepted(tmp_path: Path) -> None:
     (container,) = pod["containers"]
     environment = {each["name"]: each.get("value", "holdfast-0") for each in container["env"]}
     environment["HOLDFAST_BIND"] = environment["HOLDFAST_BIND"].replace("$(POD_IP)", "10.1.2.3")
+    environment["HOLDFAST_STATE_DIR"] = image_environment()["HOLDFAST_STATE_DIR"]
     config = accepted({name: value for name, value in environment.items() if name != "POD_IP"}, tmp_path)
     assert spec["serviceName"] == service["metadata"]["name"]
     labels = spec["template"]["metadata"]["labels"]
@@ -107,6 +108,9 @@ def test_kubernetes_is_accepted(tmp_path: Path) -> None:
     for number, seed in enumerate(config.seeds):
         assert seed == f"{stateful['metadata']['name']}-{number}.{spec['serviceName']}:7946"
     assert len(config.seeds) <= spec["replicas"]
+    assert [seat.partition("@")[2] for seat in config.seats] == list(config.seeds)
+    assert [seat.partition("@")[0] for seat in config.seats] == [seed.partition(".")[0] for seed in config.seeds]
+    assert config.moved
     volumes = {each["name"] for each in pod["volumes"]} | {each["metadata"]["name"] for each in spec["volumeClaimTemplates"]}
     assert {mount["name"] for mount in container["volumeMounts"]} == volumes
 

@@ -69,6 +69,9 @@ def test_a_seat_without_room(tickets: TicketFleet) -> None:
     tokens += taken(tickets, 2)
     failed = seat.until_said("StorageFailed")
     assert "File too large" in str(failed)
+    with AgentCall(tickets.seats[0].socket) as call:  # H189: its neighbour knows, and says why.
+        told = call.ask(Seats)[BROKEN]
+    assert (told.state, "File too large" in told.why) == ("failed", True)
     tokens += taken(tickets)
     assert len([line for line in seat.log() if line.get("event") == "StorageFailed"]) == 1
     seat.kill()
@@ -101,5 +104,5 @@ def test_a_lost_journal(tickets: TicketFleet) -> None:
     tickets.seats[BROKEN] = tickets.seat(BROKEN)
     said = tickets.seats[BROKEN].until_said("StorageFailed")
     assert "lost its journal" in str(said)
-    assert state_of(tickets.seats[BROKEN]) == "silent"
+    assert state_of(tickets.seats[BROKEN]) == "failed"
     assert growing([*tokens, *taken(tickets)])

@@ -98,11 +98,19 @@ class Examination:
         self._targets = self._chosen()
         self._replies: dict[tuple[Target, int], Reply | None] = {}
         self._open = 1  # the watch
+        self._began_at = agent.host.now
 
     def start(self) -> None:
+        self._ask_seats(2)
         self._agent.host.after(self._watch, self._on_done)
         for target in self._targets:
             self._ping(target, (BARE, DATAGRAM_BYTES_MAX, STREAM))
+
+    def _ask_seats(self, tries_left: int) -> None:
+        """Every seat is asked how it is, twice: one lost datagram is no silence."""
+        if self._agent.seats is not None and tries_left:
+            self._agent.seats.greet()
+            self._agent.host.after(self._watch / 3, lambda: self._ask_seats(tries_left - 1))
 
     def _chosen(self) -> list[Target]:
         agent = self._agent
@@ -149,7 +157,7 @@ class Examination:
         yield from self._of_versions()
         yield from self._of_mismatches()
         yield from self._of_pauses()
-        yield from symptoms.of_seats(agent)
+        yield from symptoms.of_seats(agent, self._began_at)
         yield from symptoms.of_settings(agent.config, agent.home.state.path if agent.home.state is not None else None, seat=_is_seat(agent))
         yield from symptoms.of_machine(agent.host.datagrams.fileno(), len(agent.ring.members()))
         if self._memory.storage_failed:

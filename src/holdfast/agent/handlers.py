@@ -18,12 +18,10 @@ from holdfast.agent.encode import encoded
 from holdfast.agent.events import Subscription
 from holdfast.agent.messages import MessageHub
 from holdfast.agent.pools import Pools
+from holdfast.agent.seat_views import SeatSurvey
 from holdfast.errors import ConfigError, HoldfastError, JoinTimeout, NotAMember, Timeout, Unavailable
-from holdfast.kit.seats import Seats as SeatsMachine
-from holdfast.kit.seats import SeatState
-from holdfast.kit.slots import Slot
 from holdfast.local import calls
-from holdfast.local.calls import GroupView, MemberReport, SeatView, Welcome
+from holdfast.local.calls import GroupView, MemberReport, Welcome
 from holdfast.protocols.care.farewell import Parting
 from holdfast.protocols.care.keys import Report
 from holdfast.protocols.mail.inbox import PAYLOAD_BYTES_MAX
@@ -119,10 +117,9 @@ class Handlers:
         client.done(call.serial, encoded({**self._agent.info(), "clients": greeted, "local": local}))
 
     def _seats(self, client: Connection, call: calls.Seats) -> None:
-        seats = self._agent.seats
-        if seats is None:
+        if self._agent.seats is None:
             raise ConfigError(self._agent.seats_missing)
-        client.done(call.serial, encoded(tuple(_seat_view(seats, slot) for slot in seats.slots)))
+        SeatSurvey(self._agent, lambda views: client.done(call.serial, encoded(views))).start()
 
     def _encoded_view(self) -> bytes:
         """The agent gives the same object until something changes, and then it is encoded once."""
@@ -280,13 +277,6 @@ def _error_of(outcome: Outcome, name: str, timeout: float) -> HoldfastError | No
             return Unavailable("this agent has too many messages under way; nothing was sent")
         case _:
             return NotAMember(f"{name!r} left the group, or began another life, before it answered")
-
-
-def _seat_view(seats: SeatsMachine, slot: Slot) -> SeatView:
-    own, life = slot.number == seats.own, seats.life(slot.number)
-    state = seats.state.name.lower() if own else ("unheard" if life is None else "heard")
-    wait = seats.keeper.wait if own and seats.state is SeatState.WAITING else 0.0
-    return SeatView(slot.number, slot.name, str(slot.address), life, own, state, wait)
 
 
 def _timeout(timeout: float) -> float:

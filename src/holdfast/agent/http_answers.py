@@ -122,8 +122,10 @@ class SeatAnswer(Struct, frozen=True):
     address: str
     life: str | None  # who sits there, as last heard
     own: bool
-    state: str  # of the own one: "asking", "waiting", "serving", "silent"; of others "heard" or "unheard"
-    wait: float  # seconds until the own one may promise
+    state: str  # "asking", "waiting", "serving", "failed", "silent" or "unheard"
+    wait: float  # seconds until it grants something, if it waits
+    heard_ago: float | None  # seconds since it last answered this agent; null: it is this agent, or was never heard
+    why: str  # why it failed, or has no address
 
 
 class SeatsAnswer(Struct, frozen=True):
@@ -131,6 +133,9 @@ class SeatsAnswer(Struct, frozen=True):
 
     seats: tuple[SeatAnswer, ...]
     why: str
+    voting: int  # how many grant something now, as far as this agent knows
+    needed: int  # how many must, so that anything exclusive is granted
+    verdict: str  # the same in a sentence
 
 
 class LeaderAnswer(Struct, frozen=True):
@@ -250,6 +255,8 @@ class Health(Struct, frozen=True):
     drops_most: str  # the reason of most of them; "" without drops
     resident_bytes: int
     streams: int
+    seats: int  # how many there are; 0: none are known
+    seats_voting: int
 
 
 class Beat(Struct, frozen=True):

@@ -32,17 +32,17 @@ from holdfast.agent.http_answers import (
 )
 from holdfast.agent.lead_timing import takeover_bound
 from holdfast.agent.pools import pools_of
+from holdfast.agent.seat_views import seat_views
 from holdfast.errors import NotAMember
 from holdfast.events import Event
 from holdfast.host import Grant, Member, NodeId
+from holdfast.local.verdict import verdict
 from holdfast.protocols.ring.ids import CIRCLE, RingId, position_of
 
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
     from holdfast.agent.metrics import Lateness
-    from holdfast.kit.seats import Seats
-    from holdfast.kit.slots import Slot
-    from holdfast.local.calls import LeaderView, PoolView
+    from holdfast.local.calls import LeaderView, PoolView, SeatView
     from holdfast.protocols.ring.pair import Pair
     from holdfast.protocols.ring.ring import RingNode
 
@@ -146,15 +146,14 @@ def _pool(agent: Agent, pool: PoolView) -> PoolAnswer:
 def seats_of(agent: Agent) -> SeatsAnswer:
     seats = agent.seats
     if seats is None:
-        return SeatsAnswer((), agent.seats_missing)
-    return SeatsAnswer(tuple(_seat(seats, slot) for slot in seats.slots), "")
+        return SeatsAnswer((), agent.seats_missing, 0, 0, "")
+    views = seat_views(agent)
+    return SeatsAnswer(tuple(_seat(view) for view in views), "", seats.voting, len(views) // 2 + 1, verdict(views))
 
 
-def _seat(seats: Seats, slot: Slot) -> SeatAnswer:
-    own, life = slot.number == seats.own, seats.life(slot.number)
-    state = seats.state.name.lower() if own else ("unheard" if life is None else "heard")
-    wait = seats.keeper.wait if own and isfinite(seats.keeper.wait) else 0.0
-    return SeatAnswer(slot.number, slot.name, str(slot.address), None if life is None else str(life), own, state, wait)
+def _seat(view: SeatView) -> SeatAnswer:
+    life = None if view.life is None else str(view.life)
+    return SeatAnswer(view.number, view.name, view.address, life, view.own, view.state, view.wait, view.heard_ago, view.why)
 
 
 def beat_of(agent: Agent, lateness: Lateness, resident_bytes: int, streams: int) -> Beat:
@@ -171,6 +170,8 @@ def beat_of(agent: Agent, lateness: Lateness, resident_bytes: int, streams: int)
         drops_most=max(drops, key=drops.__getitem__).value if drops else "",
         resident_bytes=resident_bytes,
         streams=streams,
+        seats=0 if agent.seats is None else len(agent.seats.slots),
+        seats_voting=0 if agent.seats is None else agent.seats.voting,
     )
     return Beat(agent.host.wall(), agent.state, ring, health, grants_of(agent).grants)
 

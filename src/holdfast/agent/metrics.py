@@ -196,6 +196,13 @@ def of_clients(agent: Agent) -> Iterable[Metric]:
     yield gauge("up_seconds", "Seconds since this agent was started.", numbers.get("up_seconds", 0.0))
 
 
+def of_seats(agent: Agent) -> Iterable[Metric]:
+    """H189. Nothing where no seats are known."""
+    if agent.seats is not None:
+        yield gauge("seats", "Seats of the group.", len(agent.seats.slots))
+        yield gauge("seats_voting", "Seats that vote, as far as this agent knows; below a majority nothing is granted.", agent.seats.voting)
+
+
 def of_agent(agent: Agent, feed: Feed, lateness: Lateness, version: str) -> list[Metric]:
     """Everything, in the order in which it is shown."""
     info = (("name", agent.me.name), ("group", agent.config.group), ("version", version))
@@ -207,6 +214,7 @@ def of_agent(agent: Agent, feed: Feed, lateness: Lateness, version: str) -> list
         ),
         *of_ring(agent),
         *of_clients(agent),
+        *of_seats(agent),
         labelled("drops_total", "counter", "Messages that went no further, by reason.", "reason", drops),
         counter("events_published_total", "Events of this agent.", agent.events.published),
         gauge("event_subscribers", "Subscribers, this server included.", len(agent.events)),

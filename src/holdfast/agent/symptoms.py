@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.agent.seat_views import seat_views
 from holdfast.agent.version import VERSION
 from holdfast.config import TICKET_K_RING, Config, is_loopback
 from holdfast.kit.promise import KEYS_MAX
 from holdfast.kit.seats import SeatState
-from holdfast.local.calls import Finding
+from holdfast.local.calls import Finding, SeatView
+from holdfast.local.verdict import verdict
 from holdfast.net import clock
 from holdfast.net.bind import RECEIVE_BYTES
 from holdfast.protocols.tickets.cells import ANCHORS_MAX, CELLS_MAX, TOMBSTONES_MAX
@@ -92,8 +94,8 @@ def of_settings(config: Config, state: Path | None, *, seat: bool) -> Iterator[F
         )  # fmt: skip
 
 
-def of_seats(agent: Agent) -> Iterator[Finding]:
-    """F12, F13."""
+def of_seats(agent: Agent, heard_since: float) -> Iterator[Finding]:
+    """F12, F13, H189: all seats were asked at ``heard_since``."""
     seats = agent.seats
     if seats is None:
         yield warning(
@@ -113,14 +115,29 @@ def of_seats(agent: Agent) -> Iterator[Finding]:
         )  # fmt: skip
     yield from _of_names(agent)
     yield from _of_cells(agent)
-    for slot in seats.slots:
-        if slot.number != seats.own and seats.life(slot.number) is None:
-            yield warning(
-                "seat_unheard",
-                f"seat {slot.number} ({slot.address})",
-                "This seat was never heard from here.",
-                "Start that agent, or correct the list of seats.",
-            )
+    views = seat_views(agent, heard_since)
+    for view in views:
+        yield from _of_other_seat(view)
+    voting = sum(view.state == "serving" for view in views)
+    if voting < len(views):
+        say = error if voting <= len(views) // 2 else warning
+        yield say("few_seats", "seats", f"{verdict(views)}.", "Bring the other seats back; `holdfast seats` says how each one is.")
+
+
+def _of_other_seat(view: SeatView) -> Iterator[Finding]:
+    about = f"seat {view.number} ({view.name}, {view.address})"
+    if view.own:
+        return
+    if view.state == "unheard":
+        why = view.why or "This seat was never heard from here"
+        yield warning("seat_unheard", about, f"{why}.", "Start that agent, or correct the list of seats.")
+    elif view.state == "silent":
+        yield error(
+            "seat_gone", about, f"It does not answer; it was last heard {view.heard_ago:.0f} s ago.",
+            "Start that agent again, with its state directory; or look for a firewall between the two.",
+        )  # fmt: skip
+    elif view.state == "failed":
+        yield error("seat_failed", about, f"It answers, and does not vote: {view.why}.", "Run `holdfast doctor` on its machine.")
 
 
 def _of_names(agent: Agent) -> Iterator[Finding]:

@@ -134,8 +134,10 @@ class SeatView(Struct, frozen=True, array_like=True):
     address: str
     life: NodeId | None  # who sits there, as last heard
     own: bool
-    state: str  # of the own one: "asking", "waiting", "serving", "silent"; of others "heard" or "unheard"
-    wait: float  # seconds until the own one may promise; 0.0 elsewhere
+    state: str  # "asking", "waiting", "serving", "failed", "silent" or "unheard": docs/cli.md says what they mean
+    wait: float  # seconds until it grants something, if it waits
+    heard_ago: float | None = None  # seconds since it last answered; None: it is the own one, or was never heard
+    why: str = ""  # why it failed, or has no address
 
 
 class TicketHolder(Struct, frozen=True, array_like=True):

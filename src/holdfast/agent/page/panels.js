@@ -53,6 +53,7 @@ export class HealthPanel {
     this.late = new Tile(root, "late", "Loop lateness", "How late the agent woke when it wanted to", { line: true });
     this.pauses = new Tile(root, "pauses", "Pauses", "Times this process stood still: stopped, suspended, or starved of CPU");
     this.drops = new Tile(root, "drops", "Dropped messages", "Messages that went no further, of whatever reason");
+    this.seats = new Tile(root, "seats", "Seats that vote", "Leaderships and tickets are granted while a majority of the seats votes");
     this.memory = new Tile(root, "memory", "Memory", "Resident memory of the agent, and how many read its events");
   }
 
@@ -66,6 +67,11 @@ export class HealthPanel {
     this.late.show(span(health.lateness), { note: `worst ${spanText(health.lateness_worst)}`, sample: health.lateness, is: late ? "warn" : "" });
     this.pauses.show([String(health.pauses), ""], { note: health.pauses ? `longest ${spanText(health.paused_longest)}` : "never stood still" });
     this.drops.show([health.drops.toLocaleString("en"), ""], { note: health.drops_most ? `mostly ${health.drops_most.replaceAll("_", " ")}` : "none" });
+    const needed = Math.floor(health.seats / 2) + 1;
+    const missing = health.seats_voting < needed ? "nothing is granted" : health.seats_voting === needed ? "one fewer: nothing is granted" : "";
+    const allowed = health.seats === 1 && health.seats_voting === 1 ? "" : missing;
+    const seats = health.seats ? { note: allowed || "a majority is enough", is: allowed ? "warn" : "" } : { note: "nothing exclusive" };
+    this.seats.show(health.seats ? [String(health.seats_voting), `of ${health.seats}`] : ["none", ""], seats);
     this.memory.show(bytes(health.resident_bytes), { note: plural(health.streams, "reader") });
   }
 }
@@ -206,8 +212,14 @@ export function showGrants(grants) {
   byId("grant-rows").replaceChildren(...grants.map((each) => el("tr", {}, el("td", {}, each.kind), el("td", {}, each.name), el("td", { class: "num" }, each.kind === "ticket" ? String(each.number) : "\u2013"), el("td", { class: "num token" }, String(each.token)), el("td", { class: "num" }, spanText(each.left)))));
 }
 
+function heard(seat) {
+  if (seat.why) return seat.why;
+  if (seat.wait > 0) return `${spanText(seat.wait)} left`;
+  return seat.state === "silent" ? `last heard ${spanText(seat.heard_ago)} ago` : "";
+}
+
 /** Only there when this agent knows of seats. */
 export function showSeats(seats) {
   byId("seats").hidden = seats.length === 0;
-  byId("seat-rows").replaceChildren(...seats.map((each) => el("tr", {}, el("td", { class: "num" }, String(each.number)), el("td", {}, each.name, el("span", { class: "me" }, each.own ? "this agent" : "")), el("td", { class: "address" }, each.address), el("td", {}, el("span", { class: "chip", "data-is": each.state }, each.state)))));
+  byId("seat-rows").replaceChildren(...seats.map((each) => el("tr", {}, el("td", { class: "num" }, String(each.number)), el("td", {}, each.name, el("span", { class: "me" }, each.own ? "this agent" : "")), el("td", { class: "address" }, each.address), el("td", {}, el("span", { class: "chip", "data-is": each.state }, each.state), el("span", { class: "why" }, heard(each))))));
 }
