@@ -290,7 +290,7 @@ class Grants:
         self.counts[f"released: {why}"] += 1
         grant.held.release()
         if not lost:
-            grant.tell("released", RELEASES[why])
+            grant.tell("released", RELEASES.get(why, why))
             self.host.emit(Released(grant.fact))
         self._end(grant)
 
