@@ -20,9 +20,9 @@ from msgspec import Struct
 from msgspec.structs import fields, force_setattr
 
 from holdfast.disk.places import default_socket, group_file, private_directory, runtime_dir
-from holdfast.errors import ConfigError, KeyUnusable
+from holdfast.errors import ConfigError, KeyUnusable, shown, shown_path
 from holdfast.host import Address
-from holdfast.readers import READERS, read_file
+from holdfast.readers import READERS, read_file, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Config", "PRESETS", "Timing", "load", "load_with_sources", "check_tags", "read_token", "is_loopback", "endpoint",
-    "runtime_dir", "private_directory", "group_file", "default_socket",
+    "unknown_variables", "runtime_dir", "private_directory", "group_file", "default_socket",
 ]  # fmt: skip
 
 ENVIRONMENT = "HOLDFAST_"
+FLAGS, ARGUMENTS = "flags", "arguments"  # where settings may come from beside file and environment
 PORT_MAX = 65_535
 TAGS_MAX = 32
 TAG_NAME = re.compile(r"[A-Za-z0-9_.-]{1,32}")
@@ -77,7 +78,7 @@ CHOICES = {
     "ticket_guardians": ("seats", "ring"),
     "membership": ("ring",),
     "log_level": ("debug", "info", "warning", "error"),
-    "log_format": ("json", "text"),
+    "log_format": ("auto", "json", "text"),
 }
 
 
@@ -112,7 +113,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     http: str = ""
     http_token_file: str = ""
     log_level: str = "info"
-    log_format: str = "json"
+    log_format: str = "auto"  # text in a terminal, JSON elsewhere
     membership: str = "ring"
     moved: bool = False
 
@@ -163,7 +164,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Raises ``ConfigError`` for the first setting that cannot be used. Reads files; opens no socket, changes nothing."""
         for field, choices in CHOICES.items():
             if getattr(self, field) not in choices:
-                raise ConfigError(f"{field}: {getattr(self, field)!r}; accepted are {', '.join(choices)}")
+                raise ConfigError(f"{field}: {shown(getattr(self, field))}; accepted are {', '.join(choices)}")
         _check_names(self)
         _check_addresses(self)
         _check_seats(self)
@@ -171,10 +172,10 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         self.ring_config()
         for field, (least, most) in SECONDS.items():
             if not least <= (value := getattr(self, field)) <= most:
-                raise ConfigError(f"{field}: {value!r}; accepted are {least:g} to {most:g} seconds")
+                raise ConfigError(f"{field}: {shown(value)}; accepted are {least:g} to {most:g} seconds")
         if 4 * self.ticket_round > self.ticket_lease:  # three rounds in a row may get lost
             raise ConfigError(
-                f"ticket_round: {self.ticket_round!r}; accepted is at most a quarter of ticket_lease ({self.ticket_lease:g} s)"
+                f"ticket_round: {shown(self.ticket_round)}; accepted is at most a quarter of ticket_lease ({self.ticket_lease:g} s)"
             )
         _check_guardians(self)
         _check_longest(self)
@@ -188,17 +189,24 @@ def load(path: str | Path | None = None, environ: Mapping[str, str] | None = Non
 
 
 def load_with_sources(
-    path: str | Path | None = None, environ: Mapping[str, str] | None = None, overrides: Mapping[str, Any] | None = None
+    path: str | Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    source: str = FLAGS,
 ) -> tuple[Config, dict[str, str]]:
-    """The same, and for each setting that was given, where."""
+    """The same, and for each setting that was given, where. ``source`` says what the overrides are: FLAGS, or ARGUMENTS of a program."""
     found: dict[str, Any] = {}
     sources: dict[str, str] = {}
     file = {} if path is None else read_file(Path(path))
-    for values, source in ((file, f"{path}"), (_of_environ(environ or {}), ""), (overrides or {}, "flags")):
-        for field, value in values.items():
-            if value is None:
-                continue  # A flag that was not given.
-            where = source or ENVIRONMENT + field.upper()
+    for values, named in ((file, f"{path}"), (_of_environ(environ or {}), ""), (overrides or {}, source)):
+        given = {field: value for field, value in values.items() if value is not None}  # else a flag that was not given
+        for one, other in (("key", "key_file"), ("key_file", "key")):
+            if given.get(one) and not given.get(other):  # Two spellings of one setting: the later source says which key it is.
+                found.pop(other, None)
+                sources.pop(other, None)
+        for field, value in given.items():
+            where = named or ENVIRONMENT + field.upper()
             found[field] = _read(field, value, where)
             sources[field] = where
     config = Config(**found)
@@ -208,7 +216,7 @@ def load_with_sources(
         field = str(error).partition(":")[0].split(" ")[0]
         if field not in sources:
             raise
-        raise type(error)(f"{error} (from {sources[field]})") from None
+        raise type(error)(f"{error}{_origin(sources[field])}") from None
     return config, sources
 
 
@@ -227,9 +235,9 @@ def check_tags(tags: Mapping[str, str]) -> None:
         raise ConfigError(f"tags: {len(tags)} of them; accepted are at most {TAGS_MAX}")
     for name, value in tags.items():
         if not TAG_NAME.fullmatch(name):
-            raise ConfigError(f"tags: {name!r} is no name of a tag; accepted are 1 to 32 of A-Z a-z 0-9 _ . -")
+            raise ConfigError(f"tags: {shown(name)} is no name of a tag; accepted are 1 to 32 of A-Z a-z 0-9 _ . -")
         if not value.isprintable() or len(value.encode()) > TAG_BYTES_MAX:
-            raise ConfigError(f"tags: the value {value!r} of {name}; accepted are up to {TAG_BYTES_MAX} bytes of printable text")
+            raise ConfigError(f"tags: the value {shown(value)} of {name}; accepted are up to {TAG_BYTES_MAX} bytes of printable text")
     if (total := sum(len(name) + len(value.encode()) for name, value in tags.items())) > TAGS_BYTES_MAX:
         raise ConfigError(f"tags: {total} bytes in all; accepted are at most {TAGS_BYTES_MAX}")
 
@@ -240,10 +248,11 @@ def read_token(path: str) -> str:
         with Path(path).open("rb") as file:
             token = file.read(TOKEN_BYTES_MAX + 2).strip()
     except (OSError, ValueError) as error:
-        raise ConfigError(f"http_token_file: {path}: {getattr(error, 'strerror', None) or 'is no path'}") from None
+        raise ConfigError(f"http_token_file: {shown_path(path)}: {getattr(error, 'strerror', None) or 'is no path'}") from None
     if not TOKEN_BYTES_MIN <= len(token) <= TOKEN_BYTES_MAX or re.fullmatch(rb"[!-~]+", token) is None:
         raise ConfigError(
-            f"http_token_file: {path} holds no token; accepted is one word of {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX} ASCII characters"
+            f"http_token_file: {shown_path(path)} holds no token; "
+            f"accepted is one word of {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX} ASCII characters"
         )
     return token.decode("ascii")
 
@@ -257,7 +266,9 @@ def _check_names(config: Config) -> None:
 
     group_bytes(config.group)
     if not config.name.isprintable() or len(config.name.encode()) > NAME_BYTES_MAX:
-        raise ConfigError(f"name: {config.name!r}; accepted are up to {NAME_BYTES_MAX} bytes of printable text, or none to have one drawn")
+        raise ConfigError(
+            f"name: {shown(config.name)}; accepted are up to {NAME_BYTES_MAX} bytes of printable text, or none to have one drawn"
+        )
 
 
 def _check_addresses(config: Config) -> None:
@@ -309,7 +320,7 @@ def _check_longest(config: Config) -> None:
     least = max(config.term_length(0.0), config.ticket_lease)
     if not least <= config.longest_grant <= LONGEST_GRANT_MAX:
         raise ConfigError(
-            f"longest_grant: {config.longest_grant!r}; accepted are {least:g} to {LONGEST_GRANT_MAX:g} seconds: "
+            f"longest_grant: {shown(config.longest_grant)}; accepted are {least:g} to {LONGEST_GRANT_MAX:g} seconds: "
             f"{TERM_HEARTBEATS:g} heartbeats and a ticket's lease must fit"
         )
 
@@ -323,7 +334,8 @@ def _check_keys(config: Config) -> None:
         try:
             load_keyring(config.key_file)
         except KeyUnusable as error:
-            raise KeyUnusable(f"key_file: {error}") from None
+            told = str(error).replace(config.key_file, shown_path(config.key_file))
+            raise KeyUnusable(f"key_file: {told}") from None
     if config.key:
         parse_key(config.key)
     if config.insecure and config.has_key:
@@ -336,12 +348,12 @@ def _check_keys(config: Config) -> None:
 
 def _check_files(config: Config) -> None:
     if len(os.fsencode(config.socket)) > SOCKET_PATH_BYTES_MAX:
-        raise ConfigError(f"socket: {config.socket!r}; accepted are paths of up to {SOCKET_PATH_BYTES_MAX} bytes")
+        raise ConfigError(f"socket: {shown(config.socket)}; accepted are paths of up to {SOCKET_PATH_BYTES_MAX} bytes")
     if config.socket_mode & ~0o777 or config.socket_mode & 0o600 != 0o600:
         raise ConfigError(f"socket_mode: {config.socket_mode:#o}; accepted are 0600 to 0777, always with 0600 in it")
     for field in ("socket", "state_dir", "http_token_file"):
         if not getattr(config, field).isprintable():
-            raise ConfigError(f"{field}: {getattr(config, field)!r}; accepted is a path of printable text")
+            raise ConfigError(f"{field}: {shown(getattr(config, field))}; accepted is a path of printable text")
     if config.http_token_file:
         read_token(config.http_token_file)
 
@@ -351,9 +363,9 @@ def endpoint(field: str, text: str, *, listen: bool = False) -> tuple[str, int]:
     host, port = _split(text)
     low = 0 if listen else 1
     if not host or any(c.isspace() or not c.isprintable() for c in host) or not (port.isascii() and port.isdigit()):
-        raise ConfigError(f'{field}: {text!r}; accepted are "10.0.0.5:7946", "[::1]:7946" and "name.example.org:7946"')
+        raise ConfigError(f'{field}: {shown(text)}; accepted are "10.0.0.5:7946", "[::1]:7946" and "name.example.org:7946"')
     if len(port) > 5 or not low <= int(port) <= PORT_MAX:
-        raise ConfigError(f"{field}: {text!r}; the port must lie between {low} and {PORT_MAX}")
+        raise ConfigError(f"{field}: {shown(text)}; the port must lie between {low} and {PORT_MAX}")
     return host, int(port)
 
 
@@ -362,7 +374,9 @@ def _literal(field: str, text: str) -> Address:
     try:
         ip_address(host)
     except ValueError:
-        raise ConfigError(f"{field}: {text!r}; accepted are addresses of this machine: 127.0.0.1:PORT, 0.0.0.0:PORT, [::1]:PORT") from None
+        raise ConfigError(
+            f"{field}: {shown(text)}; accepted are addresses of this machine: 127.0.0.1:PORT, 0.0.0.0:PORT, [::1]:PORT"
+        ) from None
     return Address(host, port)
 
 
@@ -378,21 +392,31 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _of_environ(environ: Mapping[str, str]) -> dict[str, str]:
-    """Other variables that begin alike belong to somebody else: Kubernetes makes HOLDFAST_SERVICE_HOST for a service of that name."""
+    """Other variables that begin alike may belong to another program; ``unknown_variables`` names those that do not."""
     names = {ENVIRONMENT + field.name.upper(): field.name for field in fields(Config)}
     return {names[variable]: value for variable, value in environ.items() if variable in names}
+
+
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """One line for each variable that looks like a setting and is none, with the nearest name: a typing error is not a default."""
+    return unknown(environ, ENVIRONMENT, [field.upper() for field in DEFAULTS])
+
+
+def _origin(where: str, word: str = "from") -> str:
+    """The author of an argument knows where it is."""
+    return "" if where == ARGUMENTS else f" ({word} {where})"
 
 
 def _read(field: str, value: Any, where: str) -> Any:
     default = DEFAULTS.get(field)
     if default is None:
-        raise ConfigError(f"{field}: no such setting (in {where}); accepted are {', '.join(DEFAULTS)}")
+        raise ConfigError(f"{shown(field)[1:-1]}: no such setting{_origin(where, 'in')}; accepted are {', '.join(DEFAULTS)}")
     accepted, reader = READERS[_kind(field, default)]
     try:
         return reader(value)
     except (ValueError, TypeError, AttributeError):
-        shown = HIDDEN if field == "key" else repr(value)
-        raise ConfigError(f"{field}: {shown}; accepted is {accepted} (from {where})") from None
+        told = HIDDEN if field == "key" else shown(value)
+        raise ConfigError(f"{field}: {told}; accepted is {accepted}{_origin(where)}") from None
 
 
 def _kind(field: str, default: Any) -> str:

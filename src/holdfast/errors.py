@@ -27,7 +27,30 @@ HoldfastError
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from reprlib import Repr
+from typing import Any, ClassVar
+
+SHOWN_CHARS_MAX = 80  # of a value that an error repeats: a file given by mistake shall not fill a log
+
+_short = Repr()
+_short.maxstring = _short.maxother = _short.maxlong = SHOWN_CHARS_MAX
+
+
+def shown(value: Any) -> str:
+    """What was given, as an error repeats it: on one line, cut, and whatever it is."""
+    try:
+        text = _short.repr(value)
+    except Exception:  # Its own repr fails, or it is a number of more digits than Python writes.
+        text = f"<{type(value).__name__}>"
+    text = " ".join(text.split()) if "\n" in text else text
+    return text if len(text) <= SHOWN_CHARS_MAX else f"{text[: SHOWN_CHARS_MAX - 3]}..."
+
+
+def shown_path(path: str) -> str:
+    """The same of a path: its beginning and its end are what people look for."""
+    half = (SHOWN_CHARS_MAX - 3) // 2
+    text = path if path.isprintable() else repr(path)[1:-1]
+    return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:half]}...{text[-half:]}"
 
 
 class HoldfastError(Exception):

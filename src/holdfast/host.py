@@ -160,6 +160,13 @@ class Member(Struct, frozen=True):
         """What its users said about it. Bytes of a peer: whatever is no text is shown as replacement characters."""
         return {row[len(TAG_ROW) :]: value.decode("utf-8", "replace") for row, value in self.rows.items() if row.startswith(TAG_ROW)}
 
+    def __repr__(self) -> str:
+        """For logs and debuggers: who, where, in which state, with its tags; what machines publish beside them is counted."""
+        tags = self.tags
+        words = [f"{self.id} at {self.address}", self.status.name.lower(), *(f"{name}={text!r}" for name, text in sorted(tags.items()))]
+        more = len(self.rows) - len(tags)
+        return f"<Member {', '.join(words)}{f', {more} more rows' if more else ''}>"
+
 
 class Grant(Struct, frozen=True):
     """What an agent gave to a client: it may act until the deadline, on this machine's clock; the resource compares tokens (F16)."""

@@ -6,13 +6,18 @@ A file and an API say numbers, the environment and flags say texts: both mean th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 
 FILE_BYTES_MAX = 256 * 1024  # whoever names a log by mistake gets an answer, not a full memory
+OTHER_VARIABLES = ("AGENT", "CONFIG", "RUNTIME_DIR", "HOLD", "TOKEN", "TERM", "TICKET")  # ours, and no settings; `run` sets the last four
+# Kubernetes makes such variables for a service of that name, and its *_PORT are addresses with a protocol.
+OF_KUBERNETES = re.compile(r"HOLDFAST(_\w+)?_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
+UNKNOWN_MAX = 16  # variables that are named one by one
 YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -28,6 +33,26 @@ def read_file(path: Path) -> dict[str, Any]:
         return tomllib.loads(content.decode())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def unknown(environ: Mapping[str, str], prefix: str, settings: Sequence[str]) -> list[str]:
+    """One line for each variable that begins with the prefix and is neither a setting nor one of the others that are known."""
+    known = [prefix + name for name in (*settings, *OTHER_VARIABLES)]
+    odd = sorted(name for name in environ if name.startswith(prefix) and name not in known and not _is_foreign(name, environ[name]))
+    if not odd:
+        return []
+    from difflib import get_close_matches
+
+    lines = []
+    for name in odd[:UNKNOWN_MAX]:
+        near = get_close_matches(name, known, 1)
+        advice = f"did you mean {near[0]}?" if near else "docs/agent.md lists them, and `holdfast agent --check` those in use"
+        lines.append(f"{shown(name)[1:-1]}: is no setting and changes nothing; {advice}")
+    return lines
+
+
+def _is_foreign(name: str, value: str) -> bool:
+    return OF_KUBERNETES.fullmatch(name) is not None or (name.endswith("_PORT") and value.startswith(("tcp://", "udp://", "sctp://")))
 
 
 def _text(value: Any) -> str:

@@ -36,6 +36,7 @@ def test_limits_are_the_constants() -> None:
         f"| clients of one agent | {api.CLIENTS_MAX} |",
         f"| time until `Hello` | {connection.GREETING_TIMEOUT:.0f} s |",
         f"| calls of one client that wait for a protocol | {connection.CALLS_MAX} |",
+        f"| calls of one connection that cannot be read | {connection.UNREADABLE_MAX} |",
         f"| streams of one client | {connection.STREAMS_MAX} |",
         f"| {grants.GRANTS_PER_SESSION_MAX}, {grants.GRANTS_MAX}, {grants.BODIES_MAX} |",
         f"| {connection.HIGH_BYTES >> 10} KiB |",

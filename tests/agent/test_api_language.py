@@ -94,24 +94,58 @@ def test_serials_grow(live: Live, serial: int) -> None:
         assert "serial" in closing(client).text
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        framed(b"\xc1"), framed(b""), framed(b"\x92\x02"), framed(msgspec.msgpack.encode([99, 2])),
-        framed(msgspec.msgpack.encode([3, 2, "yes"])), framed(b"\x91" * 5000 + b"\x90"), (CALL_BYTES_MAX + 1).to_bytes(4, "big"),
-        b"GET / HTTP/1.1\r\n\r\n",
-    ],
-    ids=["reserved", "empty", "cut", "tag", "type", "nested", "long", "http"],
-)  # fmt: skip
-def test_what_cannot_be_read_ends_the_connection(live: Live, data: bytes) -> None:
-    """Malformed bytes: Closed with a clear text and a counter, and the agent goes on."""
+UNREADABLE = [b"\xc1", b"", b"\x92\x02", msgspec.msgpack.encode([99, 2]), msgspec.msgpack.encode([3, 2, "yes"]), b"\x91" * 5000 + b"\x90"]
+
+
+@pytest.mark.parametrize("data, greet", [
+    *((framed(body), False) for body in UNREADABLE), ((CALL_BYTES_MAX + 1).to_bytes(4, "big"), True), (b"GET / HTTP/1.1\r\n\r\n", True),
+])  # fmt: skip
+def test_another_language_ends_the_connection(live: Live, data: bytes, greet: bool) -> None:
+    """A frame that is too long, or anything but Hello at first: Closed with a clear text and a counter, and the agent goes on."""
     before = sum(live.server.counts[name] for name in ("malformed", "too_long"))
-    with RawClient(live.path) as client:
+    with RawClient(live.path, greet=greet) as client:
         client.sock.sendall(data)
         assert "not the language" in closing(client).text
     assert sum(live.server.counts[name] for name in ("malformed", "too_long")) == before + 1
     with RawClient(live.path) as client:
         assert client.ask(calls.Look).state == "member"
+
+
+@pytest.mark.parametrize("body, serial, text", [
+    (b"\xc1", 0, "call: "), (b"", 0, "call: "), (b"\x92\x02", 0, "call: "), (b"\x91" * 5000 + b"\x90", 0, "call: "),
+    (msgspec.msgpack.encode("hello"), 0, "call: "), (msgspec.msgpack.encode([99, 7]), 7, "call: 99; accepted are the calls 1 to"),
+    (msgspec.msgpack.encode([3, 7, "yes"]), 7, "Watch: internal: Expected `bool`, got `str`"),
+    (msgspec.msgpack.encode([5, 7, {"ready": True}]), 7, "SetTags: tags: Expected `str | null`, got `bool`"),
+    (msgspec.msgpack.encode([5, 7, {"ready": b"\xff"}]), 7, "SetTags: tags: "),
+    (msgspec.msgpack.encode([4, 7, ["a", 1]]), 7, "Owns: key: Expected `bytes`, got `array`"),
+    (msgspec.msgpack.encode([4, 7]), 7, "Owns: call: "), (b"\x93\x05\x07\x81\xa1a\xa1\xff", 7, "SetTags: "),
+])  # fmt: skip
+def test_one_unreadable_call_is_refused(live: Live, body: bytes, serial: int, text: str) -> None:
+    """H171: one call that cannot be read is answered by name and field, and everything else on the connection goes on; serial 0 where it
+    has none that can be read."""
+    before = live.server.counts["malformed"]
+    with RawClient(live.path) as client:
+        watching = client.say(calls.Watch)
+        client.answer(calls.Watch, watching)
+        client.serial = 7
+        client.sock.sendall(framed(body))
+        refused = client.next()
+        assert isinstance(refused, calls.Refused)
+        assert (refused.serial, refused.error) == (serial, "ConfigError")
+        assert text in refused.text
+        assert client.ask(calls.Look).state == "member"
+        for heard in ("yes", None):
+            client.ask(calls.SetTags, {"heard": heard})
+            assert client.item(watching, calls.EventItem).name == "Updated"
+    assert live.server.counts["malformed"] == before + 1
+
+
+def test_who_is_never_understood_is_sent_away(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H171: a connection that sends nothing but what cannot be read speaks another language."""
+    monkeypatch.setattr("holdfast.agent.connection.UNREADABLE_MAX", 3)
+    with RawClient(live.path) as client:
+        client.sock.sendall(4 * framed(b"\xc1"))
+        assert "not the language" in closing(client).text
 
 
 def closing(client: RawClient) -> Closed:

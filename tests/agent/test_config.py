@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from msgspec.structs import fields
 from holdfast.cli.agent_call import socket_path
 from holdfast.client.options import Options, make_plan
 from holdfast.config import (
+    ARGUMENTS,
+    DEFAULTS,
     PRESETS,
     Config,
     Timing,
@@ -22,8 +25,10 @@ from holdfast.config import (
     private_directory,
     read_token,
     runtime_dir,
+    unknown_variables,
 )
 from holdfast.errors import ConfigError, KeyUnusable, StorageError
+from holdfast.readers import UNKNOWN_MAX
 from holdfast.wire.keys import generate
 
 KEY = generate()
@@ -172,7 +177,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"http_token_file": "/no/such/file"}, "http_token_file: /no/such/file: No such file or directory"),
     ({"http_token_file": "/dev/null"}, "http_token_file: /dev/null holds no token"),
     ({"log_level": "loud"}, "log_level: 'loud'; accepted are debug, info, warning, error"),
-    ({"log_format": "xml"}, "log_format: 'xml'; accepted are json, text"),
+    ({"log_format": "xml"}, "log_format: 'xml'; accepted are auto, json, text"),
     ({"membership": "gossip"}, "membership: 'gossip'; accepted are ring"),
     ({"state_dir": "a\0b"}, "state_dir:"),
     ({"lese": 1}, "lese: no such setting (in flags); accepted are group, name"),
@@ -195,6 +200,76 @@ def test_an_error_says_where_the_value_came_from(tmp_path: Path) -> None:
     path = file_of(tmp_path, "k = 99\n")
     with pytest.raises(ConfigError, match=rf"\(from {path}\)$"):
         load(path)
+
+
+def test_errors_of_a_program_name_the_argument_alone() -> None:
+    """A caller of ``join`` gave no flag; what the environment and a file said is still named."""
+    for settings, told in BAD:
+        with pytest.raises(ConfigError) as caught:
+            load_with_sources(overrides=settings, source=ARGUMENTS)
+        assert str(caught.value).startswith(told.replace(" (in flags)", ""))
+        assert "flags" not in str(caught.value)
+        assert "arguments" not in str(caught.value)
+    with pytest.raises(ConfigError, match=r"\(from HOLDFAST_LEASE\)$"):
+        load_with_sources(environ={"HOLDFAST_LEASE": "99"}, overrides={"group": "x"}, source=ARGUMENTS)
+
+
+def test_values_in_errors_are_cut() -> None:
+    """A file given by mistake does not fill the screen: 80 characters of each value, on one line."""
+    for field in DEFAULTS:
+        for value in ("x" * 10_000, "x\n" * 5000, ["y" * 10_000], {"a": "z" * 10_000}):
+            told = ""
+            try:
+                load(overrides={field: value})
+            except ConfigError as error:
+                told = str(error)
+            assert not re.search("(x{81}|y{81}|z{81})", told), field
+            assert len(told) < 1000
+            assert "\n" not in told
+
+
+def test_a_key_that_is_given_later_is_the_key(tmp_path: Path) -> None:
+    """``key`` and ``key_file`` are two spellings of one setting: what comes first in the order of all settings says which key it is."""
+    file, key = tmp_path / "group.key", generate()
+    file.write_text(generate())
+    for environ, overrides, source in (
+        ({"HOLDFAST_KEY_FILE": str(file)}, {"key": key}, {"key": "flags"}),
+        ({"HOLDFAST_KEY": key}, {"key_file": str(file)}, {"key_file": "flags"}),
+        ({"HOLDFAST_KEY": key, "HOLDFAST_KEY_FILE": ""}, {}, {"key": "HOLDFAST_KEY", "key_file": "HOLDFAST_KEY_FILE"}),
+    ):
+        config, sources = load_with_sources(None, environ, overrides)
+        assert sources == source
+        assert (config.key == key, config.key_file == str(file)) == (source.keys() != {"key_file"}, source.keys() == {"key_file"})
+    toml = file_of(tmp_path, f'key_file = "{file}"\n')
+    assert load(toml, {"HOLDFAST_KEY": key}).key_file == ""
+    assert load(toml, {"HOLDFAST_KEY": ""}).key_file == str(file)
+    with pytest.raises(ConfigError, match="give one of the two"):
+        load(environ={"HOLDFAST_KEY": key, "HOLDFAST_KEY_FILE": str(file)})
+
+
+@pytest.mark.parametrize("name, near", [
+    ("HOLDFAST_LAESE", "HOLDFAST_LEASE"), ("HOLDFAST_KEYFILE", "HOLDFAST_KEY_FILE"), ("HOLDFAST_SEED", "HOLDFAST_SEEDS"),
+    ("HOLDFAST_AGNET", "HOLDFAST_AGENT"), ("HOLDFAST_STATEDIR", "HOLDFAST_STATE_DIR"), ("HOLDFAST_HTTP_PORT", "HOLDFAST_HTTP"),
+    ("HOLDFAST_XYZZY", ""),
+])  # fmt: skip
+def test_an_unknown_variable_is_named_with_the_nearest(name: str, near: str) -> None:
+    """A typing error is not a default."""
+    (line,) = unknown_variables({name: "7980", "HOLDFAST_LEASE": "1", "OTHER": "x"})
+    assert line.startswith(f"{name}: is no setting")
+    assert (f"did you mean {near}?" in line) == bool(near)
+
+
+def test_variables_that_are_known_or_of_others() -> None:
+    """Every setting, what `run` tells its command, and what Kubernetes makes for a service of that name, are no typing errors."""
+    kubernetes = {
+        "HOLDFAST_SERVICE_HOST": "10.0.0.1", "HOLDFAST_SERVICE_PORT": "7946", "HOLDFAST_SERVICE_PORT_GOSSIP": "7946",
+        "HOLDFAST_PORT": "udp://10.0.0.1:7946", "HOLDFAST_PORT_7946_UDP": "udp://10.0.0.1:7946", "HOLDFAST_PORT_7946_UDP_PROTO": "udp",
+        "HOLDFAST_PORT_7946_UDP_PORT": "7946", "HOLDFAST_PORT_7946_UDP_ADDR": "10.0.0.1",
+        "HOLDFAST_HTTP_SERVICE_HOST": "10.0.0.1", "HOLDFAST_HTTP_PORT": "tcp://10.0.0.1:80", "HOLDFAST_HTTP_PORT_80_TCP": "tcp://10.0.0.1:80",
+    }  # fmt: skip
+    known = {f"HOLDFAST_{name.upper()}": "x" for name in (*DEFAULTS, "agent", "config", "runtime_dir", "hold", "token", "term", "ticket")}
+    assert unknown_variables({**kubernetes, **known}) == []
+    assert len(unknown_variables({f"HOLDFAST_ODD{number}": "" for number in range(100)})) == UNKNOWN_MAX
 
 
 @pytest.mark.parametrize("content", [b"lease = \n", b"\xff\xfe", b"[ring]\nlease = 1\n"], ids=["syntax", "bytes", "table"])

@@ -11,6 +11,7 @@ from holdfast.agent.grants import BODIES_MAX, GRANTS_PER_SESSION_MAX, TOKEN_FIRS
 from holdfast.errors import ConfigError, Forked, Lost, Unavailable
 from holdfast.events import AtRisk, Granted, Released
 from holdfast.events import Lost as LostEvent
+from holdfast.local import ends
 from holdfast.local.calls import Acquire
 from tests.agent.law import KIND, FakeBody, Stand
 
@@ -145,7 +146,7 @@ def test_a_grant_that_is_not_renewed_is_lost_at_its_deadline() -> None:
     held = stand.hold(session, 10.0)
     stand.host.pass_time(10.0)
     assert session.said == ["granted", "lost"]
-    assert session.last.why == "it was not renewed in time"
+    assert session.last.why == ends.LAPSED
     assert held.calls == ["release"]
 
 
@@ -158,7 +159,7 @@ def test_lost_by_its_protocol() -> None:
     held.sink.at_risk()
     held.sink.lost("deposed")
     assert session.said == ["granted", "at_risk", "lost"]
-    assert (session.last.why, session.last.deadline) == ("deposed", 1010.0)
+    assert (session.last.why, session.last.deadline) == (ends.DEPOSED, 1010.0)
     assert held.calls == []
     assert len(stand.host.events(AtRisk)) == 1
     held.sink.extended(1100.0)
@@ -229,7 +230,7 @@ def test_a_client_that_does_not_read_is_not_extended() -> None:
     held.sink.extended(1030.0)
     stand.host.pass_time(5.0)
     assert session.said == ["granted", "extended", "lost"]
-    assert session.last.why == "the client did not read that it was renewed"
+    assert session.last.why == ends.UNREAD
     assert held.calls == ["release"]
 
 

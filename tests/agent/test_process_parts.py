@@ -90,6 +90,38 @@ def test_text_form() -> None:
     pipe.close()
 
 
+def test_people_read_text_and_programs_json() -> None:
+    """The form "auto" looks where its lines go: text in a terminal, JSON into a pipe or a file, and either on demand."""
+    theirs, ours = os.openpty()
+    try:
+        for form, text in (("auto", True), ("text", True), ("json", False)):
+            log = Log(fd=ours, form=form)
+            log.warning("Failed", member="a#7")
+            line = os.read(theirs, 4096).decode()
+            assert ("WARNING Failed member=a#7" in line, '"event":"Failed"' in line) == (text, not text)
+    finally:
+        os.close(theirs)
+        os.close(ours)
+    pipe = Written(form="auto")
+    pipe.log.warning("Failed")
+    assert pipe.lines()[0]["event"] == "Failed"
+    pipe.close()
+
+
+def test_a_program_reads_json_until_it_is_gone() -> None:
+    """A log that a program reads is JSON, whatever the form; when that program has ended, lines go to stderr in their own form."""
+    reading, writing = os.pipe()
+    pipe = Written(form="text", told_at=writing)
+    pipe.log.info("first", count=1)
+    assert json.loads(os.read(reading, 4096))["event"] == "first"
+    assert pipe.text() == ""
+    os.close(reading)
+    pipe.log.info("lost")
+    pipe.log.info("second")
+    assert pipe.text() == "2023-11-14T22:13:20.250Z INFO    second lines_lost=1\n"
+    pipe.close()
+
+
 def test_what_a_peer_wrote_is_escaped(written: Written) -> None:
     """No terminal obeys a name: control characters, line ends of any script and reversed text are written out."""
     written.log.info("x", name="a\x1b[31m\u202e\u2028\n\ud800b", table={"\x07": ["\x9b"]})
@@ -327,8 +359,8 @@ def test_changes_that_the_group_asks_for() -> None:
 
 
 def test_words(tmp_path: Path) -> None:
-    """Four flags and nothing else."""
-    assert parse(["--settings-fd", "3", "--ready-fd", "4", "--parent", "5", "--check"]) == Options(3, 4, 5, True)
+    """Five flags and nothing else."""
+    assert parse(["--settings-fd", "3", "--ready-fd", "4", "--parent", "5", "--check", "--log-fd", "6"]) == Options(3, 4, 5, True, 6)
     for words in (["--settings-fd"], ["--settings-fd", "x"], ["--what"], ["check"], ["--ready-fd", "-1"]):
         with pytest.raises(ConfigError, match="accepted are --settings-fd"):
             parse(words)

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.agent.grants import TOKEN_FIRST_MIN
 from holdfast.events import StorageFailed
-from holdfast.local import calls
+from holdfast.local import calls, ends
 from holdfast.local.calls import GrantItem
 from tests.agent.law import KIND, FakeHeld, FakeKind
 from tests.agent.live import Live
@@ -77,7 +77,7 @@ def test_stopped_is_answered_when_it_was_released(stand: Stand) -> None:
         serial, held = stand.hold(client)
         client.ask(calls.Stopped, serial)
         assert held.calls == ["release"]
-        assert client.grant(serial, "released").why == "stopped"
+        assert client.grant(serial, "released").why == ends.RELEASED
         client.ask(calls.Stopped, serial)
 
 

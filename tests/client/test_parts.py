@@ -15,13 +15,14 @@ from holdfast.client import holding as holding_module
 from holdfast.client import leading
 from holdfast.client.buffers import EVENTS_MAX, MESSAGES_MAX, EventBuffer, MessageBuffer
 from holdfast.client.conversation import Conversation
-from holdfast.client.holding import PASSED, Held
+from holdfast.client.holding import Held
 from holdfast.client.members import Members
 from holdfast.client.mirror import Mirror
 from holdfast.client.wire import agent_lost, error_of, frame_of
 from holdfast.events import Event, EventsLost, Joined
 from holdfast.host import NodeId
 from holdfast.local import calls
+from holdfast.local.ends import LAPSED
 from holdfast.local.frame import LENGTH_BYTES, framed
 from holdfast.protocols.ring.ids import RingId, owner_of, position_of
 from tests.client.fake_agent import decode_call, encode, member, view
@@ -336,7 +337,7 @@ def test_valid_reads_the_clock(clock: list[float]) -> None:
     assert held.left == 0.0
     clock[0] = 102.5
     assert held._look()
-    assert held.why == PASSED
+    assert held.why == LAPSED
     held.push(item("extended", deadline=110.0))
     assert not held.valid
 
@@ -347,7 +348,7 @@ def test_an_extension_that_is_read_too_late_revives_nothing(clock: list[float]) 
     clock[0] = 101.0
     assert not held.valid
     held.push(item("extended", deadline=110.0))
-    assert (held.valid, held.why, held.deadline) == (False, PASSED, 101.0)
+    assert (held.valid, held.why, held.deadline) == (False, LAPSED, 101.0)
 
 
 @pytest.mark.parametrize("what", ["stop", "lost", "released", "anything a later agent says"])

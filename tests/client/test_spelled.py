@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import time
+import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,9 +21,8 @@ from holdfast.agent.handlers import KEY_BYTES_MAX as AGENT_KEY_BYTES_MAX
 from holdfast.agent.messages import USER_TOPIC_BYTES_MAX
 from holdfast.client import aio, blocking, streams, waits
 from holdfast.client.buffers import Received
-from holdfast.client.group import CAST_BYTES_MAX, SEND_BYTES_MAX, TOPIC_BYTES_MAX
+from holdfast.client.checks import CAST_BYTES_MAX, KEY_BYTES_MAX, SEND_BYTES_MAX, TOPIC_BYTES_MAX
 from holdfast.client.line import Line
-from holdfast.client.ownership import KEY_BYTES_MAX
 from holdfast.errors import (
     AcquireTimeout,
     AgentLost,
@@ -35,10 +37,10 @@ from holdfast.errors import (
 from holdfast.events import EventsLost, Joined, LeaderChanged, LeaderSuspected
 from holdfast.host import Grant, NodeId
 from holdfast.kit.broadcast import PAYLOAD_BYTES_MAX as RUMOUR_BYTES_MAX
-from holdfast.local import calls
+from holdfast.local import calls, ends
 from holdfast.net.clock import now
 from holdfast.protocols.mail.inbox import PAYLOAD_BYTES_MAX as MAIL_BYTES_MAX
-from tests.client.fake_agent import SILENCE, FakeAgent, member, view
+from tests.client.fake_agent import SILENCE, FakeAgent, encode, member, view
 from tests.client.spelling import Aio, Spelling
 
 POLL_INTERVAL = 0.01
@@ -262,7 +264,7 @@ def test_owns_is_cached_until_half_of_its_time(client: Spelling, agent: FakeAgen
     """One question while more than half is left; then another. A no is asked again."""
     until_at = now() + 3600.0
     agent.answers[calls.Owns] = calls.Owned(9, until_at)
-    until(lambda: client.run(group.owns, "key"), "an answer within 50 ms")
+    until(lambda: client.run(group.owns, "key"), "an answer in time")
     asked = len(agent.all(calls.Owns))
     assert client.run(group.owns, b"key") == Grant("owner", "key", 9, until_at)
     assert len(agent.all(calls.Owns)) == asked
@@ -275,9 +277,84 @@ def test_owns_is_cached_until_half_of_its_time(client: Spelling, agent: FakeAgen
 
 
 def test_who_says_nothing_has_not_said_yes(client: Spelling, agent: FakeAgent, group: Any) -> None:
-    """A silent agent costs 50 ms (a second where no event loop waits), and is no permission."""
+    """A silent agent costs a second, and is no permission."""
     agent.answers[calls.Owns] = SILENCE
     assert client.run(group.owns, "key") is None
+
+
+def test_owns_is_awaited(agent: FakeAgent) -> None:
+    """H170: with asyncio the loop turns while the agent thinks, and a forgotten ``await`` is not taken for a yes."""
+    agent.answers[calls.Owns] = SILENCE
+
+    async def ask() -> None:
+        async with aio.join("orders", agent=agent.path) as group:
+            asking = asyncio.create_task(group.owns("key"))
+            turns = 0
+            while not agent.all(calls.Owns):
+                await asyncio.sleep(0)
+                turns += 1
+            assert turns > 1
+            assert not asking.done()
+            opened = agent.wait_for(calls.Owns)
+            agent.say(opened, calls.Done(opened.serial, Raw(encode(calls.Owned(9, now() + 60.0)))))
+            grant = await asking
+            assert grant is not None
+            assert (grant.token, grant.name) == (9, "key")
+            assert await asyncio.wait_for(group.owns(b"key"), DEADLINE) == grant
+            assert list(await asyncio.gather(group.owns("key"), group.owns("key"))) == [grant, grant]
+            with pytest.raises(TypeError, match=r"accepted is `await group\.owns"):
+                assert group.owns("other")  # a plain coroutine is true
+            with pytest.raises(AttributeError):
+                group.owns("key").token  # type: ignore[attr-defined]  # noqa: B018
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the last one is never awaited
+        asyncio.run(ask())
+
+
+def test_who_waits_is_told_that_the_agent_is_lost(client: Spelling, agent: FakeAgent) -> None:
+    """10: nothing was held, so nothing is lost: a caller that waits for a leadership or a ticket hears ``AgentLost``."""
+    group = client.join("orders", agent=agent.path)
+    holdings = [client.run(group.lead, "x"), client.run(group.ticket, "gpu", of=1)]
+    with ThreadPoolExecutor() as pool:
+        waiting = [pool.submit(client.enter, holding) for holding in holdings]
+        agent.wait_for(calls.Acquire, 2)
+        agent.push(agent.all(calls.Acquire)[-1], calls.GrantItem("queued", 0, 0.0, 3))
+        until(lambda: any(holding.position == 3 for holding in holdings), "one has a place")
+        agent.close()
+        for each in waiting:
+            with pytest.raises(AgentLost, match="it ended; join again"):
+                each.result(DEADLINE)
+    for holding in holdings:
+        with pytest.raises(AgentLost, match="it ended; join again"):
+            holding.check()
+        assert "never held: agent " in repr(holding)
+    client.run(group.leave)
+
+
+def test_who_waits_is_told_that_the_agent_leaves(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """F14: a drain ends the stream of a client that waits, by name; nothing was lost."""
+    agent.answers[calls.Acquire] = lambda call: agent.say(call, calls.Closed(call.serial, "Unavailable", ends.LEAVING))
+    for asked in (lambda: group.lead("x"), lambda: group.ticket("gpu", of=1)):
+        with pytest.raises(Unavailable, match="the agent is leaving its group"):
+            client.enter(client.run(asked))
+
+
+def test_one_way_to_end_has_one_text(client: Spelling, agent: FakeAgent) -> None:
+    """The clock of this process, the agent's word and a lost agent: a deadline that passed reads the same."""
+    group = client.join("orders", agent=agent.path)
+    by_clock, _ = acquired(client, agent, group, seconds=0.5)
+    assert client.lost(by_clock) == ends.LAPSED
+    by_word, opened = acquired(client, agent, group)
+    agent.push(opened, calls.GrantItem("lost", 7, 0.0, 0, ends.TEXTS["lapsed"]))
+    assert client.lost(by_word) == ends.LAPSED
+    by_loss, _ = acquired(client, agent, group, seconds=0.5)
+    agent.close()
+    assert client.lost(by_loss) == ends.LAPSED
+    for term in (by_clock, by_word, by_loss):
+        with pytest.raises(LeadershipLost, match=f"lead 'scheduler': {ends.LAPSED}"):
+            term.check()
+    client.run(group.leave)
 
 
 # What is held.
@@ -315,13 +392,13 @@ def test_lost_is_awaitable(client: Spelling, agent: FakeAgent, group: Any, what:
 def test_lost_by_the_own_clock(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """Nobody says anything: the deadline is enough."""
     held, _ = acquired(client, agent, group, seconds=2.0)
-    assert client.lost(held) == "its deadline has passed"
+    assert client.lost(held) == "its deadline passed before it was renewed"
     client.exit(held)
 
 
 def test_a_grant_that_comes_too_late_is_none(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """A block is not entered under a deadline that has passed."""
-    with pytest.raises(LeadershipLost, match="lead 'scheduler': its deadline has passed"):
+    with pytest.raises(LeadershipLost, match="lead 'scheduler': its deadline passed before it was renewed"):
         acquired(client, agent, group, seconds=-1.0)
 
 
@@ -452,7 +529,7 @@ def test_reconnect(client: Spelling, runtime: Path) -> None:
         second.answers[calls.Owns] = calls.Owned(1, now() + 60.0)
         until(lambda: client.run(group.owns, "k"), "the new agent is asked")
         assert second.all(calls.Acquire) == []
-        assert client.lost(held) == "its deadline has passed"
+        assert client.lost(held) == "its deadline passed before it was renewed"
         client.exit(held)
         assert second.all(calls.Stopped) == []
         client.run(group.leave)

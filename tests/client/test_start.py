@@ -38,8 +38,8 @@ def pids(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     spawn = start._spawn
 
-    def remembered(settings: dict[str, Any], ready_fd: int) -> int:
-        found.append(spawn(settings, ready_fd))
+    def remembered(settings: dict[str, Any], *descriptors: int) -> int:
+        found.append(spawn(settings, *descriptors))
         return found[-1]
 
     monkeypatch.setattr(start, "_spawn", remembered)

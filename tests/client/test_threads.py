@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from msgspec import Raw
 
-from holdfast.client import aio, blocking, start
+from holdfast.client import blocking, reaching, start
 from holdfast.client.options import Plan
 from holdfast.client.pump import Pump
 from holdfast.errors import AgentLost, HoldfastError, LeadershipLost
@@ -123,7 +123,7 @@ def test_a_machine_without_room_is_asked_again(agent: FakeAgent, client: Spellin
             raise refused[0]
         return reach(*args)
 
-    monkeypatch.setattr(aio, "reach", full_once)
+    monkeypatch.setattr(reaching, "reach", full_once)
     monkeypatch.setattr(blocking, "reach", full_once)
     agent.session_of(agent.wait_for(calls.Watch)).close()
     agent.wait_for(calls.Watch, 2)
@@ -144,7 +144,7 @@ def test_cancelled_twice_while_an_agent_starts(monkeypatch: pytest.MonkeyPatch) 
         return start.Reached(plan, cast(start.Child, Started()))
 
     async def main() -> None:
-        task = asyncio.ensure_future(aio._reach(Plan("path", "g", ""), DEADLINE))
+        task = asyncio.ensure_future(reaching.reach_beside(Plan("path", "g", ""), DEADLINE))
         for _ in range(2):
             await asyncio.sleep(0.01)
             task.cancel()
@@ -152,7 +152,7 @@ def test_cancelled_twice_while_an_agent_starts(monkeypatch: pytest.MonkeyPatch) 
             await task
         may_end.set()
 
-    monkeypatch.setattr(aio, "reach", slow)
+    monkeypatch.setattr(reaching, "reach", slow)
     asyncio.run(main())
     assert ended.is_set()
 

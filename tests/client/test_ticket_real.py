@@ -87,7 +87,7 @@ def test_alone_on_a_machine(runtime: Path) -> None:
             with pytest.raises(AcquireTimeout, match="it waited at position 1") as late:
                 aio.enter(aio.run(third.ticket, "gpu", of=2, timeout=3.0))
             assert late.value.position == 1
-            with pytest.raises(ConfigError, match="of: 100000 tickets"):
+            with pytest.raises(ConfigError, match="of: 100000; accepted is the number of tickets"):
                 aio.enter(aio.run(third.ticket, "gpu", of=100000))
             pool = second.tickets("gpu")
             truth = pool.read()
@@ -172,7 +172,7 @@ def test_a_client_that_is_killed(agents: list[AgentProcess]) -> None:
 
 
 def test_an_agent_that_is_killed(seated: Seated) -> None:
-    """G5, F14: its client stops by its own clock, before anybody else is told the same number."""
+    """G5, F14: its client stops by its own clock, before another member is told the same number."""
     doomed = seated.start("doomed", "127.0.0.1:0")
     group = sync.join(agent=doomed.socket).__enter__()
     other = sync.join(agent=seated.agents[1].socket).__enter__()

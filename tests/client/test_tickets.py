@@ -12,7 +12,7 @@ import pytest
 from msgspec import Raw
 
 from holdfast.client import pools, streams, waits
-from holdfast.client.holding import PUBLISH_BYTES_MAX
+from holdfast.client.checks import PUBLISH_BYTES_MAX
 from holdfast.errors import AcquireTimeout, ConfigError, NoTicket, TicketCountMismatch, TicketLost, Unavailable
 from holdfast.events import EventsLost, OwnerChanged, Published
 from holdfast.host import NodeId

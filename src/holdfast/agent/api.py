@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.agent.connection import Connection, Handler, TurnsNow
 from holdfast.agent.handlers import Handlers
-from holdfast.errors import ConfigError, StorageError, StorageLocked, Unavailable
+from holdfast.errors import ConfigError, StorageError, StorageLocked, Unavailable, shown
 from holdfast.local.calls import Call
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _make_room() -> None:
 def _lock(path: str) -> int:
     """The kernel's word that no other agent serves here. The file stays: removing it would let two processes lock two files of one name."""
     if not 0 < len(os.fsencode(path)) <= PATH_BYTES_MAX or "\0" in path:
-        raise ConfigError(f"socket: {path[:200]!r}; accepted are paths of 1 to {PATH_BYTES_MAX} bytes")
+        raise ConfigError(f"socket: {shown(path)}; accepted are paths of 1 to {PATH_BYTES_MAX} bytes")
     name = f"{path}.alive"  # No group file ends so: a group may be called "x.sock", and its own lock is "x.sock.lock".
     try:
         lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -19,8 +19,8 @@ from holdfast.agent import encode
 from holdfast.agent.bodies import Body, peer_body, peer_pid
 from holdfast.agent.granted import Turns
 from holdfast.agent.grants import Grants
-from holdfast.errors import HoldfastError, Unavailable
-from holdfast.local.calls import AnyCall, Call, GrantItem, Hello
+from holdfast.errors import ConfigError, HoldfastError, Unavailable
+from holdfast.local.calls import AnyCall, Call, GrantItem, Hello, unread
 from holdfast.local.frame import CALL_BYTES_MAX, Frames, FrameTooLong
 
 GREETING_TIMEOUT = 10.0  # seconds from the connection to Hello; a machine that stands still for some of them is no reason to hang up
@@ -33,9 +33,20 @@ LOW_BYTES = 64 * 1024  # and goes on
 BACKLOG_BYTES_MAX = 16 << 20  # answers to calls that were under way when it stopped reading; two of the longest frames
 ITEMS_BATCH = 64  # items of a stream that are written before the next stream has its turn
 
+UNREADABLE_MAX = 1024  # calls of one connection that cannot be read: one that goes on so speaks another language
 UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)  # bad UTF-8 and nesting have errors of their own
 
 _decode = cast(Callable[[bytes], Call], msgspec.msgpack.Decoder(AnyCall).decode)
+
+
+class Head(msgspec.Struct, frozen=True, array_like=True):
+    """How every call begins."""
+
+    tag: int
+    serial: int
+
+
+_decode_head = msgspec.msgpack.Decoder(Head).decode
 
 
 class Stream(Protocol):
@@ -88,6 +99,7 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._ending = False
         self._last_serial = 0
+        self._unreadable = 0  # calls that could not be read
         self._entering: list[Callable[[], None]] = []  # calls of one read that need a turn
         self._waiting: set[int] = set()  # serials of calls that are under way
         self._streams: dict[int, Stream | None] = {}  # None: a grant, whose items are pushed by the law
@@ -261,17 +273,36 @@ class Connection(asyncio.Protocol):
         try:
             call = _decode(body)
         except UNREADABLE as error:
-            self._violation("malformed", f"a call that cannot be read: {str(error)[:200]}")
+            self._on_unreadable(body, error)
             return
-        serial = call.serial
-        if not self._last_serial < serial <= SERIAL_MAX:
-            self._violation("malformed", f"serial {serial} after {self._last_serial}; accepted are growing numbers up to {SERIAL_MAX}")
+        if not self._grows(call.serial):
             return
-        self._last_serial = serial
         if self.greeted == isinstance(call, Hello):
             self._violation("malformed", "Hello comes first, and once")
             return
         self._dispatch(call)
+
+    def _grows(self, serial: int) -> bool:
+        """Whether this call comes after all before. Who breaks that is not understood any more."""
+        if not self._last_serial < serial <= SERIAL_MAX:
+            self._violation("malformed", f"serial {serial} after {self._last_serial}; accepted are growing numbers up to {SERIAL_MAX}")
+            return False
+        self._last_serial = serial
+        return True
+
+    def _on_unreadable(self, body: bytes, error: Exception) -> None:
+        """One call that makes no sense costs its client that call: the frame says where the next one begins (H171)."""
+        self._unreadable += 1
+        if not self.greeted or self._unreadable > UNREADABLE_MAX:
+            self._violation("malformed", f"a call that cannot be read: {str(error)[:200]}")
+            return
+        try:
+            head = _decode_head(body)
+        except UNREADABLE:
+            head = Head(0, 0)
+        if head.serial == 0 or self._grows(head.serial):
+            self._service.counts["malformed"] += 1
+            self.refuse(head.serial, ConfigError(unread(head.tag, str(error))))
 
     def _dispatch(self, call: Call) -> None:
         try:

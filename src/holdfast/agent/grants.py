@@ -23,6 +23,7 @@ from holdfast.errors import Lost as LostError
 from holdfast.events import AtRisk, Lost, Released
 from holdfast.events import Granted as GrantedEvent
 from holdfast.local.calls import Acquire, GrantItem
+from holdfast.local.ends import LAPSED, LEAVING, RELEASES, TEXTS, UNREAD
 
 GRANTS_MAX = 4096  # of all clients together; each has a timer and up to BODIES_MAX descriptors
 GRANTS_PER_SESSION_MAX = 256  # tickets that one process may want at once
@@ -142,11 +143,11 @@ class Grants:
         for grant in self.all:
             if grant.state is State.ASKED:
                 self._cancel(grant)
-                grant.session.end(grant.serial, "Unavailable", "this agent is leaving its group")
+                grant.session.end(grant.serial, "Unavailable", LEAVING)
             else:
                 assert grant.held is not None
                 if grant.state is State.HELD:
-                    grant.tell("stop", "the agent is leaving its group")
+                    grant.tell("stop", LEAVING)
                 grant.held.renew_allowed(False)
                 self._look(grant)
         self._tell_drained()
@@ -252,11 +253,11 @@ class Grants:
     def _expire(self, grant: Granted) -> None:
         """What was told has ended. If the client was to go on, it has lost it."""
         if grant.wanted:
-            why = "it was not renewed in time" if grant.deadline <= grant.ends_at else "the client did not read that it was renewed"
-            self._lose(grant, why, NO_NUMBERS)
+            self._lose(grant, LAPSED if grant.deadline <= grant.ends_at else UNREAD, NO_NUMBERS)
         self._release(grant, "deadline")
 
     def _lose(self, grant: Granted, why: str, numbers: Mapping[str, int]) -> None:
+        why = TEXTS.get(why, why)
         grant.state = State.LOST
         self.counts["lost"] += 1
         grant.tell("lost", why, numbers)
@@ -289,7 +290,7 @@ class Grants:
         self.counts[f"released: {why}"] += 1
         grant.held.release()
         if not lost:
-            grant.tell("released", why)
+            grant.tell("released", RELEASES.get(why, why))
             self.host.emit(Released(grant.fact))
         self._end(grant)
 
@@ -332,7 +333,7 @@ class Grants:
         if not (call.name.isprintable() and 0 < len(call.name.encode()) <= NAME_BYTES_MAX):
             raise ConfigError(f"name: {call.name[:64]!r}; accepted are 1 to {NAME_BYTES_MAX} bytes of printable text")
         if self.draining:
-            raise Unavailable("this agent is leaving its group and grants nothing any more")
+            raise Unavailable(f"{LEAVING} and grants nothing any more")
         if len(self) >= GRANTS_MAX or len(self._sessions.get(session.number, ())) >= GRANTS_PER_SESSION_MAX:
             raise Unavailable(f"too many grants: accepted are {GRANTS_PER_SESSION_MAX} of one client, {GRANTS_MAX} of all")
         return kind

@@ -19,7 +19,7 @@ from holdfast.agent.events import Subscription
 from holdfast.agent.messages import MessageHub
 from holdfast.agent.pools import Pools
 from holdfast.agent.seat_views import SeatSurvey
-from holdfast.errors import ConfigError, HoldfastError, JoinTimeout, NotAMember, Timeout, Unavailable
+from holdfast.errors import ConfigError, HoldfastError, JoinTimeout, NotAMember, Timeout, Unavailable, shown
 from holdfast.local import calls
 from holdfast.local.calls import GroupView, MemberReport, Welcome
 from holdfast.protocols.care.farewell import Parting
@@ -152,7 +152,7 @@ class Handlers:
         timeout = _timeout(call.timeout)
         once = Once(client, call.serial)
         self._agent.join(call.seeds, once.done)
-        text = f"not a member after {timeout} s; the agent goes on knocking at {', '.join(map(repr, call.seeds))[:200]}"
+        text = f"not a member after {timeout} s; the agent goes on knocking at {', '.join(map(shown, call.seeds[:5]))}"
         self._agent.host.after(timeout, partial(self._on_not_joined, once, JoinTimeout(text)))
 
     def _on_not_joined(self, once: Once, error: JoinTimeout) -> None:
@@ -163,7 +163,7 @@ class Handlers:
         timeout = _timeout(call.timeout)
         member = self._agent.ring.get(call.name)
         if member is None:
-            raise NotAMember(f"name: no member is called {call.name[:64]!r}")
+            raise NotAMember(f"name: no member is called {shown(call.name)}")
         done = partial(_on_letter, client, call.serial, call.name, timeout)
         self._agent.mail.send(member.id, call.payload, timeout, done)
 
@@ -237,9 +237,9 @@ def _on_parting(client: Connection, serial: int, name: str, timeout: float, part
         case Parting.AGREED:
             client.done(serial)
         case Parting.SILENT:
-            client.refuse(serial, Timeout(f"{name!r} did not answer within {timeout} s; if it is dead, the group finds out by itself"))
+            client.refuse(serial, Timeout(f"{shown(name)} did not answer within {timeout} s; if it is dead, the group finds out by itself"))
         case Parting.NOT_A_MEMBER:
-            client.refuse(serial, NotAMember(f"name: no member is called {name[:64]!r}"))
+            client.refuse(serial, NotAMember(f"name: no member is called {shown(name)}"))
         case Parting.UNSEALED:
             client.refuse(
                 serial, ConfigError("key: this group has none, so nobody may be asked to leave over the network; ask at its own agent")
@@ -266,17 +266,17 @@ def _error_of(outcome: Outcome, name: str, timeout: float) -> HoldfastError | No
         case Outcome.QUEUED:
             return None
         case Outcome.NOBODY:
-            return Unavailable(f"no client of {name!r} listens for messages")
+            return Unavailable(f"no client of {shown(name)} listens for messages")
         case Outcome.FULL:
-            return Unavailable(f"the clients of {name!r} do not read: their queues were full for {timeout} s")
+            return Unavailable(f"the clients of {shown(name)} do not read: their queues were full for {timeout} s")
         case Outcome.TOO_LARGE:
             return ConfigError(f"payload: too large; accepted are at most {PAYLOAD_BYTES_MAX} bytes")
         case Outcome.TIMEOUT:
-            return Timeout(f"{name!r} did not answer within {timeout} s; the message may have arrived")
+            return Timeout(f"{shown(name)} did not answer within {timeout} s; the message may have arrived")
         case Outcome.BUSY:
             return Unavailable("this agent has too many messages under way; nothing was sent")
         case _:
-            return NotAMember(f"{name!r} left the group, or began another life, before it answered")
+            return NotAMember(f"{shown(name)} left the group, or began another life, before it answered")
 
 
 def _timeout(timeout: float) -> float:

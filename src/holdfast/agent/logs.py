@@ -1,7 +1,7 @@
-"""Structured lines on stderr.
+"""Structured lines on stderr, or to the program that started this agent.
 
 A line never waits: if whoever reads them does not, lines are lost and counted, and the leases are not. What repeats is limited, what a peer
-can write into a name is escaped.
+can write into a name is escaped. A person in a terminal reads text, a program JSON.
 """
 
 from __future__ import annotations
@@ -29,18 +29,20 @@ class Log:
         self,
         *,
         level: str = "info",
-        form: str = "json",
+        form: str = "auto",
         fd: int = 2,
+        told_at: int | None = None,
         wall: Callable[[], float] = time.time,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._fd, self._wall, self._now = fd, wall, now
-        self._write = {"json": _json, "text": _text}[form]
+        """``told_at``: a program reads JSON there, whatever the form; when it is gone, lines go to ``fd``."""
+        self._wall, self._now = wall, now
+        self._form, self._stderr = form, fd
+        self._told_at = told_at
         self._lines: dict[str, tuple[float, int]] = {}  # event -> when its period began, lines since
-        self._poll = select.poll()
-        self._poll.register(fd, select.POLLOUT)
         self.lost = 0  # lines that nobody was ready to read
         self.level = level
+        self._turn_to(fd if told_at is None else told_at)
 
     @property
     def level(self) -> str:
@@ -89,11 +91,23 @@ class Log:
         self._lines[event] = began_at, lines + 1
         return unsaid if lines < RATE_LINES else -1
 
+    def _turn_to(self, fd: int) -> None:
+        form = self._form if self._form != "auto" else "text" if os.isatty(fd) else "json"
+        self._fd = fd
+        self._write = {"json": _json, "text": _text}["json" if fd == self._told_at else form]
+        self._poll = select.poll()
+        self._poll.register(fd, select.POLLOUT)
+
     def _put(self, line: bytes) -> None:
         try:
             if self._poll.poll(0) and os.write(self._fd, line) == len(line):
                 self.lost = 0
                 return
+        except BrokenPipeError:
+            if self._fd == self._told_at:
+                self._turn_to(self._stderr)  # From the next line on. An agent that others use outlives the program that started it.
+                os.close(self._told_at)
+                self._told_at = None
         except OSError:
             pass  # The reader is gone, or the disk behind it is full: an agent lives on without its log.
         self.lost += 1

@@ -22,7 +22,7 @@ from holdfast.agent.reload import reload
 from holdfast.agent.start import Ready, Settings, parse, read_settings
 from holdfast.agent.systemd import Notifier
 from holdfast.agent.version import VERSION
-from holdfast.config import Config
+from holdfast.config import Config, unknown_variables
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
             return LEFT
         loaded = True
         # Not closed: that would wait for threads, and one of them may be asking a DNS server that does not answer.
-        return asyncio.Runner().run(Process(config, settings, ready, parent).run())
+        return asyncio.Runner().run(Process(config, settings, ready, parent, options.log_fd).run())
     except (HoldfastError, OSError) as error:
         ready.tell(error=type(error).__name__, text=one_line(error))
         if parent is None:  # A program that started it has just been told, and raises it. There is no log yet, or no more.
@@ -72,9 +72,12 @@ def _show(config: Config, sources: Mapping[str, str]) -> None:
 class Process:
     """One process: one home, one life after the other, usually one."""
 
-    def __init__(self, config: Config, settings: Settings, ready: Ready, parent: int | None) -> None:
+    def __init__(self, config: Config, settings: Settings, ready: Ready, parent: int | None, log_fd: int | None = None) -> None:
         self._settings, self._ready, self._parent_pid = settings, ready, parent
-        self._log = Log(level=config.log_level, form=config.log_format)
+        self._log = Log(level=config.log_level, form=config.log_format, told_at=log_fd)
+        if parent is None:  # A program has said so itself.
+            for line in unknown_variables(settings.environ):
+                self._log.warning("unknown variable", text=line)
         self._home = Home.open(config, settings.environ)
         self._systemd = Notifier(settings.environ)
         self._agent: Agent | None = None

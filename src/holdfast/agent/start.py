@@ -1,8 +1,8 @@
 """What the agent process is told when it starts, and what it tells whoever started it.
 
-``python -m holdfast.agent [--settings-fd N] [--ready-fd M] [--parent PID] [--check]``. The settings come as one JSON object through a
-descriptor, so that no key is ever in an argument list; ``config`` in it names a TOML file. On the other descriptor goes one JSON line:
-where the local socket is, or why there is none.
+``python -m holdfast.agent [--settings-fd N] [--ready-fd M] [--log-fd L] [--parent PID] [--check]``. The settings come as one JSON object
+through a descriptor, so that no key is ever in an argument list; ``config`` in it names a TOML file. On the second descriptor goes one
+JSON line: where the local socket is, or why there is none. The third is for the log, as JSON: a program reads its agent's lines there.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.config import Config, load_with_sources
-from holdfast.errors import ConfigError
+from holdfast.config import ARGUMENTS, FLAGS, Config, load_with_sources
+from holdfast.errors import ConfigError, shown
 
 SETTINGS_BYTES_MAX = 1 << 20
 CONFIG_VARIABLE = "HOLDFAST_CONFIG"
-USAGE = "accepted are --settings-fd N, --ready-fd M, --parent PID and --check"
+USAGE = "accepted are --settings-fd N, --ready-fd M, --log-fd L, --parent PID and --check"
 
 
 class Options(NamedTuple):
@@ -29,6 +29,7 @@ class Options(NamedTuple):
     ready_fd: int | None = None
     parent: int | None = None
     check: bool = False
+    log_fd: int | None = None
 
 
 class Settings(NamedTuple):
@@ -37,9 +38,10 @@ class Settings(NamedTuple):
     path: str | None
     environ: Mapping[str, str]
     overrides: Mapping[str, Any]
+    source: str = FLAGS  # what the overrides are
 
     def load(self) -> tuple[Config, dict[str, str]]:
-        return load_with_sources(self.path, self.environ, self.overrides)
+        return load_with_sources(self.path, self.environ, self.overrides, source=self.source)
 
 
 def parse(words: Sequence[str]) -> Options:
@@ -64,8 +66,8 @@ def read_settings(options: Options, environ: Mapping[str, str]) -> Settings:
         overrides = _object(_content(options.settings_fd))
     path = overrides.pop("config", None) or environ.get(CONFIG_VARIABLE) or None
     if path is not None and not isinstance(path, str):
-        raise ConfigError(f"config: {path!r}; accepted is the path of a TOML file")
-    return Settings(path, dict(environ), overrides)
+        raise ConfigError(f"config: {shown(path)}; accepted is the path of a TOML file")
+    return Settings(path, dict(environ), overrides, FLAGS if options.parent is None else ARGUMENTS)
 
 
 class Ready:

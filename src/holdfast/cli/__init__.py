@@ -16,6 +16,7 @@ ABOUT_COMPLETION = ("--install-completion", "--show-completion")
 def main() -> None:
     """Run the command in ``sys.argv``. What goes wrong is one line on stderr and an exit code (docs/cli.md), never a traceback."""
     try:
+        _warn()
         code = (_quick() or _thorough)()
         _flush()
     except KeyboardInterrupt:
@@ -27,6 +28,17 @@ def main() -> None:
         print(f"holdfast: {one_line(error)}", file=sys.stderr)
         sys.exit(exit_code(error))
     sys.exit(code)
+
+
+def _warn() -> None:
+    """A variable that is no setting is a typing error. An agent says so in its own log."""
+    if COMPLETING in os.environ or (sys.argv[1:2] == ["agent"] and "--check" not in sys.argv):
+        return
+    if any(name.startswith("HOLDFAST_") for name in os.environ):
+        from holdfast.config import unknown_variables
+
+        for line in unknown_variables(os.environ):
+            print(f"holdfast: warning: {line}", file=sys.stderr)
 
 
 def _quick() -> Callable[[], int | None] | None:

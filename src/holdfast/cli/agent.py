@@ -47,7 +47,7 @@ HELP = {
     "http": ("Serve the page, /v1 and /metrics there.", "HOST:PORT"),
     "http_token_file": ("The bearer token that changing calls need.", "FILE"),
     "log_level": ("debug, info, warning or error.", "LEVEL"),
-    "log_format": ("json or text.", "FORMAT"),
+    "log_format": ("auto (text in a terminal, JSON elsewhere), json or text.", "FORMAT"),
     "membership": ("How members are found: ring.", "KIND"),
     "moved": ("The state directory was moved here from another machine, on purpose.", None),
 }

@@ -11,7 +11,7 @@ from holdfast.cli.agent_call import AgentCall, socket_path
 from holdfast.cli.exits import HOLD_LOST, NOT_EXECUTABLE, NOT_FOUND, OWN_ERROR, one_line
 from holdfast.cli.options import AGENT, GROUP, checked_timeout
 from holdfast.cli.words import Flag, Word
-from holdfast.errors import AgentLost, ConfigError, HoldfastError, Unavailable
+from holdfast.errors import AgentLost, ConfigError, HoldfastError, Unavailable, shown
 
 AGAIN_INTERVAL = 1.0  # seconds before a hold that was lost is asked for again
 GRACE_MAX = 3600.0
@@ -72,7 +72,7 @@ def _wanted(lead: str | None, ticket: str | None, hold: str | None, option: tupl
         if given == "":  # An unset variable of a script must not become "runs everywhere at once".
             raise ConfigError(f"{flag}: is empty; accepted is the name of what the command must hold, or no {flag} at all")
         if given is not None and not given.isprintable():
-            raise ConfigError(f"{flag}: {given!r}; accepted is printable text")
+            raise ConfigError(f"{flag}: {shown(given)}; accepted is printable text")
     short = "--lead" if lead else "--ticket"
     if (lead or ticket) and (hold or option or (lead and ticket)):
         raise ConfigError(f"{short}: stands for --hold and its options; accepted is one of --lead, --ticket and --hold")

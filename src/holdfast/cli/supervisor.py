@@ -24,6 +24,7 @@ from holdfast.cli.guardian import FORWARDED, UNLIMITED, Command
 from holdfast.cli.holds import Hold
 from holdfast.errors import AcquireTimeout, ConfigError, Lost
 from holdfast.host import SLEEP_MAX
+from holdfast.local.ends import LAPSED
 from holdfast.net import clock
 
 MARGIN_SHARE = 0.05  # of the hold's length: what timers and signals of a busy machine take grows with what people dare to set
@@ -182,7 +183,7 @@ class Supervisor:
             print(f"holdfast: run: {self._words[0]}: {os.strerror(command.errno)}", file=sys.stderr)
             return code
         if self._lost or command.status is None:
-            why = self._hold.ended or "it was not extended in time"
+            why = self._hold.ended or LAPSED
             print(f"holdfast: run: {self._words[0]} was stopped, because its hold ended: {why}", file=sys.stderr)
             return HOLD_LOST
         ended = os.waitstatus_to_exitcode(command.status)

@@ -9,7 +9,7 @@ from holdfast.cli.agent_call import AgentCall, socket_path
 from holdfast.cli.options import AGENT, GROUP, JSON
 from holdfast.cli.show import print_json, print_pairs
 from holdfast.cli.words import Word
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 from holdfast.local.calls import GroupView, Look, SetTags
 
 
@@ -31,7 +31,7 @@ def put(
         name, equals, value = pair.partition("=")
         if not equals or name in changes:
             why = "is set twice" if equals else "has no value"
-            raise ConfigError(f"tags: {name!r} {why}; accepted are NAME=VALUE, each name once")
+            raise ConfigError(f"tags: {shown(name)} {why}; accepted are NAME=VALUE, each name once")
         changes[name] = value
     _change(changes, agent, group, as_json=as_json)
 

@@ -13,32 +13,22 @@ from types import TracebackType
 from typing import Any, TypeVar
 from weakref import WeakSet
 
+from holdfast.client import checks
 from holdfast.client.attached import END_TIMEOUT, FINAL, LEAVE_TIMEOUT, check_welcome, left, not_joined, pauses, retries
+from holdfast.client.checks import CALL_SECONDS_MAX, CAST_BYTES_MAX, SEND_BYTES_MAX, Seconds
 from holdfast.client.connection import Connection
-from holdfast.client.group import (
-    CAST_BYTES_MAX,
-    SEND_BYTES_MAX,
-    Readable,
-    Seconds,
-    checked_name,
-    checked_topic,
-    grace_of,
-    merged_tags,
-    seconds,
-    ticket_options,
-)
-from holdfast.client.holding import payload
+from holdfast.client.group import Readable
 from holdfast.client.leading import lead_again
-from holdfast.client.line import Line
 from holdfast.client.mirror import Mirror, Opening
-from holdfast.client.options import Options, Plan, make_plan
-from holdfast.client.ownership import OWNS_TIMEOUT, Ownership, Quick
+from holdfast.client.options import Options, Plan, checked, make_plan
+from holdfast.client.ownership import OWNS_TIMEOUT, Asked, Ownership
 from holdfast.client.pools import Pool
-from holdfast.client.start import Child, NotWanted, Reached, reach
+from holdfast.client.reaching import reach_beside
+from holdfast.client.start import Child
 from holdfast.client.streams import Holding, Messages, Opened, PoolWatch, Term, Ticket, Watch
 from holdfast.client.wire import CALL_TIMEOUT
-from holdfast.errors import AgentLost, HoldfastError
-from holdfast.host import Member, NodeId
+from holdfast.errors import AgentLost, HoldfastError, Timeout
+from holdfast.host import Grant, Member, NodeId
 from holdfast.local import calls
 from holdfast.net.clock import now
 
@@ -48,7 +38,7 @@ R = TypeVar("R")
 
 
 def join(
-    group: str = "",
+    group: str | None = None,
     *,
     seeds: Sequence[str] = (),
     key: str | bytes | None = None,
@@ -81,11 +71,11 @@ def join(
     for what cannot be used, ``JoinFailed`` when it cannot be joined however long one waits. With ``reconnect`` an agent that is lost is
     attached to, or started, again: ``watch`` then says ``EventsLost(0)``, and what was held is not held any more.
     """
-    options = Options(
+    options = checked(
         group=group, seeds=seeds, key=key, name=name, tags=tags, agent=agent, preset=preset, bind=bind, advertise=advertise,
         seats=seats, state_dir=state_dir, config=config, insecure=insecure, http=http,
     )  # fmt: skip
-    return Joining(options, seconds(timeout, "timeout"), reconnect)
+    return Joining(options, checks.seconds(timeout, "timeout"), checks.flag(reconnect, "reconnect"))
 
 
 class Joining:
@@ -94,6 +84,9 @@ class Joining:
     def __init__(self, options: Options, timeout: float, reconnect: bool) -> None:
         self._options, self._timeout, self._reconnect = options, timeout, reconnect
         self._group: Group | None = None
+
+    def __repr__(self) -> str:
+        return f"<Joining {self._options.group or 'the default group'!r}: enter it with `async with`, or await it>"
 
     def __await__(self) -> Generator[Any, None, Group]:
         return self._join().__await__()
@@ -110,7 +103,7 @@ class Joining:
     async def _join(self) -> Group:
         end_at = now() + self._timeout
         plan = await asyncio.to_thread(make_plan, self._options, os.environ)
-        plan, child = await _reach(plan, end_at)
+        plan, child = await reach_beside(plan, end_at)
         group = Group(plan, child, reconnect=self._reconnect)
         try:
             await group._attach()
@@ -119,29 +112,6 @@ class Joining:
             await group._abandon()
             raise
         return group
-
-
-async def _reach(plan: Plan, end_at: float) -> Reached:
-    """``start.reach`` in a thread. If this task is cancelled it ends what it started before the cancellation goes on; if it is cancelled
-    once more, the thread does so without it."""
-    stop = False
-
-    def reached() -> Reached:
-        found = reach(plan, end_at, lambda: stop)
-        if stop and found.child is not None:  # It was ready in the same moment.
-            found.child.end()
-        return found
-
-    running = asyncio.ensure_future(asyncio.to_thread(reached))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        stop = True
-        with suppress(NotWanted, HoldfastError):
-            found = await running
-            if found.child is not None:
-                await asyncio.to_thread(found.child.end)
-        raise
 
 
 class Group(Readable):
@@ -157,8 +127,7 @@ class Group(Readable):
         self._returning: asyncio.Task[None] | None = None
         self._streams: WeakSet[Opened[Any]] = WeakSet()
         self._holdings: WeakSet[Holding] = WeakSet()
-        self._quick = Quick(self._open_line)
-        self._ownership = Ownership(self._quick, OWNS_TIMEOUT)
+        self._ownership = Ownership()
 
     async def __aenter__(self) -> Group:
         return self
@@ -184,7 +153,7 @@ class Group(Readable):
         An iterator of ``Received(sender, data, topic, lost)``. A reader that falls more than 256 messages behind misses the newest; the
         next one it reads says how many in ``lost``. Ends when the group is left, and raises ``AgentLost`` when the agent is lost (with
         ``reconnect`` it goes on, and ``lost`` is at least 1)."""
-        return self._opened(Messages("" if topic is None else checked_topic(topic)))
+        return self._opened(Messages("" if topic is None else checks.topic(topic)))
 
     async def send(self, peer: Member | NodeId | str, data: bytes, *, timeout: Seconds = 5.0) -> None:  # noqa: ASYNC109 - also the peer's
         """Send up to 32 KiB to one member. Returns when its agent has queued it for its clients, at most once per life of that agent;
@@ -192,22 +161,43 @@ class Group(Readable):
 
         Raises ``NotAMember`` if it is not in the group, ``Timeout`` if no answer came (it may have arrived all the same), ``Unavailable``
         if nobody reads there. Costs a round trip to that member."""
-        limit = seconds(timeout, "timeout")
-        fields = self._name_of(peer), payload(data, SEND_BYTES_MAX), limit
+        limit = checks.seconds(timeout, "timeout", most=CALL_SECONDS_MAX)
+        fields = self._name_of(peer), checks.payload(data, SEND_BYTES_MAX), limit
         await self._check().call(calls.Send, *fields, timeout=limit + CALL_TIMEOUT)
 
     async def cast(self, data: bytes, *, topic: str) -> None:
         """Tell up to 16 KiB to everybody who listens to a topic, as a rumour: it reaches all of them with high probability, at most
         once each, in no particular order; the own streams of this group object do not hear it. Returns when this agent has begun to
         spread it."""
-        await self._check().call(calls.Cast, checked_topic(topic), payload(data, CAST_BYTES_MAX))
+        fields = checks.topic(topic), checks.payload(data, CAST_BYTES_MAX)
+        await self._check().call(calls.Cast, *fields)
 
     async def set_tags(self, tags: Mapping[str, str | None] | None = None, /, **more: str | None) -> None:
         """Change some of the own tags; None removes one. On return ``group.me`` has them; others follow within moments and hear
         ``Updated``."""
+        merged = checks.tags(tags, more)
         connection = self._check()
-        await connection.call(calls.SetTags, merged_tags(tags, more))
+        await connection.call(calls.SetTags, merged)
         self._mirror.update(await connection.call(calls.Look))
+
+    def owns(self, key: str | bytes) -> Asked:
+        """A grant if this member may act for the key now, else None: ``await group.owns(key)``, in ``holdfast.sync`` without ``await``. It
+        ends at ``grant.deadline`` on this machine's clock (``holdfast.client.clock.now()``), before another member is told the same. A
+        resource that compares ``grant.token`` is safe even if this process stalls in between.
+
+        Costs one question to the agent on this machine, answered within microseconds, and nothing while more than half of the last
+        answer's time is left. An agent that does not answer within a second has not said yes: None. Raises ``AgentLost`` when the agent is
+        gone, as every call does: what it granted before stands until its deadline."""
+        return Asked(self._owned(checks.key(key)))
+
+    async def _owned(self, key: bytes) -> Grant | None:
+        connection = self._check()
+        asked_at = now()
+        grant = self._ownership.fresh(key, asked_at)
+        if grant is None:
+            with suppress(Timeout):  # Whatever it says later is dropped; it has not said yes.
+                grant = self._ownership.heard(key, asked_at, await connection.call(calls.Owns, key, timeout=OWNS_TIMEOUT))
+        return grant
 
     def lead(self, name: str, *, grace: Seconds = 0.0, timeout: Seconds | None = None) -> Term:
         """Lead a name for the length of a block: enter it with ``async with`` (in ``holdfast.sync``: ``with``). It begins when this process
@@ -222,7 +212,7 @@ class Group(Readable):
         leaves more time to stop when it cannot be renewed, and lets the next leader wait longer after a crash. Clients of one agent
         take turns. Raises ``AcquireTimeout`` after ``timeout`` seconds, ``ConfigError`` for a grace that is too long or if there are no
         seats, ``LeadershipLost`` if it is lost before the block begins."""
-        return self._hold(Term, "lead", checked_name(name), timeout, {"grace": grace_of(grace)})
+        return self._hold(Term, "lead", checks.name(name), timeout, {"grace": checks.grace(grace)})
 
     def while_leader(
         self, name: str, *, grace: Seconds = 0.0, timeout: Seconds | None = None
@@ -233,9 +223,13 @@ class Group(Readable):
         asyncio it is cancelled, ``grace`` seconds before the deadline unless the term is renewed. A thread cannot be stopped: there it
         has to look at ``term.valid``, or call ``term.check()``, and return. ``grace`` and ``timeout`` (of each waiting) are those of
         ``lead``."""
+        checks.name(name)
+        checks.limit(timeout)
+        notice = checks.grace(grace)
 
         def decorated(function: Callable[[Term], Awaitable[R]]) -> Callable[[], Awaitable[R]]:
-            return wraps(function)(partial(lead_again, lambda: self.lead(name, grace=grace, timeout=timeout), function, grace_of(grace)))
+            checks.function(function, "while_leader")
+            return wraps(function)(partial(lead_again, lambda: self.lead(name, grace=grace, timeout=timeout), function, notice))
 
         return decorated
 
@@ -264,13 +258,13 @@ class Group(Readable):
 
         A process that hangs keeps its ticket, because its agent renews it. With ``user_ttl`` it is renewed only as long as the program
         calls ``ticket.touch()`` at least so often, in seconds; else it is lost, and free a lease later at most."""
-        options = ticket_options(of, metadata, user_ttl, wait=wait)
-        return self._hold(Ticket, "ticket", checked_name(pool, "pool"), timeout, options)
+        options = checks.ticket_options(of, metadata, user_ttl, wait=wait)
+        return self._hold(Ticket, "ticket", checks.pool(pool), timeout, options)
 
     def tickets(self, pool: str) -> Pool:
         """Who holds the tickets of a pool: ``hint()`` is what this agent heard, ``read()`` what a majority of the seats says,
         ``watch()`` news of either. None is a permission to act: that is the holder's own ``ticket``."""
-        return Pool(self._check, checked_name(pool, "pool"), lambda name: self._opened(PoolWatch(name)))
+        return Pool(self._check, checks.pool(pool), lambda name: self._opened(PoolWatch(name)))
 
     async def info(self) -> dict[str, Any]:
         """What this agent is: version, settings without secrets, counters."""
@@ -300,7 +294,7 @@ class Group(Readable):
 
     def _hold(self, made: type[H], kind: str, name: str, timeout: Seconds | None, options: Mapping[str, Any]) -> H:
         """Something that excludes others, for a block: ``lead`` and ``ticket`` stand on it."""
-        limit = None if timeout is None else seconds(timeout, "timeout")
+        limit = checks.limit(timeout)
         holding = made(self._check(), kind, name, options, limit)
         self._holdings.add(holding)
         return holding
@@ -336,7 +330,9 @@ class Group(Readable):
         """Wait until this agent is a member, and has what was asked for."""
         connection = self._check()
         if self.state not in ("joining", "member") and options.seeds:
-            await connection.call(calls.Join, tuple(options.seeds), end_at - now(), timeout=end_at - now() + CALL_TIMEOUT)
+            await connection.call(
+                calls.Join, tuple(options.seeds), min(CALL_SECONDS_MAX, end_at - now()), timeout=end_at - now() + CALL_TIMEOUT
+            )
         for pause in pauses(end_at):
             self._mirror.update(await connection.call(calls.Look))
             if self.state == "member":
@@ -359,10 +355,6 @@ class Group(Readable):
         assert self._connection is not None
         self._connection.check()
         return self._connection
-
-    def _open_line(self) -> Line:
-        self._check()
-        return Line(self._plan.path, timeout=OWNS_TIMEOUT)
 
     def _on_lost(self, error: AgentLost) -> None:
         self._mirror.become("lost")
@@ -393,7 +385,7 @@ class Group(Readable):
         if self._child is not None:
             await asyncio.to_thread(self._child.end)
             self._child = None
-        self._plan, self._child = await _reach(self._plan.again(), now() + CALL_TIMEOUT)
+        self._plan, self._child = await reach_beside(self._plan.again(), now() + CALL_TIMEOUT)
         await self._attach()
 
     async def _stop_returning(self) -> None:

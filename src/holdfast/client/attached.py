@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from holdfast.client.options import Options, Plan
-from holdfast.errors import ConfigError, JoinFailed, JoinTimeout, KeyUnusable, NotAMember
+from holdfast.errors import ConfigError, JoinFailed, JoinTimeout, KeyUnusable, NotAMember, shown
 from holdfast.local.calls import Welcome
 from holdfast.net.clock import now
 
@@ -37,21 +37,23 @@ def retries() -> Iterator[float]:
 def check_welcome(plan: Plan, welcome: Welcome) -> None:
     """It is the agent that was meant."""
     if plan.group and welcome.group != plan.group:
-        raise ConfigError(f"group: {plan.group!r}, but the agent at {plan.path} is of group {welcome.group!r}; leave one of the two out")
+        raise ConfigError(
+            f"group: {shown(plan.group)}, but the agent at {plan.path} is of group {shown(welcome.group)}; leave one of the two out"
+        )
     if plan.name and welcome.agent.name != plan.name:
         raise ConfigError(
-            f"name: {plan.name!r}, but the agent at {plan.path} is {welcome.agent.name!r} and has other clients;"
+            f"name: {shown(plan.name)}, but the agent at {plan.path} is {welcome.agent.name!r} and has other clients;"
             " leave the name out, or give seeds to get an agent of your own"
         )
 
 
 def not_joined(plan: Plan, state: str, options: Options) -> JoinTimeout:
-    tried = f"seeds {', '.join(options.seeds)}" if options.seeds else f"agent {plan.path}"
+    tried = f"seeds {', '.join(options.seeds[:5])}" if options.seeds else f"agent {plan.path}"
     return JoinTimeout(
-        f"group {plan.group!r}: not a member in time; the agent is {state!r} ({tried})."
+        f"group {shown(plan.group)}: not a member in time; the agent is {state!r} ({tried})."
         " Do the seeds run, with the same group, key and timing? `holdfast doctor` looks for the reason"
     )
 
 
 def left(group: str) -> NotAMember:
-    return NotAMember(f"group {group!r}: this process has left it; join again")
+    return NotAMember(f"group {shown(group)}: this process has left it; join again")

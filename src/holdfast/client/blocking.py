@@ -13,43 +13,32 @@ from types import TracebackType
 from typing import Any, TypeVar
 from weakref import WeakSet
 
+from holdfast.client import checks
 from holdfast.client.attached import END_TIMEOUT, FINAL, LEAVE_TIMEOUT, check_welcome, left, not_joined, pauses, retries
-from holdfast.client.group import (
-    CAST_BYTES_MAX,
-    SEND_BYTES_MAX,
-    Readable,
-    Seconds,
-    checked_name,
-    checked_topic,
-    grace_of,
-    merged_tags,
-    seconds,
-    ticket_options,
-)
-from holdfast.client.holding import payload
+from holdfast.client.checks import CALL_SECONDS_MAX, CAST_BYTES_MAX, SEND_BYTES_MAX, Seconds
+from holdfast.client.group import Readable
 from holdfast.client.leading import lead_again_blocking
 from holdfast.client.line import Line
 from holdfast.client.mirror import Mirror, Opening
-from holdfast.client.options import Options, Plan, make_plan
-from holdfast.client.ownership import Ownership, Quick
+from holdfast.client.options import Options, Plan, checked, make_plan
+from holdfast.client.ownership import OWNS_TIMEOUT, Ownership, Quick
 from holdfast.client.pools import BlockingPool as Pool
 from holdfast.client.pump import Answer, Pump
 from holdfast.client.start import Child, NotWanted, reach
 from holdfast.client.waits import Holding, Messages, Opened, PoolWatch, Term, Ticket, Watch
 from holdfast.client.wire import CALL_TIMEOUT
-from holdfast.errors import AgentLost, HoldfastError
-from holdfast.host import Member, NodeId
+from holdfast.errors import AgentLost, HoldfastError, Timeout
+from holdfast.host import Grant, Member, NodeId
 from holdfast.local import calls
 from holdfast.net.clock import now
 
-OWNS_TIMEOUT = 1.0  # seconds: no event loop stands still meanwhile
 H = TypeVar("H", bound=Holding)
 S = TypeVar("S", bound=Opened[Any])
 R = TypeVar("R")
 
 
 def join(
-    group: str = "",
+    group: str | None = None,
     *,
     seeds: Sequence[str] = (),
     key: str | bytes | None = None,
@@ -82,11 +71,12 @@ def join(
     for what cannot be used, ``JoinFailed`` when it cannot be joined however long one waits. With ``reconnect`` an agent that is lost is
     attached to, or started, again: ``watch`` then says ``EventsLost(0)``, and what was held is not held any more.
     """
-    options = Options(
+    options = checked(
         group=group, seeds=seeds, key=key, name=name, tags=tags, agent=agent, preset=preset, bind=bind, advertise=advertise,
         seats=seats, state_dir=state_dir, config=config, insecure=insecure, http=http,
     )  # fmt: skip
-    end_at = now() + seconds(timeout, "timeout")
+    end_at = now() + checks.seconds(timeout, "timeout")
+    checks.flag(reconnect, "reconnect")
     plan, child = reach(make_plan(options, os.environ), end_at, _never)
     joined = Group(plan, child, reconnect=reconnect)
     try:
@@ -113,7 +103,7 @@ class Group(Readable):
         self._opened_streams: WeakSet[Opened[Any]] = WeakSet()
         self._holdings: WeakSet[Holding] = WeakSet()
         self._quick = Quick(self._open_line)
-        self._ownership = Ownership(self._quick, OWNS_TIMEOUT)
+        self._ownership = Ownership()
 
     def __enter__(self) -> Group:
         return self
@@ -139,7 +129,7 @@ class Group(Readable):
         An iterator of ``Received(sender, data, topic, lost)``. A reader that falls more than 256 messages behind misses the newest; the
         next one it reads says how many in ``lost``. Ends when the group is left, and raises ``AgentLost`` when the agent is lost (with
         ``reconnect`` it goes on, and ``lost`` is at least 1)."""
-        return self._opened(Messages("" if topic is None else checked_topic(topic)))
+        return self._opened(Messages("" if topic is None else checks.topic(topic)))
 
     def send(self, peer: Member | NodeId | str, data: bytes, *, timeout: Seconds = 5.0) -> None:
         """Send up to 32 KiB to one member. Returns when its agent has queued it for its clients, at most once per life of that agent;
@@ -147,22 +137,41 @@ class Group(Readable):
 
         Raises ``NotAMember`` if it is not in the group, ``Timeout`` if no answer came (it may have arrived all the same), ``Unavailable``
         if nobody reads there. Costs a round trip to that member."""
-        limit = seconds(timeout, "timeout")
-        fields = self._name_of(peer), payload(data, SEND_BYTES_MAX), limit
+        limit = checks.seconds(timeout, "timeout", most=CALL_SECONDS_MAX)
+        fields = self._name_of(peer), checks.payload(data, SEND_BYTES_MAX), limit
         self._check().call(calls.Send, *fields, timeout=limit + CALL_TIMEOUT)
 
     def cast(self, data: bytes, *, topic: str) -> None:
         """Tell up to 16 KiB to everybody who listens to a topic, as a rumour: it reaches all of them with high probability, at most
         once each, in no particular order; the own streams of this group object do not hear it. Returns when this agent has begun to
         spread it."""
-        self._check().call(calls.Cast, checked_topic(topic), payload(data, CAST_BYTES_MAX))
+        fields = checks.topic(topic), checks.payload(data, CAST_BYTES_MAX)
+        self._check().call(calls.Cast, *fields)
 
     def set_tags(self, tags: Mapping[str, str | None] | None = None, /, **more: str | None) -> None:
         """Change some of the own tags; None removes one. On return ``group.me`` has them; others follow within moments and hear
         ``Updated``."""
+        merged = checks.tags(tags, more)
         pump = self._check()
-        pump.call(calls.SetTags, merged_tags(tags, more))
+        pump.call(calls.SetTags, merged)
         pump.look(self._mirror)
+
+    def owns(self, key: str | bytes) -> Grant | None:
+        """A grant if this member may act for the key now, else None: ``await group.owns(key)``, in ``holdfast.sync`` without ``await``. It
+        ends at ``grant.deadline`` on this machine's clock (``holdfast.client.clock.now()``), before another member is told the same. A
+        resource that compares ``grant.token`` is safe even if this process stalls in between.
+
+        Costs one question to the agent on this machine, answered within microseconds, and nothing while more than half of the last
+        answer's time is left. An agent that does not answer within a second has not said yes: None. Raises ``AgentLost`` when the agent is
+        gone, as every call does: what it granted before stands until its deadline."""
+        self._check_pid()
+        data = checks.key(key)
+        asked_at = now()
+        grant = self._ownership.fresh(data, asked_at)
+        if grant is None:
+            with suppress(Timeout):  # Whatever it says later is dropped; it has not said yes.
+                grant = self._ownership.heard(data, asked_at, self._quick.call(calls.Owns, data, timeout=OWNS_TIMEOUT))
+        return grant
 
     def lead(self, name: str, *, grace: Seconds = 0.0, timeout: Seconds | None = None) -> Term:
         """Lead a name for the length of a block: enter it with ``async with`` (in ``holdfast.sync``: ``with``). It begins when this process
@@ -177,7 +186,7 @@ class Group(Readable):
         leaves more time to stop when it cannot be renewed, and lets the next leader wait longer after a crash. Clients of one agent
         take turns. Raises ``AcquireTimeout`` after ``timeout`` seconds, ``ConfigError`` for a grace that is too long or if there are no
         seats, ``LeadershipLost`` if it is lost before the block begins."""
-        return self._hold(Term, "lead", checked_name(name), timeout, {"grace": grace_of(grace)})
+        return self._hold(Term, "lead", checks.name(name), timeout, {"grace": checks.grace(grace)})
 
     def while_leader(
         self, name: str, *, grace: Seconds = 0.0, timeout: Seconds | None = None
@@ -188,8 +197,12 @@ class Group(Readable):
         asyncio it is cancelled, ``grace`` seconds before the deadline unless the term is renewed. A thread cannot be stopped: there it
         has to look at ``term.valid``, or call ``term.check()``, and return. ``grace`` and ``timeout`` (of each waiting) are those of
         ``lead``."""
+        checks.name(name)
+        checks.limit(timeout)
+        checks.grace(grace)
 
         def decorated(function: Callable[[Term], R]) -> Callable[[], R]:
+            checks.function(function, "while_leader")
             return wraps(function)(partial(lead_again_blocking, lambda: self.lead(name, grace=grace, timeout=timeout), function))
 
         return decorated
@@ -219,13 +232,13 @@ class Group(Readable):
 
         A process that hangs keeps its ticket, because its agent renews it. With ``user_ttl`` it is renewed only as long as the program
         calls ``ticket.touch()`` at least so often, in seconds; else it is lost, and free a lease later at most."""
-        options = ticket_options(of, metadata, user_ttl, wait=wait)
-        return self._hold(Ticket, "ticket", checked_name(pool, "pool"), timeout, options)
+        options = checks.ticket_options(of, metadata, user_ttl, wait=wait)
+        return self._hold(Ticket, "ticket", checks.pool(pool), timeout, options)
 
     def tickets(self, pool: str) -> Pool:
         """Who holds the tickets of a pool: ``hint()`` is what this agent heard, ``read()`` what a majority of the seats says,
         ``watch()`` news of either. None is a permission to act: that is the holder's own ``ticket``."""
-        return Pool(self._check, checked_name(pool, "pool"), lambda name: self._opened(PoolWatch(name)))
+        return Pool(self._check, checks.pool(pool), lambda name: self._opened(PoolWatch(name)))
 
     def info(self) -> dict[str, Any]:
         """What this agent is: version, settings without secrets, counters."""
@@ -258,7 +271,7 @@ class Group(Readable):
 
     def _hold(self, made: type[H], kind: str, name: str, timeout: Seconds | None, options: Mapping[str, Any]) -> H:
         """Something that excludes others, for a block: ``lead`` and ``ticket`` stand on it."""
-        limit = None if timeout is None else seconds(timeout, "timeout")
+        limit = checks.limit(timeout)
         holding = made(self._check(), kind, name, options, limit)
         with self._streams:
             self._holdings.add(holding)
@@ -294,7 +307,7 @@ class Group(Readable):
         """Wait until this agent is a member, and has what was asked for."""
         pump = self._check()
         if self.state not in ("joining", "member") and options.seeds:
-            pump.call(calls.Join, tuple(options.seeds), end_at - now(), timeout=end_at - now() + CALL_TIMEOUT)
+            pump.call(calls.Join, tuple(options.seeds), min(CALL_SECONDS_MAX, end_at - now()), timeout=end_at - now() + CALL_TIMEOUT)
         for pause in pauses(end_at):
             pump.look(self._mirror)
             if self.state == "member":
@@ -319,14 +332,15 @@ class Group(Readable):
         self._pump.check()
         return self._pump
 
-    def _open_line(self) -> Line:
+    def _open_line(self, timeout: float) -> Line:
         self._check()
-        return Line(self._plan.path)
+        return Line(self._plan.path, timeout=timeout)
 
     def _on_lost(self, error: AgentLost) -> None:
         """In the thread that read from the agent, which has nothing else to do any more."""
         self._mirror.become("lost")
         self._ownership.close()
+        self._quick.close()
         if not self._reconnect:
             self._close_streams(error)
             return
@@ -378,6 +392,7 @@ class Group(Readable):
                 break
         self._mirror.become("left")
         self._ownership.close()
+        self._quick.close()
 
     def _close_streams(self, error: HoldfastError | None) -> None:
         self._mirror.finish(error)

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from holdfast.client.wire import ITEMS
-from holdfast.errors import AgentLost, HoldfastError
+from holdfast.errors import AgentLost, HoldfastError, shown
 from holdfast.events import Event, EventsLost
 from holdfast.host import NodeId
 from holdfast.local.calls import MessageItem, Messages, WatchTickets
@@ -46,6 +46,10 @@ class Buffer(Generic[T]):
     @property
     def over(self) -> bool:
         return self._over
+
+    def __repr__(self) -> str:
+        about = next((f" of {shown(each)}" for each in (getattr(self, "topic", ""), getattr(self, "pool", "")) if each), "")
+        return f"<{type(self).__name__}{about}: {len(self._items)} to read{', over' if self._over else ''}>"
 
     def _wake(self) -> None:
         """Whoever waits for an item may look again."""

@@ -12,14 +12,11 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from holdfast.client.wire import ITEMS, made
-from holdfast.errors import AcquireTimeout, ConfigError, HoldfastError, Lost, NoTicket, TicketCountMismatch, TicketLost, Unavailable
+from holdfast.errors import AcquireTimeout, ConfigError, HoldfastError, Lost, NoTicket, TicketCountMismatch, TicketLost, Unavailable, shown
 from holdfast.host import Grant
 from holdfast.local.calls import Acquire, GrantItem
+from holdfast.local.ends import FORKED, LAPSED, LEAVING, SILENT
 from holdfast.net.clock import now
-
-PASSED = "its deadline has passed"
-RELEASED = "given back"
-PUBLISH_BYTES_MAX = 15 * 1024  # of one event of a ticket: a rumour, less its stamp
 
 
 class Held:
@@ -37,7 +34,9 @@ class Held:
         self.at_risk = False  # it was not renewed in time, and ends at its deadline unless that comes
         self.why = ""  # it is over
         self._numbers: Mapping[str, int] = {}  # that belong to the reason
+        self._error_before: HoldfastError | None = None  # what ended its stream before it was granted: the agent is lost, or leaves
         self._pid = os.getpid()
+        self._entered = False
         self._granted = False
         self._over = False
 
@@ -59,7 +58,9 @@ class Held:
             raise self._not_held()
 
     def _not_held(self) -> HoldfastError:
-        why = "it belongs to the process that asked for it" if os.getpid() != self._pid else self.why or PASSED
+        if self._error_before is not None and os.getpid() == self._pid:
+            return type(self._error_before)(*self._error_before.args)  # A new one each time: an exception collects the places it passed.
+        why = FORKED if os.getpid() != self._pid else self.why or LAPSED
         error = self.lost_error if self._granted else self.refusals.get(why.partition(":")[0], self.lost_error)
         return self._error(error, f"{self.kind} {self.name!r}: {why}", why)
 
@@ -69,6 +70,12 @@ class Held:
     @property
     def grant(self) -> Grant:
         return Grant(self.kind, self.name, self.token, self.deadline, self.number)
+
+    def _enter(self) -> None:
+        """A block of its own for each: what was held once is never held again (F9)."""
+        if self._entered:
+            raise ConfigError(f"{self.kind} {self.name!r}: was entered before; accepted is one block for each call of `group.{self.kind}`")
+        self._entered = True
 
     # A stream of the conversation.
 
@@ -87,14 +94,19 @@ class Held:
             self.at_risk = True
         else:  # "stop", "lost", "released", and whatever a later agent calls the end of it
             self._numbers = news.numbers
-            self._finish(news.why or {"stop": "the agent drains: stop"}.get(news.what, news.what))
+            self._finish(news.why or {"stop": LEAVING}.get(news.what, news.what))
         self._changed()
 
     def end(self, error: HoldfastError | None) -> None:
-        """The connection is gone: nobody renews it, but what was published stands until its deadline."""
+        """The connection is gone: it is not renewed, but what was published stands until its deadline. What was never granted is not lost:
+        a caller that waits for it is told what happened to the agent."""
         self.at_risk = True
-        if not self._granted or self.deadline <= now():
-            self._finish(str(error) if error else "the stream ended")
+        if not self._granted:
+            if not self._over:
+                self._error_before = error
+            self._finish(str(error) if error else SILENT)
+        else:
+            self._look()
         self._changed()
 
     def _finish(self, why: str) -> None:
@@ -104,7 +116,7 @@ class Held:
     def _look(self) -> bool:
         """Whether it is over, by word or by clock."""
         if self._granted and not self._over and now() >= self.deadline:
-            self._finish(PASSED)
+            self._finish(LAPSED)
         return self._over
 
     def _changed(self) -> None:
@@ -112,8 +124,22 @@ class Held:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        state = "valid" if self.valid else f"over: {self.why}" if self._over else "asked for" if not self._granted else "not valid"
-        return f"<{self.kind} {self.name!r} token {self.token}, {state}>"
+        return f"<{self._title}: {self._state}>"
+
+    @property
+    def _title(self) -> str:
+        return f"{type(self).__name__} of {shown(self.name)}"
+
+    @property
+    def _state(self) -> str:
+        """Works in every process: it is for logs and debuggers."""
+        if self.valid:
+            return f"token {self.token}, valid for {self.left:.2f} s{', at risk' if self.at_risk else ''}"
+        if self._granted:
+            return f"token {self.token}, over: {FORKED if os.getpid() != self._pid else self.why or LAPSED}"
+        if self._over:
+            return f"never held: {self.why}"
+        return f"waits at position {self.position}" if self.position else "not held yet"
 
 
 def not_granted(held: Held, timeout: float | None) -> AcquireTimeout:
@@ -121,14 +147,6 @@ def not_granted(held: Held, timeout: float | None) -> AcquireTimeout:
     if held.position:
         return AcquireTimeout(f"{text}; it waited at position {held.position}", held.position)
     return AcquireTimeout(f"{text}; somebody else holds it, or too few seats answer (`holdfast seats`)")
-
-
-def payload(data: bytes, bytes_max: int) -> bytes:
-    if not isinstance(data, bytes | bytearray | memoryview):
-        raise ConfigError(f"data: a {type(data).__name__}; accepted are bytes")
-    if len(data) > bytes_max:
-        raise ConfigError(f"data: {len(data)} bytes; accepted are up to {bytes_max}: send where it can be fetched instead")
-    return bytes(data)
 
 
 class TicketHeld(Held):
@@ -140,6 +158,10 @@ class TicketHeld(Held):
         "full": NoTicket,
         "unavailable": Unavailable,
     }
+
+    @property
+    def _title(self) -> str:
+        return f"Ticket {self.number} of {shown(self.name)}" if self._granted else f"Ticket of {shown(self.name)}"
 
     def _error(self, error: type[HoldfastError], text: str, why: str) -> HoldfastError:
         if error is TicketLost:

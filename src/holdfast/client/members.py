@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import overload
 
+from holdfast.client import checks
 from holdfast.host import Member
 from holdfast.local.calls import GroupView
 from holdfast.protocols.ring.ids import RingId, owner_of, position_of
@@ -25,6 +26,7 @@ class Members(Sequence[Member]):
 
     def get(self, name: str) -> Member | None:
         """The member of this name, if it is in the list."""
+        checks.text(name, "name")
         if self._by_name is None:
             self._by_name = {member.name: member for member in self._list}
         return self._by_name.get(name)
@@ -34,7 +36,7 @@ class Members(Sequence[Member]):
         if self._ring is None:
             # The second number only says which member it is: positions are of 64 bits and differ.
             self._ring = sorted(RingId(pos, at) for at, pos in enumerate(self._positions))
-        found = owner_of(self._ring, position_of(key))
+        found = owner_of(self._ring, position_of(checks.key(key)))
         return None if found is None else self._list[found.inc]
 
     @property

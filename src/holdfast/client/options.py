@@ -18,8 +18,17 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.config import default_socket, endpoint, load_with_sources, private_directory, runtime_dir
-from holdfast.errors import ConfigError
+from holdfast.client import checks
+from holdfast.client.logs import wanted_level, warn_of
+from holdfast.config import (
+    ARGUMENTS,
+    default_socket,
+    endpoint,
+    load_with_sources,
+    private_directory,
+    runtime_dir,
+    unknown_variables,
+)
 from holdfast.host import Address
 
 ANYWHERE = "127.0.0.1:0"  # on this machine, at a port that is free
@@ -42,6 +51,20 @@ class Options(Struct, frozen=True, kw_only=True):
     config: str | Path | None = None
     insecure: bool = False
     http: str = ""
+
+
+def checked(
+    *, group: Any, seeds: Any, key: Any, name: Any, tags: Any, agent: Any, preset: Any, bind: Any, advertise: Any, seats: Any,
+    state_dir: Any, config: Any, insecure: Any, http: Any,
+) -> Options:  # fmt: skip
+    """The arguments of ``join``, each of the type it must have; what they mean together is for ``make_plan``."""
+    return Options(
+        group=checks.group(group), seeds=checks.addresses(seeds, "seeds"), key=checks.group_key(key), name=checks.setting(name, "name"),
+        tags=checks.first_tags(tags), agent=checks.path(agent, "agent"), preset=checks.setting(preset, "preset"),
+        bind=checks.setting(bind, "bind"), advertise=checks.setting(advertise, "advertise"), seats=checks.addresses(seats, "seats"),
+        state_dir=checks.path(state_dir, "state_dir"), config=checks.path(config, "config"),
+        insecure=checks.flag(insecure, "insecure"), http=checks.setting(http, "http"),
+    )  # fmt: skip
 
 
 class Plan(Struct, frozen=True):
@@ -82,18 +105,19 @@ class Plan(Struct, frozen=True):
 
 def make_plan(options: Options, environ: Mapping[str, str]) -> Plan:
     """Raises ``ConfigError`` for what an agent would refuse, before anything is started. May ask the resolver about seeds."""
+    warn_of(unknown_variables(environ))
     path = options.agent or environ.get("HOLDFAST_AGENT")
     if path:
         return Plan(str(path), options.group, options.name)
     settings = given(options)
     file = str(options.config or environ.get("HOLDFAST_CONFIG") or "")
-    config, sources = load_with_sources(file or None, environ, settings)
+    config, sources = load_with_sources(file or None, environ, settings, source=ARGUMENTS)
     guessed = "bind" not in sources
     if guessed:
         settings["bind"] = choose_bind(config.seeds)
-        config = load_with_sources(file or None, environ, settings)[0]
+        config = load_with_sources(file or None, environ, settings, source=ARGUMENTS)[0]
     if "log_level" not in sources:
-        settings["log_level"] = "warning"  # Its lines are between those of its parent.
+        settings["log_level"] = wanted_level()  # The program's log drops the others.
     if config.alone:
         where = config.socket or str(default_socket(config.group, environ))
         settings["socket"] = where
@@ -107,10 +131,7 @@ def given(options: Options) -> dict[str, Any]:
     texts = {field: str(getattr(options, field)) for field in ("group", "name", "preset", "bind", "advertise", "state_dir", "http")}
     found: dict[str, Any] = {field: text for field, text in texts.items() if text}
     for field in ("seeds", "seats"):
-        value = getattr(options, field)
-        if isinstance(value, str) or not all(isinstance(each, str) for each in value):
-            raise ConfigError(f'{field}: {value!r}; accepted is a list of texts such as ["10.0.0.5:7946"]')
-        if value:
+        if value := getattr(options, field):
             found[field] = list(value)
     if options.tags:
         found["tags"] = dict(options.tags)

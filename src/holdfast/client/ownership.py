@@ -1,25 +1,25 @@
 """``group.owns(key)``: may this member act for a key now?  Spec: ring 5.7 (owns), foundation F14.
 
-A question on a blocking connection of its own, inline: the caller wants to know now, and a promise that arrives after a trip through
-an event loop is older. An answer is used again while more than half of its time is left.
+An answer is used again while more than half of its time is left. Who asks differs: a thread asks inline, on a connection of its own, which
+is the shortest way; a task asks on the connection of its loop and awaits the answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
 from threading import Lock
+from types import TracebackType
 from typing import Any, NamedTuple
 
 from holdfast.client.line import Line
 from holdfast.client.wire import CALL_TIMEOUT
-from holdfast.errors import AgentLost, ConfigError, Timeout
+from holdfast.errors import AgentLost
 from holdfast.host import Grant
 from holdfast.local import calls
 from holdfast.net.clock import now
 
-OWNS_TIMEOUT = 0.05  # seconds: a caller on an event loop waits no longer
+OWNS_TIMEOUT = 1.0  # seconds: an agent that has not said yes by then has said no
 CACHED_MAX = 4096  # keys; the agent keeps as many one by one
-KEY_BYTES_MAX = 4096  # of a key: the agent hashes it
 
 
 class Told(NamedTuple):
@@ -32,7 +32,7 @@ class Told(NamedTuple):
 class Quick:
     """A line that is opened when it is first needed, and again after it was lost."""
 
-    def __init__(self, open_line: Callable[[], Line]) -> None:
+    def __init__(self, open_line: Callable[[float], Line]) -> None:
         self._open = open_line
         self._opening = Lock()
         self._line: Line | None = None
@@ -41,7 +41,7 @@ class Quick:
         with self._opening:
             line = self._line
             if line is None:
-                line = self._line = self._open()
+                line = self._line = self._open(timeout)
         try:
             return line.call(kind, *fields, timeout=timeout)
         except AgentLost:
@@ -55,37 +55,50 @@ class Quick:
 
 
 class Ownership:
-    """Questions about keys, and answers that are still fresh."""
+    """Answers about keys that are still fresh."""
 
-    def __init__(self, quick: Quick, timeout: float) -> None:
-        self._quick, self._timeout = quick, timeout
+    def __init__(self) -> None:
         self._told: dict[bytes, Told] = {}
 
-    def owns(self, key: str | bytes) -> Grant | None:
-        data = key.encode() if isinstance(key, str) else key
-        told = self._told.get(data)
-        asked_at = now()
-        if told is not None and asked_at < told.until:
-            return told.grant
-        owned = self._ask(data)
+    def fresh(self, key: bytes, asked_at: float) -> Grant | None:
+        told = self._told.get(key)
+        return told.grant if told is not None and asked_at < told.until else None
+
+    def heard(self, key: bytes, asked_at: float, owned: calls.Owned | None) -> Grant | None:
+        """What follows from an answer. One that came too late is none."""
         if owned is None or owned.until <= now():
             return None
-        grant = Grant("owner", data.decode("utf-8", "replace"), owned.token, owned.until)
+        grant = Grant("owner", key.decode("utf-8", "replace"), owned.token, owned.until)
         if len(self._told) >= CACHED_MAX:
             self._told.clear()
-        self._told[data] = Told(grant, asked_at + (owned.until - asked_at) / 2)
+        self._told[key] = Told(grant, asked_at + (owned.until - asked_at) / 2)
         return grant
 
     def close(self) -> None:
         """Nothing that was told is used from here on."""
         self._told.clear()
-        self._quick.close()
 
-    def _ask(self, key: bytes) -> calls.Owned | None:
-        if len(key) > KEY_BYTES_MAX:
-            raise ConfigError(f"key: {len(key)} bytes; accepted are up to {KEY_BYTES_MAX}")
-        try:
-            owned: calls.Owned | None = self._quick.call(calls.Owns, key, timeout=self._timeout)
-        except Timeout:
-            return None  # Whatever it says later is dropped; it has not said yes.
-        return owned
+
+class Asked(Coroutine[Any, Any, Grant | None]):
+    """The answer to come, of ``owns`` with asyncio: a coroutine that is not mistaken for a yes.
+
+    A plain coroutine is true, so that ``if group.owns(key):`` without ``await`` would act for every key."""
+
+    def __init__(self, asking: Coroutine[Any, Any, Grant | None]) -> None:
+        self._asking = asking
+
+    def __await__(self) -> Generator[Any, None, Grant | None]:
+        return self._asking.__await__()
+
+    def __bool__(self) -> bool:
+        self._asking.close()  # It is said here, and need not be said again.
+        raise TypeError("owns: the answer was not awaited; accepted is `await group.owns(key)`")
+
+    def send(self, value: Any) -> Any:
+        return self._asking.send(value)
+
+    def throw(self, typ: Any, val: Any = None, tb: TracebackType | None = None) -> Any:
+        return self._asking.throw(typ if val is None else val)
+
+    def close(self) -> None:
+        self._asking.close()

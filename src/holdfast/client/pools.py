@@ -50,6 +50,9 @@ class Pool:
         self.name = name
         self._connected, self._opened = connected, opened
 
+    def __repr__(self) -> str:
+        return f"<Pool {self.name!r}>"
+
     def watch(self) -> streams.PoolWatch:
         """News of this pool, from now on: an iterator of ``OwnerChanged``, as this agent hears of it, and of ``Published``, which is what
         holders of its tickets say with ``ticket.publish``. A reader that falls more than 1024 events behind reads ``EventsLost(n)``; then
@@ -73,6 +76,9 @@ class BlockingPool:
     def __init__(self, connected: Callable[[], Pump], name: str, opened: Callable[[str], waits.PoolWatch]) -> None:
         self.name = name
         self._connected, self._opened = connected, opened
+
+    def __repr__(self) -> str:
+        return f"<Pool {self.name!r}>"
 
     def watch(self) -> waits.PoolWatch:
         """News of this pool, from now on: an iterator of ``OwnerChanged``, as this agent hears of it, and of ``Published``, which is what

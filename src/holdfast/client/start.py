@@ -20,15 +20,17 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.client.line import Line
+from holdfast.client.logs import LogReader
 from holdfast.client.options import Plan
 from holdfast.client.wire import error_of
-from holdfast.errors import AddressUnusable, AgentLost, JoinFailed, JoinTimeout, StorageLocked
+from holdfast.errors import AddressUnusable, AgentLost, JoinFailed, JoinTimeout, StorageLocked, shown
 from holdfast.net.clock import now
 
 LOOK_PERIOD = 0.05  # seconds between looks whether the caller still wants it
 REAP_PERIOD = 0.005  # seconds between looks at a process that is about to end
 TERM_TIMEOUT = 3.0  # seconds for a process that is not needed to drain and leave, before it is ended at once
 READY_BYTES_MAX = 64 * 1024  # of the line with which an agent says that it is ready, or why not
+LOG_TIMEOUT = 1.0  # seconds for the last lines of an agent that has ended; handlers of a program may be slow
 PROBE_TIMEOUT = 5.0  # seconds for the greeting of an agent that may be there
 LEFT_BEHIND_MAX = 256  # processes that were let go and not reaped yet
 
@@ -57,14 +59,18 @@ class Child:
         self._seen = b""
         settings = {**plan.settings, **({"config": plan.config} if plan.config else {})}
         reading, writing = os.pipe()
+        log_reading, log_writing = os.pipe()
         try:
-            self.pid = _spawn(settings, writing)
+            self.pid = _spawn(settings, writing, log_writing)
         except BaseException:
             os.close(reading)
+            os.close(log_reading)
             raise
         finally:
             os.close(writing)
+            os.close(log_writing)
         self._ready_fd = reading
+        self._log = LogReader(log_reading, self.pid)
 
     def ready(self, end_at: float, stopped: Callable[[], bool]) -> None:
         """Wait until it answers. Raises what it says it failed with."""
@@ -76,7 +82,9 @@ class Child:
             if now() >= end_at:
                 raise JoinTimeout(f"the agent (process {self.pid}) was started and is not ready; is the machine overloaded?")
             if poll.poll(1000 * LOOK_PERIOD) and not self._read():
-                raise JoinFailed(f"the agent ended with status {self._wait_status()} before it was ready; its messages are on stderr")
+                raise JoinFailed(
+                    f"the agent ended with status {self._wait_status()} before it was ready; the log holdfast.agent and stderr say more"
+                )
         said = msgspec.json.decode(self._seen.partition(b"\n")[0], type=dict[str, Any])
         if "error" in said:
             raise error_of(str(said["error"]), str(said.get("text", "")))
@@ -109,6 +117,7 @@ class Child:
             if now() >= end_at:
                 return False
             time.sleep(REAP_PERIOD)
+        self._log.join(LOG_TIMEOUT)
         return True
 
     def signal(self, number: int) -> None:
@@ -173,7 +182,7 @@ def reach(plan: Plan, end_at: float, stopped: Callable[[], bool]) -> Reached:
         if stopped():
             raise NotWanted
         if now() >= end_at:
-            raise JoinTimeout(f"group {plan.group!r}: another process is starting the agent of this machine, and it does not answer")
+            raise JoinTimeout(f"group {shown(plan.group)}: another process is starting the agent of this machine, and it does not answer")
         time.sleep(LOOK_PERIOD)
 
 
@@ -188,18 +197,19 @@ def _answers(plan: Plan) -> bool:
     return True
 
 
-def _spawn(settings: dict[str, Any], ready_fd: int) -> int:
+def _spawn(settings: dict[str, Any], ready_fd: int, log_fd: int) -> int:
     """Start it. Its settings go through memory that has no name: a key is never in a file or among the arguments."""
     settings_fd = os.memfd_create("holdfast-settings")
     try:
         os.write(settings_fd, msgspec.json.encode(settings))
         os.lseek(settings_fd, 0, os.SEEK_SET)
-        words = ["-m", "holdfast.agent", "--settings-fd", str(settings_fd), "--ready-fd", str(ready_fd), "--parent", str(os.getpid())]
+        numbers = {"--settings-fd": settings_fd, "--ready-fd": ready_fd, "--log-fd": log_fd, "--parent": os.getpid()}
+        words = [word for name, number in numbers.items() for word in (name, str(number))]
         process = subprocess.Popen(
-            [sys.executable, "-P", *words],
+            [sys.executable, "-P", "-m", "holdfast.agent", *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            pass_fds=(settings_fd, ready_fd),
+            pass_fds=(settings_fd, ready_fd, log_fd),
             start_new_session=True,  # Ctrl-C in a terminal is for the parent, which then leaves in order.
             env=_environment(),
         )

@@ -9,14 +9,17 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+from holdfast.client import checks
 from holdfast.client.buffers import Buffer, EventBuffer, Kept, MessageBuffer, PoolBuffer, Received
+from holdfast.client.checks import PUBLISH_BYTES_MAX
 from holdfast.client.connection import Answer, Connection
-from holdfast.client.holding import PUBLISH_BYTES_MAX, RELEASED, Held, TicketHeld, not_granted, payload
+from holdfast.client.holding import Held, TicketHeld, not_granted
 from holdfast.client.wire import forked
 from holdfast.errors import HoldfastError, LeadershipLost
 from holdfast.events import Event
 from holdfast.host import SLEEP_MAX
 from holdfast.local import calls
+from holdfast.local.ends import RELEASED, UNWANTED
 from holdfast.net.clock import now
 
 T = TypeVar("T")
@@ -114,7 +117,7 @@ class Holding(Held):
 
     async def __aenter__(self) -> Self:
         """Ask, and wait until it is granted. Raises ``AcquireTimeout``, or what the agent refuses it with."""
-        assert self._serial == 0, "a holding is entered once"
+        self._enter()
         asked: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._serial = self._connection.begin(calls.Acquire, (self.kind, self.name, self._options), asked, sink=self)
         try:
@@ -154,7 +157,7 @@ class Holding(Held):
 
     def _give_up(self) -> None:
         """Nobody wants it any more. It may have been granted just now: then nobody has acted under it."""
-        self._finish("not wanted any more")
+        self._finish(UNWANTED)
         self._changed()
         if self._serial and not self._connection.lost:
             self._connection.tell(calls.Stopped, self._serial)
@@ -203,9 +206,10 @@ class Ticket(TicketHeld, Holding):
         """Tell up to 15 KiB to everybody who watches the pool (``group.tickets(pool).watch()``), as a rumour stamped with number and token:
         it reaches all of them with high probability, at most once each. Who has heard of a later holder of this number drops it. Returns
         when this agent has begun to spread it; raises ``TicketLost`` if the ticket is over."""
+        told = checks.payload(data, PUBLISH_BYTES_MAX)
         self.check()
         with self._named():
-            await self._connection.call(calls.Publish, self._serial, payload(data, PUBLISH_BYTES_MAX))
+            await self._connection.call(calls.Publish, self._serial, told)
 
     async def touch(self) -> None:
         """Say that this program is at work: a ticket that was asked for with ``user_ttl`` wants to hear it at least so often. Raises

@@ -10,14 +10,17 @@ from threading import Condition
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+from holdfast.client import checks
 from holdfast.client.buffers import Buffer, EventBuffer, Kept, MessageBuffer, PoolBuffer, Received
-from holdfast.client.holding import PUBLISH_BYTES_MAX, RELEASED, Held, TicketHeld, not_granted, payload
+from holdfast.client.checks import PUBLISH_BYTES_MAX, Seconds
+from holdfast.client.holding import Held, TicketHeld, not_granted
 from holdfast.client.pump import Answer, Pump
 from holdfast.client.wire import CALL_TIMEOUT, forked
 from holdfast.errors import AgentLost, HoldfastError, LeadershipLost, Timeout
 from holdfast.events import Event
 from holdfast.host import SLEEP_MAX
 from holdfast.local import calls
+from holdfast.local.ends import RELEASED, UNWANTED
 from holdfast.net.clock import now
 
 T = TypeVar("T")
@@ -38,9 +41,10 @@ class Reader(Buffer[T], Generic[T]):
     def __next__(self) -> T:
         return self.next()
 
-    def next(self, timeout: float | None = None) -> T:
-        """The next item; raises ``Timeout`` if none came in time."""
-        end_at = None if timeout is None else now() + timeout
+    def next(self, timeout: Seconds | None = None) -> T:
+        """The next item; raises ``Timeout`` if none came in time. 0 only looks."""
+        limit = checks.patience(timeout)
+        end_at = None if limit is None else now() + limit
         with self._news:
             while not self._items:
                 if os.getpid() != self._pid:
@@ -48,7 +52,7 @@ class Reader(Buffer[T], Generic[T]):
                 if self._over:
                     raise StopIteration if self._error is None else type(self._error)(*self._error.args)
                 if end_at is not None and now() >= end_at:
-                    raise Timeout(f"nothing came within {timeout:g} s")
+                    raise Timeout(f"nothing came within {limit:g} s")
                 self._news.wait(None if end_at is None else max(0.0, end_at - now()))
             return self._items.popleft()
 
@@ -117,9 +121,9 @@ class Signal:
     def is_set(self) -> bool:
         return self._holding._look()
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is over, at most so long; whether it is."""
-        return self._holding._wait(lambda holding: holding._look(), timeout)
+    def wait(self, timeout: Seconds | None = None) -> bool:
+        """Wait until it is over, at most so long; whether it is. 0 only looks."""
+        return self._holding._wait(lambda holding: holding._look(), checks.patience(timeout))
 
 
 class Holding(Held):
@@ -139,7 +143,7 @@ class Holding(Held):
 
     def __enter__(self) -> Self:
         """Ask, and wait until it is granted. Raises ``AcquireTimeout``, or what the agent refuses it with."""
-        assert self._serial == 0, "a holding is entered once"
+        self._enter()
         asked = Answer()
         self._serial = self._pump.begin(calls.Acquire, (self.kind, self.name, self._options), asked, sink=self)
         try:
@@ -171,7 +175,7 @@ class Holding(Held):
 
     def _give_up(self) -> None:
         """Nobody wants it any more. It may have been granted just now: then nobody has acted under it."""
-        self._finish("not wanted any more")
+        self._finish(UNWANTED)
         self._changed()
         if self._serial:  # else it was given back by whoever left the group meanwhile; 0 would speak of keys
             with suppress(AgentLost):
@@ -223,9 +227,10 @@ class Ticket(TicketHeld, Holding):
         """Tell up to 15 KiB to everybody who watches the pool (``group.tickets(pool).watch()``), as a rumour stamped with number and token:
         it reaches all of them with high probability, at most once each. Who has heard of a later holder of this number drops it. Returns
         when this agent has begun to spread it; raises ``TicketLost`` if the ticket is over."""
+        told = checks.payload(data, PUBLISH_BYTES_MAX)
         self.check()
         with self._named():
-            self._pump.call(calls.Publish, self._serial, payload(data, PUBLISH_BYTES_MAX))
+            self._pump.call(calls.Publish, self._serial, told)
 
     def touch(self) -> None:
         """Say that this program is at work: a ticket that was asked for with ``user_ttl`` wants to hear it at least so often. Raises

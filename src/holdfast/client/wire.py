@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast import errors
-from holdfast.errors import AgentLost, ConfigError, Forked, HoldfastError
+from holdfast.errors import AgentLost, ConfigError, Forked, HoldfastError, shown
 from holdfast.local import calls
 from holdfast.local.frame import CALL_BYTES_MAX, framed
 
@@ -59,8 +59,11 @@ _ERRORS = {name: kind for name, kind in vars(errors).items() if isinstance(kind,
 
 
 def frame_of(call: calls.Call) -> bytes:
-    """The bytes of a call. Too long ones are refused here: the agent would end the connection."""
-    body = _encode(call)
+    """The bytes of a call. Too long ones are refused here, because the agent would end the connection; so is what cannot be written."""
+    try:
+        body = _encode(call)
+    except (TypeError, ValueError, OverflowError) as error:  # half a surrogate is a ValueError
+        raise ConfigError(f"{type(call).__name__}: cannot be written ({shown(str(error))})") from None
     if len(body) > CALL_BYTES_MAX:
         raise ConfigError(f"{type(call).__name__}: {len(body)} bytes; accepted: calls of up to {CALL_BYTES_MAX} bytes")
     return framed(body)

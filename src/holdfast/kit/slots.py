@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import NamedTuple
 
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 from holdfast.host import Address
 
 COUNTS = (1, 3, 5)  # 2k+1 slots tolerate k failures; an even list tolerates no more than the odd one below it
@@ -96,9 +96,10 @@ def _seat(text: str) -> tuple[str, Address]:
     name, _, where = text.rpartition("@")
     address = literal(where) or _dns(where)
     if address is None:
-        raise ConfigError(f"seats: {text!r} is no seat; {ACCEPTED}")
+        raise ConfigError(f"seats: {shown(text)} is no seat; {ACCEPTED}")
     if not name and literal(where) is None:
-        raise ConfigError(f"seats: {text!r} has a DNS name and no seat's name; write NAME@{text}, where NAME is the name of that agent")
+        where = shown(text)[1:-1]
+        raise ConfigError(f"seats: '{where}' has a DNS name and no seat's name; write NAME@{where}, where NAME is the name of that agent")
     return name or str(address), address
 
 

@@ -382,3 +382,16 @@ CALLS: tuple[type[Call], ...] = (
     Publish, WatchTickets, Touch,
 )  # fmt: skip
 AnyCall: Any = Union[CALLS]  # noqa: UP007 - made at run time, so that the list stands once
+
+_BY_TAG = {tag: kind for kind in CALLS if isinstance(tag := kind.__struct_config__.tag, int)}
+
+
+def unread(tag: int, why: str) -> str:
+    """What to tell a client whose call cannot be read: which call, which field, what was expected. ``why`` is the decoder's word."""
+    kind = _BY_TAG.get(tag)
+    if kind is None:
+        return f"call: {tag}; accepted are the calls 1 to {max(_BY_TAG)} of version {VERSION}" if tag else f"call: {why[:200]}"
+    text, _, place = why.partition(" - at `$[")
+    at = place.partition("]")[0]
+    field = ("tag", *kind.__struct_fields__)[int(at)] if at.isdigit() and int(at) <= len(kind.__struct_fields__) else "call"
+    return f"{kind.__name__}: {field}: {text[:200]}"

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 
-from holdfast.errors import AddressUnusable
+from holdfast.errors import AddressUnusable, shown
 from holdfast.host import Address
 
 REFRESH_INTERVAL = 30.0  # seconds between two questions: the usual time a seed record lives in a cloud's DNS
@@ -48,18 +48,18 @@ def parse(text: str, *, listen: bool = False) -> Endpoint:
     """Read ``host:port``. Port 0 ("any free one") makes sense only for listening."""
     host, port = _split(text.strip())
     if ":" in text and literal(text.strip()) is not None:
-        raise AddressUnusable(f"address {text!r}: an IPv6 address is written in brackets, with a port: {ACCEPTED}")
+        raise AddressUnusable(f"address {shown(text)}: an IPv6 address is written in brackets, with a port: {ACCEPTED}")
     if ":" not in text:
-        raise AddressUnusable(f"address {text!r} has no port: {ACCEPTED}")
+        raise AddressUnusable(f"address {shown(text)} has no port: {ACCEPTED}")
     if not host or any(c.isspace() for c in host):
-        raise AddressUnusable(f"address {text!r} has no host: {ACCEPTED}")
+        raise AddressUnusable(f"address {shown(text)} has no host: {ACCEPTED}")
     if not port.isascii() or not port.isdigit():
-        raise AddressUnusable(f"address {text!r} has no port: {ACCEPTED}")
+        raise AddressUnusable(f"address {shown(text)} has no port: {ACCEPTED}")
     low = 0 if listen else 1
     if not low <= int(port) <= PORT_MAX:
-        raise AddressUnusable(f"address {text!r}: the port must lie between {low} and {PORT_MAX}")
+        raise AddressUnusable(f"address {shown(text)}: the port must lie between {low} and {PORT_MAX}")
     if ":" in host and literal(host) is None:
-        raise AddressUnusable(f"address {text!r}: {host!r} is no IPv6 address; {ACCEPTED}")
+        raise AddressUnusable(f"address {shown(text)}: {shown(host)} is no IPv6 address; {ACCEPTED}")
     return Endpoint(literal(host) or host, int(port))
 
 

@@ -19,7 +19,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from holdfast.drops import Drop, Rejected
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 from holdfast.host import DATAGRAM_BYTES_MAX, MESSAGE_BYTES_MAX
 from holdfast.wire.keys import KEY_ID_BYTES, Keyring
 from holdfast.wire.replay import Runs
@@ -170,7 +170,7 @@ def group_bytes(group: str) -> bytes:
     """The group's name as it is authenticated; a user chose it, so it is checked here."""
     name = group.encode("utf-8", "replace")
     if not (group.isprintable() and 0 < len(name) <= GROUP_BYTES_MAX):
-        raise ConfigError(f"group: {group!r} is no name; accepted: 1 to {GROUP_BYTES_MAX} bytes of printable text")
+        raise ConfigError(f"group: {shown(group)} is no name; accepted: 1 to {GROUP_BYTES_MAX} bytes of printable text")
     return name
 
 

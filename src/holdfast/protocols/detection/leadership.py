@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
-from holdfast.errors import ConfigError, Lost, Unavailable
+from holdfast.errors import ConfigError, Lost, Unavailable, shown
 from holdfast.events import Decided, Failed, Joined, LeaderChanged, LeaderSuspected, Left, MembershipEvent
 from holdfast.host import Host, Membership, Message, NodeId, Timer
 from holdfast.kit.exchange import Exchange
@@ -386,7 +386,7 @@ class Leadership:
 
     def _check(self, name: str, length: float) -> None:
         if not 1 <= len(name.encode()) <= NAME_BYTES_MAX or not name.isprintable():
-            raise ConfigError(f"name: {name!r}; accepted are 1 to {NAME_BYTES_MAX} bytes of printable text")
+            raise ConfigError(f"name: {shown(name)}; accepted are 1 to {NAME_BYTES_MAX} bytes of printable text")
         longest = self._seats.keeper.length_max
         if not self.config.length_min <= length <= longest:
             raise ConfigError(f"length: {length!r}; accepted are {self.config.length_min:g} to {longest:g} seconds")

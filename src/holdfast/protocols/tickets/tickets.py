@@ -12,7 +12,7 @@ from hashlib import blake2b
 from math import inf
 from typing import Protocol
 
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 from holdfast.events import Decided, Failed, Joined, Left, MembershipEvent
 from holdfast.host import Host, Membership, Message, NodeId, Timer, fingerprint
 from holdfast.kit.broadcast import Broadcast
@@ -321,7 +321,7 @@ class Tickets:
 
 def _check(pool: str, n: int, metadata: Mapping[str, str]) -> None:
     if not pool_fits(pool):
-        raise ConfigError(f"pool: {pool!r} is no name of a pool; accepted are 1 to 56 bytes of printable text")
+        raise ConfigError(f"pool: {shown(pool)} is no name of a pool; accepted are 1 to 56 bytes of printable text")
     if not 1 <= n <= TICKETS_MAX:
         raise ConfigError(f"of: {n} tickets; accepted are 1 to {TICKETS_MAX}")
     size = sum(len(name.encode()) + len(value.encode()) for name, value in metadata.items())

@@ -1,0 +1,33 @@
+"""An agent that answers, found or started beside a running event loop.  ``start`` does the work, in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from holdfast.client.options import Plan
+from holdfast.client.start import NotWanted, Reached, reach
+from holdfast.errors import HoldfastError
+
+
+async def reach_beside(plan: Plan, end_at: float) -> Reached:
+    """``start.reach`` in a thread. If this task is cancelled it ends what it started before the cancellation goes on; if it is cancelled
+    once more, the thread does so without it."""
+    stop = False
+
+    def reached() -> Reached:
+        found = reach(plan, end_at, lambda: stop)
+        if stop and found.child is not None:  # It was ready in the same moment.
+            found.child.end()
+        return found
+
+    running = asyncio.ensure_future(asyncio.to_thread(reached))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        stop = True
+        with suppress(NotWanted, HoldfastError):
+            found = await running
+            if found.child is not None:
+                await asyncio.to_thread(found.child.end)
+        raise
