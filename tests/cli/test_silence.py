@@ -19,7 +19,7 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAgent
     with FakeAgent(tmp_path / "agent.sock") as agent:
         agent.answers[calls.Look] = replace(GROUP_VIEW, state="joining", members=(), positions=(), leaders=())
         agent.answers[calls.Tickets] = ()
-        agent.answers[calls.ReadTickets] = PoolView("gpu", 8, (), 0, 0)
+        agent.answers[calls.ReadTickets] = PoolView("gpu", 8, (), hint=False)
         monkeypatch.setenv("HOLDFAST_AGENT", agent.path)
         yield agent
 
