@@ -29,6 +29,7 @@ PEERS_MAX = 8192  # addresses kept; the oldest goes first. Twice the largest gro
 GREETINGS_MAX = 4  # greetings kept per address until its life is known: a caller repeats itself anyway
 GREETED_MAX = 256  # addresses with kept greetings
 LIFE_BYTES = 6  # of the number that stands for a life; 48 bits stay exact in every language
+TELL_AGAIN = 20.0  # seconds after which a peer is told again that its numbers are others; ``doctor`` asks for the last minute
 TEXT_BYTES_MAX = 512  # a fingerprint as text, on the wire
 
 
@@ -71,6 +72,8 @@ class Node:
         self._leads: dict[Address, Address | None] = {}  # where the host of an address is a DNS name: what it stands for now
         self._newest: dict[str, NodeId] = {}  # per name, the newest life we were told of
         self._mismatches: dict[tuple[NodeId, int], int] = {}  # (peer, type tag) -> messages dropped so far
+        self._told_at: dict[tuple[NodeId, int], float] = {}  # when it was last told our numbers
+        self._heard_of: dict[NodeId, int] = {}  # how often a peer told us its numbers
         self._reported: dict[tuple[NodeId, str], str] = {}  # (peer, field) -> its value, as last emitted
         self.reached: list[Address] = []  # by the running callback; a host clears it before each (F17)
         self._passes: list[dict[type[Message], Handler]] = []  # given out by ``admits``
@@ -187,6 +190,26 @@ class Node:
         self._passes.append(handlers)
         return handlers
 
+    @property
+    def mismatched(self) -> dict[str, int]:
+        """By name of the peer: how many of its messages were dropped because it counts with other numbers (F4), and how often it
+        said that it dropped ours."""
+        found: dict[str, int] = {}
+        for peer, count in self._heard_of.items():
+            found[peer.name] = found.get(peer.name, 0) + count
+        for (peer, _), count in self._mismatches.items():
+            found[peer.name] = found.get(peer.name, 0) + count
+        return found
+
+    def life_at(self, address: Address) -> NodeId | None:
+        """The life that answered a greeting there; None: none did."""
+        found = self.leads_to(address)
+        return None if found is None else self._lives.get(found)
+
+    def leads_to(self, address: Address) -> Address | None:
+        """What ``send`` would use: ``lead_to`` may have said that it stands for another one, or for none."""
+        return self._leads.get(address, address)
+
     def address_of(self, peer: NodeId) -> Address | None:
         return self._addresses.get(peer)
 
@@ -225,8 +248,8 @@ class Node:
 
     def _greeted(self, to: Address, message: Message) -> tuple[Address | None, int]:
         """Where a message to an address goes, and to which life; only a greeting may go to whoever is there."""
-        if to in self._leads:
-            found = self._leads[to]
+        if self._leads:
+            found = self.leads_to(to)
             if found is None:
                 return None, 0
             to = found
@@ -277,11 +300,14 @@ class Node:
         key = sender, _tag(type(message))
         count = self._mismatches.get(key, 0) + 1
         _remember(self._mismatches, key, count)
-        if count & (count - 1) == 0:  # The first, second, fourth, ...: what we say may be lost, and must not become a flood.
+        # The first, second, fourth, ...: what we say may be lost, and must not become a flood. And while it goes on, now and then.
+        if count & (count - 1) == 0 or self.host.now >= self._told_at.get(key, 0.0) + TELL_AGAIN:
+            _remember(self._told_at, key, self.host.now)
             self.send(sender, OtherFingerprint(key[1], route.machine.fingerprint, answer=False))
 
     def _on_other_fingerprint(self, source: NodeId, message: Message) -> None:
         assert isinstance(message, OtherFingerprint)
+        _remember(self._heard_of, source, self._heard_of.get(source, 0) + 1)
         text = next((r.machine.fingerprint for k, r in self._routes.items() if _tag(k) == message.type_tag and r.machine), b"")
         ours, theirs = _fields(text), _fields(message.text[:TEXT_BYTES_MAX])
         for field in sorted(ours.keys() | theirs.keys()):

@@ -76,10 +76,16 @@ def test_a_healthy_agent_has_no_errors(holdfast: Run, fleet: Fleet) -> None:
 def test_somebody_who_is_not_understood(
     holdfast: Run, fleet: Fleet, healthy: AgentProcess, settings: dict[str, Any], code: str, severity: str
 ) -> None:
-    """Wrong key: the group counts what it cannot read, and the stranger hears nobody where its seed is."""
+    """H184: the group counts what it cannot read and names the sender; the stranger finds the port of its seed open and hears nothing
+    that it understands, and its log says so once, after the third try."""
     stranger = fleet.start(seeds=[healthy.address], **settings)
     until(lambda: diagnosed(holdfast, healthy, code)["severity"] == severity, f"{code} while it goes on")
-    assert diagnosed(holdfast, stranger, "closed_port", about=healthy.address)["severity"] == "error"
+    assert stranger.address in diagnosed(holdfast, healthy, code)["text"]
+    found = diagnosed(holdfast, stranger, "strange_port", about=healthy.address)
+    assert (found["severity"], "another key, group or version" in found["text"]) == ("error", True)
+    said = stranger.until_said("seed does not answer")
+    assert (said["level"], said["seed"]) == ("warning", healthy.address)
+    assert "another key, group or version" in said["text"]
     assert diagnosed(holdfast, stranger, "not_a_member")["severity"] == "error"
     stranger.kill()
 

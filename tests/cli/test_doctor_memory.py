@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.doctor import MISMATCHES_MAX, Doctor, Examination
+from holdfast.agent.doctor import GONE_AFTER, MISMATCHES_MAX, Doctor, Examination
 from holdfast.agent.events import EventHub
+from holdfast.agent.sightings import Sightings
 from holdfast.agent.symptoms import of_seats
 from holdfast.config import Config
 from holdfast.drops import Drop
@@ -34,13 +35,21 @@ class Stub:
         self.me, self.state, self.config = NodeId("me", 1), state, Config(seeds=seeds, preset="lan")
         self.seats: Any = None
         self.seat_watch: Any = None
+        self.sightings = Sightings()
         self.leadership: Any = None
         self.tickets: Any = None
         self.seats_missing = "seats: who are the seats?"
         self.home = SimpleNamespace(state=None)
         self.ring = SimpleNamespace(config=SimpleNamespace(seeds=()), members=lambda: (), get=lambda name: None)
         self.host = SimpleNamespace(
-            address=address, bound=address, drops=Counter(), after=lambda delay, step: self.timers.append(step), datagrams=udp
+            now=self.now,
+            address=address,
+            bound=address,
+            drops=Counter(),
+            dropped_from={},
+            node=SimpleNamespace(mismatched={}),
+            after=lambda delay, step: self.timers.append(step),
+            datagrams=udp,
         )
         self.soon: list[Callable[[], None]] = []
         self.events = EventHub(lambda: 1, lambda: 0.0, self.soon.append)
@@ -52,11 +61,11 @@ class Stub:
         self.events.publish(event)
         self.events.distribute()
 
-    def examined(self, doctor: Doctor, meanwhile: Callable[[], None] = lambda: None) -> list[Finding]:
+    def examined(self, doctor: Doctor, meanwhile: Callable[[], None] = lambda: None, since: float = GONE_AFTER) -> list[Finding]:
         """What an examination finds; it watches while ``meanwhile`` happens."""
         self.host.now = self.now
         found: list[Finding] = []
-        Examination(self, doctor, 2.0, found.extend).start()  # type: ignore[arg-type]
+        Examination(self, doctor, 2.0, found.extend, since).start()  # type: ignore[arg-type]
         meanwhile()
         for step in self.timers:
             step()
@@ -107,6 +116,42 @@ def test_an_error_while_it_goes_on(stub: Stub) -> None:
     stub.host.drops[Drop.FORGED] += 5
     assert severities(stub.examined(doctor))["forged"] == "warning"
     assert severities(stub.examined(doctor, lambda: stub.host.drops.update({Drop.FORGED: 1})))["forged"] == "error"
+
+
+def test_findings_are_forgotten(stub: Stub) -> None:
+    """H184: what was seen within a minute is wrong now, after that it is a note that says how long ago, after ten minutes it is gone.
+    ``--since`` shows older ones. Errors are what the exit code 1 counts."""
+    doctor = doctor_of(stub)
+    stub.host.drops[Drop.WRONG_KEY] += 3
+    stub.host.dropped_from[Drop.WRONG_KEY] = Address("10.0.0.9", 7946)
+    stub.emit(ConfigMismatch(NodeId("slow", 1), "T_l", "1.0", "2.0"))
+    stub.host.node.mismatched["slow"] = 1
+    now = {each.code: each for each in stub.examined(doctor)}
+    assert "the last from 10.0.0.9:7946" in now["wrong_key"].text
+    assert (now["config_mismatch"].severity, now["config_mismatch"].seen_ago) == ("error", 0.0)
+    stub.now += 59
+    assert severities(stub.examined(doctor)).items() >= {("wrong_key", "warning"), ("config_mismatch", "error")}
+    stub.now += 2
+    later = {each.code: each for each in stub.examined(doctor)}
+    assert (later["wrong_key"].severity, later["config_mismatch"].severity) == ("note", "note")
+    assert later["wrong_key"].seen_ago == 61.0
+    stub.host.node.mismatched["slow"] = 2
+    assert severities(stub.examined(doctor))["config_mismatch"] == "error"
+    stub.now += 601
+    assert {"wrong_key", "config_mismatch"} & severities(stub.examined(doctor)).keys() == set()
+    assert severities(stub.examined(doctor, since=3600.0))["wrong_key"] == "note"
+
+
+def test_a_lost_journal_is_no_full_disk(stub: Stub) -> None:
+    """F13: the advice for a seat without its journal is not to make room; the finding about the seat has the right one."""
+    doctor = doctor_of(stub)
+    stub.seats = seats_stub(stub, (Slot(0, "s0", stub.host.address),))
+    stub.seats.state, stub.seats.why = SeatState.SILENT, "seat 0 lost its journal"
+    stub.seats.greet = lambda: None
+    stub.emit(StorageFailed("seat 0 lost its journal"))
+    codes = severities(stub.examined(doctor))
+    assert "storage_failed" not in codes
+    assert codes["seat_silent"] == "error"
 
 
 def test_pauses_are_forgotten(stub: Stub) -> None:

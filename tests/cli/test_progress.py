@@ -20,16 +20,36 @@ OWN = Path(__file__).parents[1] / "lab" / "own_scenario.py"
 
 
 def test_plain_lines_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not a terminal: a line every few seconds, on stderr."""
-    clock = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    with progress("work", 100) as advance:
-        for _ in range(10):
-            clock[0] += 1.0
-            advance(10)
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err == "work: 50 of 100\nwork: 100 of 100\n"
+    """Not a terminal: a first line although nothing is finished yet, with what is expected; later ones go by the pace."""
+    monkeypatch.setattr(module, "FIRST_AFTER", 0.01)
+    monkeypatch.setattr(module, "LINE_INTERVAL", 0.01)
+    seen = ""
+    with progress("work", 100, expected=600.0) as advance:
+        while "work: 0 of 100, 1 s so far, about 10 min left\n" not in seen:
+            time.sleep(0.01)
+            seen += capsys.readouterr().err
+        advance(100)
+        while "work: 100 of 100, " not in seen:
+            time.sleep(0.01)
+            captured = capsys.readouterr()
+            seen += captured.err
+            assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    "count, spent, expected, said",
+    [
+        (0, 2.0, None, ""),
+        (0, 2.0, 62.0, "about 60 s left"),
+        (0, 90.0, 62.0, "expected within 62 s"),
+        (10, 60.0, 5.0, "about 9 min left"),
+        (50, 7200.0, 5.0, "about 2.0 h left"),
+        (100, 60.0, 5.0, ""),
+    ],
+)
+def test_what_is_left(count: int, spent: float, expected: float | None, said: str) -> None:
+    """Before anything is finished by what is known, then by the pace of what is."""
+    assert module._left(count, 100, spent, expected) == said
 
 
 def test_short_work_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,10 +63,12 @@ def test_a_terminal_without_rich_gets_lines(capsys: pytest.CaptureFixture[str], 
     """The ``lab`` extra is optional here too."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(module, "find_spec", lambda name: None)
-    monkeypatch.setattr(module, "LINE_INTERVAL", 0.0)
-    with progress("work", 3) as advance:
-        advance(1)
-    assert capsys.readouterr().err == "work: 1 of 3\n"
+    monkeypatch.setattr(module, "FIRST_AFTER", 0.01)
+    seen = ""
+    with progress("work", 3):
+        while "work: 0 of 3, " not in seen:
+            time.sleep(0.01)
+            seen += capsys.readouterr().err
 
 
 def on_a_terminal(*words: str) -> tuple[int, str, str]:

@@ -37,5 +37,5 @@ def test_a_killed_seat_is_silent_at_once(tmp_path: Path) -> None:
         assert (shown["voting"], shown["needed"]) == (2, 2)
         said = typed("seats", agent=first)
         assert "silent, last heard" in said.out
-        assert said.err == "2 of 3 vote: one fewer, and nothing is granted\n"
+        assert said.err == "holdfast: seats: 2 of 3 vote: one fewer, and nothing is granted\n"
         assert {"seat_gone", "few_seats"} <= codes(first)

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.errors import ConfigError
 from holdfast.lab import registry
+from holdfast.lab.durations import SECONDS_PER_CELL, expected_seconds
 from holdfast.lab.experiment import Experiment
 from holdfast.lab.scenario import Scenario
 from tests.lab.own_experiment import EXPERIMENT
@@ -109,3 +110,10 @@ def test_two_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
             f"from holdfast.lab.scenario import Scenario\nclass Mine(Scenario):\n    name = '{folder}'\nSCENARIO = Mine()\n"
         )
     assert [registry.find_scenario(str(tmp_path / folder / "same.py")).name for folder in ("one", "two")] == ["one", "two"]
+
+
+def test_how_long_each_experiment_takes() -> None:
+    """``lab list`` and the first line of ``lab run`` say it: every experiment that ships has a measured duration, and no other has one."""
+    assert set(SECONDS_PER_CELL) == {experiment.id for experiment in registry.experiments().values()}
+    assert expected_seconds("ring/E5", 6, jobs=2) == 3 * SECONDS_PER_CELL["ring/E5"]
+    assert expected_seconds("own/E1", 6) is None

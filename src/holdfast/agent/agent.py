@@ -20,12 +20,14 @@ from holdfast.agent.events import EventHub
 from holdfast.agent.grants import Grants
 from holdfast.agent.home import Home
 from holdfast.agent.keyring import KeyringOfAgent
+from holdfast.agent.knock import JoinWatch
 from holdfast.agent.lead_kind import LeadKind, NoSeats
 from holdfast.agent.leaders import Board
 from holdfast.agent.logs import Log, printable
 from holdfast.agent.narrator import LOOK_PERIOD, Narrator
 from holdfast.agent.seat_watch import SeatWatch
 from holdfast.agent.seeds import Seeds
+from holdfast.agent.sightings import Sightings
 from holdfast.agent.ticket_kind import TicketKind
 from holdfast.agent.version import VERSION
 from holdfast.config import check_tags
@@ -85,7 +87,9 @@ class Agent:
         self.grants.add(self.lead_kind or NoSeats("lead", self.seats_missing))
         self.ticket_kind = None if self.tickets is None else TicketKind(self.tickets, lambda: host.now, self.tickets.config.margin)
         self.grants.add(self.ticket_kind or NoSeats("ticket", self.seats_missing))
+        self.sightings = Sightings()
         self._narrator = Narrator(log)
+        self._join_watch = JoinWatch(host, log, lambda: self._addresses or ())
         self._seeds: Seeds | None = None
         self._addresses: tuple[Address, ...] | None = None  # of the seeds; None until they are known
         # F6: only when what the crashed life published must have ended can its successor say that it is over, and be let in at once.
@@ -334,6 +338,7 @@ class Agent:
             self.seats.fail(event.why)
         self.events.publish(event)
         self._narrator.on_event(event)
+        self._join_watch.on_event(event)
         if isinstance(event, BecameMember):
             self._knocks = False
             joining, self._joining = self._joining, {}
@@ -367,6 +372,7 @@ class Agent:
 
     def _on_look(self) -> None:
         self._narrator.sum_up(self.host.drops, self.host.now)
+        self.sightings.look(self.host)
         if self.seat_watch is not None:
             self.seat_watch.members = len(self.view().members)
         self._look = asyncio.get_running_loop().call_later(LOOK_PERIOD, self._on_look)

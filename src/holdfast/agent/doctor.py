@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from holdfast.agent import symptoms
 from holdfast.agent.events import BUFFER_MAX
+from holdfast.agent.knock import CLOSED, STRANGE, knock
 from holdfast.agent.symptoms import error, note, warning
 from holdfast.drops import Drops
 from holdfast.events import ConfigMismatch, Event, Paused, StorageFailed
 from holdfast.host import DATAGRAM_BYTES_MAX, FANOUT_MAX, Address, MemberStatus, NodeId
+from holdfast.kit.seats import SeatState
 from holdfast.local.calls import Finding
 
 if TYPE_CHECKING:
@@ -25,7 +30,8 @@ if TYPE_CHECKING:
 
 MISMATCHES_MAX = 256  # peers and fields that are remembered, the oldest goes first
 PAUSES_MAX = 256
-LATELY = 600.0  # seconds for which a pause is worth a finding
+NOW_FOR = 60.0  # seconds for which something that was seen counts as wrong now
+GONE_AFTER = 600.0  # seconds after which it is no finding any more, unless the caller asks for older ones
 TARGETS_MAX = 40  # of one examination: F17 with five sizes each below the limit of open pings; in a larger group, another sample each time
 WATCH = 2.0  # seconds during which drops are watched, if the caller has so many
 BARE, STREAM = 0, 4 * 1024  # bytes: the smallest message, and one that can only go by stream
@@ -66,9 +72,9 @@ class Doctor:
         self.storage_failed = ""
         self._subscription = agent.events.subscribe(self._on_news)
 
-    def collect(self, timeout: float, done: Callable[[tuple[Finding, ...]], None]) -> None:
-        """``done`` gets the findings, errors first, within the timeout."""
-        Examination(self._agent, self, timeout, done).start()
+    def collect(self, timeout: float, done: Callable[[tuple[Finding, ...]], None], since: float = GONE_AFTER) -> None:
+        """``done`` gets the findings, errors first, within the timeout. What was last seen ``since`` seconds ago is left out."""
+        Examination(self._agent, self, timeout, done, since).start()
 
     def _on_news(self) -> None:
         for record in self._subscription.take(BUFFER_MAX):
@@ -89,14 +95,18 @@ class Doctor:
 class Examination:
     """One look at everything."""
 
-    def __init__(self, agent: Agent, memory: Doctor, timeout: float, done: Callable[[tuple[Finding, ...]], None]) -> None:
+    def __init__(
+        self, agent: Agent, memory: Doctor, timeout: float, done: Callable[[tuple[Finding, ...]], None], since: float = GONE_AFTER
+    ) -> None:
         assert timeout > 0
-        self._agent, self._memory, self._done = agent, memory, done
+        self._agent, self._memory, self._done, self._since = agent, memory, done, since
         self._round = timeout * 0.45  # there are at most two
         self._watch = min(WATCH, timeout * 0.9)
+        agent.sightings.look(agent.host)
         self._drops = Drops(agent.host.drops)
         self._targets = self._chosen()
         self._replies: dict[tuple[Target, int], Reply | None] = {}
+        self._knocked: set[Target] = set()  # whose ports take connections
         self._open = 1  # the watch
         self._began_at = agent.host.now
 
@@ -105,6 +115,8 @@ class Examination:
         self._agent.host.after(self._watch, self._on_done)
         for target in self._targets:
             self._ping(target, (BARE, DATAGRAM_BYTES_MAX, STREAM))
+            if not target.member:
+                self._knock(target)
 
     def _ask_seats(self, tries_left: int) -> None:
         """Every seat is asked how it is, twice: one lost datagram is no silence."""
@@ -127,6 +139,17 @@ class Examination:
             agent.host.meet(member.id, member.address)
         return [*places[:TARGETS_MAX], *(Target(member.id, f"{member.name} ({member.address})", member=True) for member in others)]
 
+    def _knock(self, target: Target) -> None:
+        """Does the port take connections at all? Then a silence has another reason than a firewall or an agent that is down."""
+        assert isinstance(target.to, Address)
+        self._open += 1
+        knock(self._agent.host, target.to, self._round, partial(self._on_knocked, target))
+
+    def _on_knocked(self, target: Target, is_open: bool) -> None:
+        if is_open:
+            self._knocked.add(target)
+        self._on_done()
+
     def _ping(self, target: Target, sizes: tuple[int, ...]) -> None:
         self._open += len(sizes)
         for size in sizes:
@@ -145,6 +168,7 @@ class Examination:
     def _on_done(self) -> None:
         self._open -= 1
         if self._open == 0:
+            self._agent.sightings.look(self._agent.host)
             order = ("error", "warning", "note")
             self._done(tuple(sorted(self._findings(), key=lambda each: order.index(each.severity))))
 
@@ -160,7 +184,7 @@ class Examination:
         yield from symptoms.of_seats(agent, self._began_at)
         yield from symptoms.of_settings(agent.config, agent.home.state.path if agent.home.state is not None else None, seat=_is_seat(agent))
         yield from symptoms.of_machine(agent.host.datagrams.fileno(), len(agent.ring.members()))
-        if self._memory.storage_failed:
+        if self._memory.storage_failed and not (agent.seats is not None and agent.seats.state is SeatState.SILENT):
             yield error(
                 "storage_failed", agent.config.state_dir, f"The disk refused a write: {self._memory.storage_failed}.",
                 "Make room or replace the disk, then restart this agent: until then it promises nothing.",
@@ -181,14 +205,16 @@ class Examination:
 
     def _of_drops(self) -> Iterator[Finding]:
         """What cannot be read was sent by somebody who believes to be one of us. While it goes on, it is an error."""
-        for why, count in sorted(self._agent.host.drops.items()):
+        host = self._agent.host
+        for why, count in sorted(host.drops.items()):
             if count == 0 or why.value not in SECURITY:
                 continue
-            now = count - self._drops[why]
-            rises = f"{now} of them during this examination" if now else "none during this examination"
-            text = f"{count} messages were dropped because they {SECURITY[why.value]}; {rises}."
-            say = note if why.value == "wrong_group" else error if now else warning
-            yield say(why.value, f"port {self._agent.host.bound.port}", text, SECURITY_ADVICE[why.value])
+            source = host.dropped_from.get(why)
+            last = "" if source is None else f", the last from {source}"
+            text = f"{count} messages were dropped because they {SECURITY[why.value]}{last}."
+            say = note if why.value == "wrong_group" else error if count > self._drops[why] else warning
+            found = say(why.value, f"port {host.bound.port}", text, SECURITY_ADVICE[why.value])
+            yield from self._aged(found, self._agent.sightings.drops.get(why, host.now))
 
     def _of_path(self, target: Target) -> Iterator[Finding]:
         if not self._answers(target, BARE):
@@ -208,10 +234,16 @@ class Examination:
             )  # fmt: skip
 
     def _of_silence(self, target: Target) -> Iterator[Finding]:
+        if target in self._knocked:
+            yield error(
+                "strange_port", target.label, f"{STRANGE[0].upper()}{STRANGE[1:]}.",
+                "Compare key_file and group with that agent's; its `holdfast doctor` names this agent's address under the reason.",
+            )  # fmt: skip
+            return
         if not target.member:
             yield error(
-                "closed_port", target.label, "Nobody answers there.",
-                "Start an agent there, open the port for UDP and TCP, or correct the address; another key or group looks the same.",
+                "closed_port", target.label, f"{CLOSED[0].upper()}{CLOSED[1:]}.",
+                "Start an agent there, open the port for UDP and TCP, or correct the address.",
             )  # fmt: skip
             return
         found = self._agent.ring.get(target.to.name) if isinstance(target.to, NodeId) else None
@@ -237,25 +269,36 @@ class Examination:
     def _of_mismatches(self) -> Iterator[Finding]:
         for (peer, name), mismatch in self._memory.mismatches.items():
             field = SETTINGS.get(name, name)
-            yield error(
+            found = error(
                 "config_mismatch", peer, f"{field} is {mismatch.theirs} there and {mismatch.ours} here: the two drop each other's words.",
                 f"Give all agents of the group the same {field} and restart those that differ.",
             )  # fmt: skip
+            yield from self._aged(found, self._agent.sightings.mismatches.get(peer, -inf))
 
     def _of_pauses(self) -> Iterator[Finding]:
         agent = self._agent
-        lately = [seconds for at, seconds in self._memory.pauses if at > agent.host.now - LATELY]
-        if lately:
-            say = error if max(lately) >= agent.config.lease / 2 else warning
-            yield say(
-                "pauses", agent.me.name, f"It stood still {len(lately)} times in the last ten minutes, {max(lately):.2f} s at most.",
+        pauses = [(at, seconds) for at, seconds in self._memory.pauses if at > agent.host.now - self._since]
+        if pauses:
+            longest = max(seconds for _, seconds in pauses)
+            say = error if longest >= agent.config.lease / 2 else warning
+            found = say(
+                "pauses", agent.me.name, f"It stood still {len(pauses)} times in the last {self._since:.0f} s, {longest:.2f} s at most.",
                 f"It loses its membership when it stands still for about {agent.config.lease:g} s: give it CPU, or choose a slower preset.",
             )  # fmt: skip
+            yield from self._aged(found, pauses[-1][0])
         stopped = {reply.life.name: reply.paused for reply in self._replies.values() if reply is not None and reply.paused > 0}
         for name, seconds in sorted(stopped.items()):
             yield warning(
                 "pauses", name, f"It stood still for {seconds:.2f} s in the last ten minutes.", "Run `holdfast doctor` on its machine."
             )
+
+    def _aged(self, found: Finding, seen_at: float) -> Iterator[Finding]:
+        """What was seen within the last minute is wrong now. Older findings are notes, and after ten minutes they are gone."""
+        ago = max(0.0, self._agent.host.now - seen_at)
+        if ago <= NOW_FOR:
+            yield replace(found, seen_ago=ago)
+        elif ago <= self._since:
+            yield replace(found, severity="note", seen_ago=ago)
 
 
 def _is_seat(agent: Agent) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.agent.bodies import shares_pids
 from holdfast.agent.connection import Connection, Handler, describe
-from holdfast.agent.doctor import Doctor
+from holdfast.agent.doctor import GONE_AFTER, Doctor
 from holdfast.agent.encode import encoded
 from holdfast.agent.events import Subscription
 from holdfast.agent.messages import MessageHub
@@ -206,7 +206,8 @@ class Handlers:
         self._agent.keys.ask(call.action, call.key, _timeout(call.timeout), partial(_on_reports, client, call.serial), force=call.force)
 
     def _doctor(self, client: Connection, call: calls.Doctor) -> None:
-        self._physician.collect(_timeout(call.timeout), Once(client, call.serial).done)
+        since = call.since if isfinite(call.since) and call.since >= 0 else GONE_AFTER
+        self._physician.collect(_timeout(call.timeout), Once(client, call.serial).done, since)
 
 
 class Once:

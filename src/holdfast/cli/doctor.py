@@ -17,19 +17,24 @@ from holdfast.errors import AgentLost, ConfigError, Timeout
 from holdfast.local.calls import Doctor, Finding
 
 FILES_MIN = 1024  # open files: an agent with 200 clients and their commands needs about so many
+SINCE = Flag("--since", help="Also what was last seen so many seconds ago (default 600).", metavar="SECONDS")
+SINCE_MAX = 7 * 86_400.0  # seconds; an agent remembers as long as it lives, and a week is a life
 RMEM_MAX = Path("/proc/sys/net/core/rmem_max")
 
 
 def doctor(
     *,
     config: Annotated[str, Flag("--config", help="Look at this file of settings too.", metavar="FILE")] = "",
+    since: Annotated[float, SINCE] = 600.0,
     timeout: Annotated[float, TIMEOUT] = 6.0,
     as_json: Annotated[bool, JSON] = False,
     agent: Annotated[str, AGENT] = "",
     group: Annotated[str, GROUP] = "",
 ) -> int:
-    """Look for what is wrong, here and at other members. Exit code 1 if something is; warnings and notes alone are 0."""
-    findings = [*_of_settings(config), *_of_agent(agent, group, checked_timeout(timeout))]
+    """Look for what is wrong now, here and at other members. Exit code 1 if something is; warnings and notes alone are 0."""
+    if not 0 <= since <= SINCE_MAX:
+        raise ConfigError(f"--since {since:g}: accepted are seconds from 0 to {SINCE_MAX:g}")
+    findings = [*_of_settings(config), *_of_agent(agent, group, checked_timeout(timeout), since)]
     wrong = sum(each.severity == "error" for each in findings)
     if as_json:
         print_json({"errors": wrong, "findings": [{name: getattr(each, name) for name in each.__struct_fields__} for each in findings]})
@@ -38,10 +43,10 @@ def doctor(
     return FOUND if wrong else OK
 
 
-def _of_agent(agent: str, group: str, timeout: float) -> Iterator[Finding]:
+def _of_agent(agent: str, group: str, timeout: float, since: float) -> Iterator[Finding]:
     path = socket_path(agent, group)
     try:
-        yield from asked(agent, group, Doctor, timeout, timeout=timeout + GRACE)
+        yield from asked(agent, group, Doctor, timeout, since, timeout=timeout + GRACE)
     except AgentLost as error:
         yield Finding("no_agent", "error", path, f"{error}.", "Start it, or look into its log; only this machine was looked at.")
         yield from _of_machine()
@@ -85,7 +90,8 @@ def _of_settings(path: str) -> Iterator[Finding]:
 def _print(findings: list[Finding]) -> None:
     for each in findings:
         print(f"{each.severity}: {each.code}: {shown(each.about)}")
-        print(f"    {shown(each.text)}")
+        ago = f" (last seen {each.seen_ago:.0f} s ago)" if each.seen_ago >= 1 else ""
+        print(f"    {shown(each.text)}{ago}")
         print(f"    {shown(each.advice)}")
     if not findings:
         print("nothing is wrong")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from holdfast.cli.agent_call import AgentCall, socket_path
 from holdfast.cli.exits import FOUND, OK
 from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
-from holdfast.cli.show import print_json, print_table
+from holdfast.cli.show import print_json, print_table, say
 from holdfast.cli.words import Flag, Word
 from holdfast.errors import ConfigError, Timeout
 from holdfast.local.calls import GroupView, LeaderView, Look, Watch
@@ -38,6 +38,9 @@ def leader(
         print_json({"leaders": [_json(line) for line in lines]})
     elif lines:
         print_table(("NAME", "LEADER", "TOKEN", "SINCE"), [_row(line) for line in lines])
+    if not lines:
+        about = f"{name!r} has no leader" if name else "no name has a leader"
+        say(f"leader: {about}: no client has led it, as far as this agent heard; `holdfast run --lead NAME -- CMD` would")
     return OK if any(line.leader is not None for line in lines) else FOUND
 
 

@@ -8,7 +8,7 @@ from holdfast.cli.agent_call import asked
 from holdfast.cli.exits import FOUND, OK
 from holdfast.cli.options import AGENT, GROUP, JSON
 from holdfast.cli.shapes import member_json, tags_text, version_of
-from holdfast.cli.show import print_json, print_table
+from holdfast.cli.show import print_json, print_table, say
 from holdfast.cli.words import Flag
 from holdfast.errors import ConfigError
 from holdfast.host import Member, MemberStatus
@@ -34,7 +34,15 @@ def members(
         print_json({"state": view.state, "version": view.version, "me": view.me.id.name, "members": [_json(*each) for each in found]})
     else:
         print_table(("NAME", "ADDRESS", "STATUS", "VERSION", "TAGS"), [_row(member, view) for member, _ in found])
+    if not found:
+        say(_why_none(view))
     return OK if found else FOUND
+
+
+def _why_none(view: GroupView) -> str:
+    if view.state != "member":
+        return f"members: this agent is in no group, its state is {view.state!r}; `holdfast doctor` says what it waits for"
+    return f"members: none of the {len(view.members)} members passes the filters"
 
 
 def _json(member: Member, position: int) -> dict[str, Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 from holdfast.cli.agent_call import asked
 from holdfast.cli.options import AGENT, GROUP, JSON
-from holdfast.cli.show import print_json, print_table
+from holdfast.cli.show import print_json, print_table, say
 from holdfast.local.calls import Seats, SeatView
 from holdfast.local.verdict import verdict
 
@@ -20,7 +19,7 @@ def seats(*, as_json: Annotated[bool, JSON] = False, agent: Annotated[str, AGENT
         print_json({"seats": shown, "voting": sum(seat.state == "serving" for seat in found), "needed": len(found) // 2 + 1})
     else:
         print_table(("SEAT", "NAME", "ADDRESS", "STATE", "WHO"), [_row(seat) for seat in found])
-        sys.stderr.write(f"{verdict(found)}\n")
+        say(f"seats: {verdict(found)}")
 
 
 def _life(seat: SeatView) -> dict[str, str | int] | None:

@@ -34,6 +34,11 @@ def print_json_line(value: Any) -> None:
     print(msgspec.json.encode(value).decode(), flush=True)
 
 
+def say(text: str) -> None:
+    """One sentence for the person at the terminal; scripts read stdout and the exit code."""
+    print(f"holdfast: {shown(text)}", file=sys.stderr)
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Rows below their titles."""
     safe = [[shown(cell) for cell in row] for row in rows]

@@ -11,7 +11,7 @@ from holdfast.cli.agent_call import AgentCall, asked, socket_path
 from holdfast.cli.exits import FOUND, HOLD_LOST, OK
 from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
 from holdfast.cli.run import parsed_ticket, run
-from holdfast.cli.show import print_json, print_json_line, print_table
+from holdfast.cli.show import print_json, print_json_line, print_table, say
 from holdfast.cli.words import Flag, Word
 from holdfast.errors import AcquireTimeout, ConfigError, Lost
 from holdfast.local.calls import AbandonTicket, PoolView, ReadTickets, StopTicket, TicketHolder, Tickets
@@ -44,6 +44,9 @@ def ls(
         print_json({"pools": [_json(each) for each in found]})
     elif rows := [_row(each, holder) for each in found for holder in each.holders]:
         print_table(("POOL", "TICKET", "HOLDER", "TOKEN", "METADATA"), rows)
+    if not any(each.holders for each in found):
+        about = f"of {pool!r} " if pool else ""
+        say(f"ticket: no ticket {about}is held, as far as {'majorities of the seats know' if read else 'this agent heard'}")
     return OK if any(each.holders for each in found) else FOUND
 
 

@@ -177,6 +177,7 @@ class Finding(Struct, frozen=True, array_like=True):
     about: str  # whom it concerns: a member, an address, a setting
     text: str
     advice: str
+    seen_ago: float = 0.0  # seconds since it was last seen; 0.0: it is so now
 
 
 # What a client may ask.
@@ -325,6 +326,7 @@ class Doctor(Call, frozen=True, tag=19):
     answers: ClassVar[Any] = tuple[Finding, ...]
 
     timeout: float
+    since: float = 600.0  # seconds: what was last seen earlier is left out
 
 
 class Tickets(Call, frozen=True, tag=20):

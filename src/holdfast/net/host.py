@@ -76,6 +76,7 @@ class NetHost:
         self.node = Node(self, self._transmit)
         self.send = self.node.send
         self.meet = self.node.meet
+        self.dropped_from: dict[Drop, Address] = {}  # reason -> where the last datagram that was dropped for it came from
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # None: closed in good order
         self.datagrams = Datagrams(bound.udp, self.drops)
         self.streams = Streams(bound.address, sealer, self.drops, self._on_stream, self._fail)
@@ -201,12 +202,14 @@ class NetHost:
     def _way_up(self, codec: Codec) -> Callable[[bytes, Address], None]:
         """What every datagram passes on its way in. A closure, because it runs for each of them and names cost time."""
         unseal, decode, receive, drops = self._sealer.open, codec.decode, self.node.receive, self.drops
+        dropped_from = self.dropped_from
 
         def deliver(data: bytes, source: Address) -> None:
             try:
                 envelope = decode(unseal(data))
             except Rejected as rejected:
                 drops[rejected.why] += 1
+                dropped_from[rejected.why] = source
                 return
             receive(source, envelope.sender, envelope.to_life, envelope.fingerprint, envelope.message)
 

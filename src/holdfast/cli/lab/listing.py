@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.cli.lab.options import Json, print_json
+from holdfast.cli.progress import in_words
 
 
 def listing(*, as_json: Json = False) -> None:
@@ -18,8 +19,20 @@ def listing(*, as_json: Json = False) -> None:
         return
     print("scenarios (lab sweep, lab replay, lab plan):")
     _print_table([(each.name, each.title + ("  [planted bug]" if each.planted else "")) for each in scenarios])
-    print("experiments (lab run):")
-    _print_table([(each.id, each.name, each.title) for each in experiments])
+    print("experiments (lab run), and how long each takes on one core:")
+    _print_table([(each.id, each.name, _takes(each), each.title) for each in experiments])
+
+
+def _takes(experiment: Any) -> str:
+    seconds = _seconds(experiment)
+    return "" if seconds is None else in_words(seconds)
+
+
+def _seconds(experiment: Any) -> float | None:
+    from holdfast.lab.durations import expected_seconds
+    from holdfast.lab.experiment import parameters_of
+
+    return expected_seconds(experiment.id, len(experiment.cells(parameters_of(experiment, {}), 0)))
 
 
 def _print_table(rows: list[tuple[str, ...]]) -> None:
@@ -41,5 +54,6 @@ def _experiment(experiment: Any) -> dict[str, Any]:
         "title": experiment.title,
         "source": experiment.source,
         "criterion": experiment.criterion,
+        "seconds": _seconds(experiment),
         "parameters": msgspec.to_builtins(experiment.parameters()),
     }

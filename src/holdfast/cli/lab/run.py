@@ -58,6 +58,7 @@ def run(
 def perform_shown(name: str, chosen: dict[str, str], seed: int, where: Where, out: Path) -> Report:
     """One experiment with a progress bar; its JSON and its picture are in ``out`` afterwards."""
     from holdfast.lab import registry
+    from holdfast.lab.durations import expected_seconds
     from holdfast.lab.experiment import parameters_of
     from holdfast.lab.picture import check_pictures
     from holdfast.lab.report import perform, write
@@ -66,7 +67,8 @@ def perform_shown(name: str, chosen: dict[str, str], seed: int, where: Where, ou
     parameters = parameters_of(experiment, chosen)
     check_pictures()
     prepared(out)
-    with progress(experiment.id, len(experiment.cells(parameters, seed))) as advance:
+    cells = len(experiment.cells(parameters, seed))
+    with progress(experiment.id, cells, expected_seconds(experiment.id, cells, where.jobs) if not chosen else None) as advance:
         report = perform(name, parameters, seed, where, lambda: advance(1))
     write(experiment, report, out)
     return report

@@ -1,0 +1,42 @@
+"""When was something wrong last seen?  What ``doctor`` remembers between two examinations; docs/operations.md.
+
+Counters say that something happened, not when. The agent looks at them every few seconds, so an instant here is exact to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from holdfast.drops import Drop
+
+if TYPE_CHECKING:
+    from holdfast.net.host import NetHost
+
+
+class Sightings:
+    """Instants on the host's clock."""
+
+    def __init__(self) -> None:
+        self.drops: dict[Drop, float] = {}  # reason -> when a message was last dropped for it
+        self.mismatches: dict[str, float] = {}  # name of a peer -> when a message of it was last dropped for its fingerprint
+        self._dropped: dict[Drop, int] = {}
+        self._mismatched: dict[str, int] = {}
+
+    def look(self, host: NetHost) -> None:
+        """Note what grew since the last look. Tables here are as large as the node's: it forgets the oldest peers."""
+        _note(self.drops, self._dropped, dict(host.drops), host.now)
+        _note(self.mismatches, self._mismatched, host.node.mismatched, host.now)
+
+
+K = TypeVar("K")
+
+
+def _note(seen: dict[K, float], counted: dict[K, int], now_counted: Mapping[K, int], now: float) -> None:
+    for key, count in now_counted.items():
+        if count > counted.get(key, 0):
+            seen[key] = now
+    for gone in seen.keys() - now_counted.keys():
+        del seen[gone]
+    counted.clear()
+    counted.update(now_counted)
