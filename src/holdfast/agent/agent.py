@@ -11,6 +11,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from math import inf
 from typing import Any
 
 from msgspec.structs import replace
@@ -360,9 +361,17 @@ class Agent:
             self.host.after(LEFT_POLL, self._on_left_look)
             return
         self.home.note_left()
+        self._settle_seat()
         leaving, self._leaving = self._leaving, []
         for done in leaving:
             done()
+
+    def _settle_seat(self) -> None:
+        """H154: what clients of this agent held was given back, so the next life need not wait for the end of it."""
+        if self.seats is not None and self.leadership is not None and self.tickets is not None:
+            promises = self.leadership.seat.promises
+            led = -inf if promises is None else promises.running_until
+            self.seats.keeper.settle(max(led, self.tickets.guardian.running_until))
 
     def _on_host_end(self, failed: asyncio.Future[None]) -> None:
         """A bug in a machine, with its traceback; nothing if the host was closed in good order."""

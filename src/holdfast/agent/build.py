@@ -82,7 +82,15 @@ def build_seats(host: NetHost, home: Home) -> tuple[Seats | None, str]:
     if own is not None and home.state is None:
         return None, NO_STATE.format(why=home.no_state or "is not set", slot=_written(slots[own]))
     seats = Seats(
-        host, slots, own, machine=machine(), rho=config.rho, margin=config.margin, length_max=config.longest_grant, moved=config.moved
+        host,
+        slots,
+        own,
+        machine=machine(),
+        rho=config.rho,
+        margin=config.margin,
+        length_max=config.longest_grant,
+        moved=config.moved,
+        horizon=home.horizon,
     )
     return seats, ""
 

@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from holdfast.errors import ConfigError, StorageDamaged
 from holdfast.events import Internal, StorageFailed
 from holdfast.host import Address, Host, Message, NodeId, Timer, fingerprint
-from holdfast.kit.keeper import LENGTH_MAX, MARGIN, Keeper
+from holdfast.kit.keeper import LENGTH_MAX, MARGIN, Horizon, Keeper
 from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions
 from holdfast.kit.quorum import count
 from holdfast.kit.slots import COUNTS, Slot
@@ -116,12 +116,14 @@ class Seats:
         margin: float = MARGIN,
         length_max: float = LENGTH_MAX,
         moved: bool = False,
+        horizon: Horizon | None = None,
     ) -> None:
         """Raises ConfigError when the journal belongs to another slot or, without ``moved``, to another machine."""
         assert len(slots) in COUNTS
         assert own is None or 0 <= own < len(slots)
+        assert horizon is None or len(slots) == 1  # Of what other seats promised it knows nothing.
         self.slots, self.own = tuple(slots), own
-        self.keeper = Keeper(host, host.storage.part("keeper"), rho=rho, margin=margin, length_max=length_max)
+        self.keeper = Keeper(host, host.storage.part("keeper"), rho=rho, margin=margin, length_max=length_max, horizon=horizon)
         self.fingerprint = fingerprint(longest_grant=length_max, **{f"seat{slot.number}": str(slot) for slot in slots})
         self._host, self._machine = host, machine
         self._storage = host.storage.part("seats")
