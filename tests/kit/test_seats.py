@@ -11,7 +11,19 @@ from holdfast.errors import ConfigError, StorageDamaged
 from holdfast.events import StorageFailed
 from holdfast.host import Address, Host, Machine, NodeId
 from holdfast.kit.deadline import wait_length
-from holdfast.kit.seats import ASK_TIMEOUT, HELLO_PAUSE_MAX, HELLO_PERIOD, NO_SLOT, SeatHello, SeatHere, SeatOpened, Seats, SeatState
+from holdfast.kit.seats import (
+    ASK_TIMEOUT,
+    HELLO_PAUSE_MAX,
+    HELLO_PERIOD,
+    JUST_STARTED,
+    NO_SLOT,
+    Delay,
+    SeatHello,
+    SeatHere,
+    SeatOpened,
+    Seats,
+    SeatState,
+)
 from holdfast.kit.slots import Slot, find_slots, literal, own_slot
 from tests.support.fake_host import FakeHost, FakeStorage
 from tests.support.mesh import Mesh
@@ -189,6 +201,38 @@ def test_the_first_start_needs_everybody_once() -> None:
     assert group.states()[:3] == [SeatState.WAITING] * 3
     group.run(FRESH_WAIT)
     assert group.states() == [SeatState.SERVING] * 3 + [SeatState.NOT_A_SEAT]
+
+
+def test_who_waits_for_the_seats_can_be_told_why() -> None:
+    """H155: too few seats answer; all must meet once; they wait, and for how long; they grant."""
+    group = Group(started="d")
+    agent = group.seats("d")
+    agent.greet()
+    group.run(1)
+    assert agent.delay() == Delay(
+        "0 of 3 seats answer and may vote, which is no majority; not heard: seat 0 (a:1), seat 1 (b:1), seat 2 (c:1)", None
+    )
+    group.down = {"c"}
+    for name in "ab":
+        group.seats(name).start()
+    group.run(1)
+    agent.greet()
+    group.run(0.5)
+    new = Delay("the seats are new, and each of them must hear all others once; not heard: seat 2 (c:1)", None)
+    assert agent.delay() == group.seats("a").delay() == new
+    group.down = set()
+    group.seats("c").start()
+    group.run(1)
+    agent.greet()
+    group.deliver()
+    waits = sorted(group.seats(name).keeper.wait for name in "abc")
+    for each in "ad":
+        delay = group.seats(each).delay()
+        assert delay is not None
+        assert delay.why == JUST_STARTED
+        assert delay.seconds == pytest.approx(waits[1], abs=0.01)
+    group.run(FRESH_WAIT)
+    assert agent.delay() is None
 
 
 def served() -> Group:

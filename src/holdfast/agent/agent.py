@@ -11,12 +11,12 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from math import inf
 from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.agent.build import VERSION_ROW, Machines
+from holdfast.agent.build import VERSION_ROW, Machines, settle
+from holdfast.agent.delays import Delays
 from holdfast.agent.events import EventHub
 from holdfast.agent.grants import Grants
 from holdfast.agent.home import Home
@@ -89,6 +89,8 @@ class Agent:
         self.ticket_kind = None if self.tickets is None else TicketKind(self.tickets, lambda: host.now, self.tickets.config.margin)
         self.grants.add(self.ticket_kind or NoSeats("ticket", self.seats_missing))
         self.sightings = Sightings()
+        if self.seats is not None:
+            Delays(host, self.seats, self.grants)
         self._narrator = Narrator(log)
         self._join_watch = JoinWatch(host, log, lambda: self._addresses or ())
         self._seeds: Seeds | None = None
@@ -271,6 +273,7 @@ class Agent:
             "clock_counts_suspended_time": clock.COUNTS_SUSPENDED_TIME,
             "keys": [key.id.hex() for key in self.keyring.keys] if self.keyring is not None else [],
             "seats_missing": self.seats_missing,
+            "seats_delay": None if self.seats is None or (delay := self.seats.delay()) is None else delay._asdict(),
             "settings": {name: list(value) if isinstance(value, tuple) else value for name, value in self.config.shown().items()},
             "drops": {why.value: count for why, count in sorted(self.host.drops.items())},
             "metrics": self.metrics(),
@@ -361,17 +364,10 @@ class Agent:
             self.host.after(LEFT_POLL, self._on_left_look)
             return
         self.home.note_left()
-        self._settle_seat()
+        settle(self.seats, self.leadership, self.tickets)
         leaving, self._leaving = self._leaving, []
         for done in leaving:
             done()
-
-    def _settle_seat(self) -> None:
-        """H154: what clients of this agent held was given back, so the next life need not wait for the end of it."""
-        if self.seats is not None and self.leadership is not None and self.tickets is not None:
-            promises = self.leadership.seat.promises
-            led = -inf if promises is None else promises.running_until
-            self.seats.keeper.settle(max(led, self.tickets.guardian.running_until))
 
     def _on_host_end(self, failed: asyncio.Future[None]) -> None:
         """A bug in a machine, with its traceback; nothing if the host was closed in good order."""

@@ -91,6 +91,16 @@ class SeatSeen(NamedTuple):
         return self.state in (SeatState.SERVING, None) or waited
 
 
+class Delay(NamedTuple):
+    """Why the seats grant nothing now."""
+
+    why: str
+    seconds: float | None  # until they do; None: until the seats that are missing answer
+
+
+JUST_STARTED = "the seats have just started, and what they may have promised before must end first"
+
+
 class Journal(Struct, frozen=True, array_like=True):
     """The first record of a seat's journal: whose it is."""
 
@@ -180,6 +190,35 @@ class Seats:
         """Another seat answered within the last ``heard_for`` seconds."""
         seen = self._seen.get(number)
         return seen is not None and self._host.now < seen.heard_at + self.heard_for
+
+    def delay(self) -> Delay | None:
+        """Why nothing is granted, as far as this agent knows, and for how long; None: a majority of the seats grants."""
+        enough = len(self.slots) // 2 + 1
+        waits = sorted(wait for slot in self.slots if (wait := self._wait_of(slot.number)) is not None)
+        if len(waits) >= enough:
+            return None if waits[enough - 1] <= 0 else Delay(JUST_STARTED, waits[enough - 1])
+        silent = [slot for slot in self.slots if slot.number != self.own and not self.is_heard(slot.number)]
+        missing = "; not heard: " + ", ".join(f"seat {slot.number} ({slot.address})" for slot in silent) if silent else ""
+        said = (self._state_of(slot.number) for slot in self.slots)
+        if any(state is SeatState.ASKING for state in said):
+            return Delay(f"the seats are new, and each of them must hear all others once{missing}", None)
+        return Delay(f"{len(waits)} of {len(self.slots)} seats answer and may vote, which is no majority{missing}", None)
+
+    def _state_of(self, number: int) -> SeatState | None:
+        seen = self._seen.get(number)
+        return self.state if number == self.own else None if seen is None or not self.is_heard(number) else seen.state
+
+    def _wait_of(self, number: int) -> float | None:
+        """Seconds until that slot grants; None: it does not, or it is not known."""
+        state = self._state_of(number)
+        if number == self.own:
+            return self.keeper.wait if state in (SeatState.WAITING, SeatState.SERVING) else None
+        seen = self._seen.get(number)
+        if seen is None or not self.is_heard(number):
+            return None
+        if seen.grants_at(self._host.now):
+            return 0.0
+        return seen.heard_at + seen.wait - self._host.now if state is SeatState.WAITING else None
 
     def fail(self, why: str) -> None:
         """This agent's disk failed: the seat can save no new promise. It says so to agents that ask."""
