@@ -14,7 +14,8 @@ from holdfast.agent.delays import FIRST_LOOK, GREETINGS, LOOK_PERIOD, QUIET, SUR
 from holdfast.cli.demo_fleet import free_ports
 from holdfast.errors import AcquireTimeout
 from holdfast.events import GrantsDelayed
-from holdfast.kit.seats import JUST_STARTED, Delay, Seats
+from holdfast.kit.delay import JUST_STARTED, Delay
+from holdfast.kit.seats import Seats
 from holdfast.local.calls import GrantItem
 from tests.agent.law import Stand
 from tests.support.agents import Fleet, until

@@ -11,13 +11,12 @@ from holdfast.errors import ConfigError, StorageDamaged
 from holdfast.events import StorageFailed
 from holdfast.host import Address, Host, Machine, NodeId
 from holdfast.kit.deadline import wait_length
+from holdfast.kit.delay import JUST_STARTED, Delay
 from holdfast.kit.seats import (
     ASK_TIMEOUT,
     HELLO_PAUSE_MAX,
     HELLO_PERIOD,
-    JUST_STARTED,
     NO_SLOT,
-    Delay,
     SeatHello,
     SeatHere,
     SeatOpened,
@@ -114,6 +113,7 @@ def test_a_seat_that_waits_votes_when_its_wait_is_over() -> None:
     group = served()
     group.seats("b").keeper.cover(1.0, lambda: None)
     group.restart("b", group.hosts["b"].disk.durable)
+    group.deliver()
     group.seats("a").greet()
     group.deliver()
     seen = group.seats("a").seen(1)
@@ -218,7 +218,7 @@ def test_who_waits_for_the_seats_can_be_told_why() -> None:
     group.run(1)
     agent.greet()
     group.run(0.5)
-    new = Delay("the seats are new, and each of them must hear all others once; not heard: seat 2 (c:1)", None)
+    new = Delay("the seats have just started and must hear each other first; not heard: seat 2 (c:1)", None)
     assert agent.delay() == group.seats("a").delay() == new
     group.down = set()
     group.seats("c").start()
@@ -288,11 +288,13 @@ def test_who_comes_makes_the_greetings_frequent_again() -> None:
     assert len(host.take(SeatHello)) >= 2
 
 
-def test_a_restart_with_its_journal_asks_nobody() -> None:
-    """F13: it serves after the wait of the longest length it granted; here it granted for one second."""
+def test_a_restart_with_its_journal_waits_for_the_longest_grant() -> None:
+    """F13: it serves after the wait of the longest length it granted; here it granted for one second. H156: others vouch for it."""
     group = served()
     group.seats("b").keeper.cover(1.0, lambda: None)
     group.restart("b", group.hosts["b"].disk.durable)
+    assert group.seats("b").state is SeatState.ASKING
+    group.deliver()
     assert group.seats("b").state is SeatState.WAITING
     assert group.seats("b").keeper.wait == pytest.approx(wait_length(1.0, RHO, MARGIN))
     group.pass_time(1.2)

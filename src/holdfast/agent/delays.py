@@ -12,7 +12,8 @@ from holdfast.agent.granted import Turns
 from holdfast.agent.grants import Grants
 from holdfast.events import GrantsDelayed
 from holdfast.host import Timer
-from holdfast.kit.seats import Delay, Seats
+from holdfast.kit.delay import Delay
+from holdfast.kit.seats import Seats
 
 FIRST_LOOK = 0.3  # seconds after a client asked: what is free is granted by then
 LOOK_PERIOD = 1.0  # seconds between two looks while a client waits that was told nothing

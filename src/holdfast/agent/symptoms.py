@@ -110,8 +110,8 @@ def of_seats(agent: Agent, heard_since: float) -> Iterator[Finding]:
         )  # fmt: skip
     if seats.state is SeatState.SILENT:
         yield error(
-            "seat_silent", agent.me.name, "This seat lost its journal and stays silent: nobody knows what it had promised.",
-            "Bring its state directory back; see the operations guide about lost journals.",
+            "seat_silent", agent.me.name, f"{seats.why}.",
+            "Bring its latest state directory back; see the operations guide about lost journals.",
         )  # fmt: skip
     if (delay := seats.delay()) is not None and delay.seconds is not None:
         yield note(

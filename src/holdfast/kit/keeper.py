@@ -61,24 +61,32 @@ class Keeper:
         self._longest_asked = self._longest  # durable, or on its way
         self.era = int(_number(loaded, "era"))  # F13: only a rebuild raises it, and that is not offered yet
         self._opens_at = inf
+        self.on_change: Callable[[], None] = _nothing  # something is being saved that a promise rests on
 
     @property
     def wait(self) -> float:
         """Seconds until a promise may be given: 0.0 when it may, infinity while nobody has opened the keeper."""
         return max(0.0, self._opens_at - self._host.now)
 
-    def open(self, *, fresh: bool) -> None:
+    def close(self) -> None:
+        """Nothing is promised any more: what was promised before is not known."""
+        self._opens_at = inf
+
+    def open(self, *, fresh: bool, since: float | None = None) -> None:
         """From now on, or when whatever was promised before must be over.
 
         ``fresh`` means that no journal is left: nobody knows what was promised, so the wait is that of the largest
-        length allowed. At the very first start this waits for nothing, once; a seat that has a horizon need not.
+        length allowed. At the very first start this waits for nothing, once; a seat that has a horizon need not. The wait counts from
+        ``since``, when this process began, and by default from now.
         """
         horizon = self._horizon
         if horizon is not None and horizon.until is not None:
             self._opens_at = max(self._host.now, horizon.until)
             return
         longest = self.length_max if fresh else self._longest
-        self._opens_at = self._host.now + (wait_length(longest, self._rho, self._margin) if longest > 0 else 0.0)
+        self._opens_at = (self._host.now if since is None else since) + (
+            wait_length(longest, self._rho, self._margin) if longest > 0 else 0.0
+        )
         if horizon is not None:
             horizon.settle(self._opens_at)
 
@@ -111,6 +119,10 @@ class Keeper:
     def _on_saved(self, longest: float, then: Callable[[], None]) -> None:
         self._longest = max(longest, self._longest)
         then()
+
+
+def _nothing() -> None:
+    """No marks are kept."""
 
 
 def _number(loaded: Mapping[str, bytes], key: str) -> float:

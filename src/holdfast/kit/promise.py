@@ -132,6 +132,7 @@ class Promises:
         if not self._keeper.covers(length):
             self._keeper.cover(length, lambda: None)  # completes before the next save does
         self._storage.save(key, _written(holder, number), then)
+        self._keeper.on_change()
 
     def _conclude(self, key: str, holder: HolderId, number: int, then: Callable[[Answer], None]) -> None:
         record = self._table[key]

@@ -226,6 +226,8 @@ class Guardian:
         cell.unsaid = unsaid
         record: Record = cell.promised, cell.accepted, cell.val, cell.gone
         self._storage.save(_text(key), msgspec.msgpack.encode(record), lambda: self._on_saved(cell, unsaid))
+        if self._keeper is not None:
+            self._keeper.on_change()
 
     def _on_saved(self, cell: Cell, unsaid: list[Callable[[], None]]) -> None:
         if cell.unsaid is unsaid:
