@@ -128,7 +128,7 @@ def test_a_restored_directory(tickets: TicketFleet) -> None:
         tickets.seats[BROKEN] = tickets.seat(BROKEN)
         said = tickets.seats[BROKEN].until_said("StorageFailed")
         assert "went back in time: its journal is an old copy" in str(said)
-        assert state_of(tickets.seats[BROKEN]) == "silent"
+        assert state_of(tickets.seats[BROKEN]) == "failed"
         tokens += taken(tickets, 2)
         tickets.seats[BROKEN].kill()
     shutil.rmtree(state)
