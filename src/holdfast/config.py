@@ -69,7 +69,7 @@ class Timing(NamedTuple):
 
 
 PRESETS = {
-    "lan": Timing(1.0, 0.5, 1.0, 2.0, 0.5, 15.0),
+    "lan": Timing(1.0, 0.5, 1.0, 2.0, 0.5, 5.0),
     "wan": Timing(4.0, 2.0, 4.0, 8.0, 2.0, 60.0),
     "local": Timing(0.4, 0.2, 0.3, 1.0, 0.2, 3.0),
 }
@@ -118,13 +118,15 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     moved: bool = False
 
     def __post_init__(self) -> None:
-        timing = PRESETS.get(self.preset)
+        timing, longest_given = PRESETS.get(self.preset), self.longest_grant != 0
         if timing is not None:
             stretched = self.lease / timing.lease if self.lease > 0 else 1.0
             for field, seconds in timing._asdict().items():
                 if getattr(self, field) == 0:
                     least, most = SECONDS.get(field, (0.0, LONGEST_GRANT_MAX))  # a ring may be quicker than elections can be
                     force_setattr(self, field, min(max(seconds * stretched, least), most))
+            if not longest_given:  # What is held without a grace always fits, whatever lengths were given.
+                force_setattr(self, "longest_grant", max(self.longest_grant, self.longest_grant_min))
         if self.ticket_guardians == "ring" and self.ticket_k == NOT_GIVEN:
             force_setattr(self, "ticket_k", TICKET_K_RING)
 
@@ -143,6 +145,11 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def shown(self) -> dict[str, Any]:
         """Every setting by name, without secrets."""
         return {**{field.name: getattr(self, field.name) for field in fields(self)}, "key": HIDDEN if self.key else ""}
+
+    @property
+    def longest_grant_min(self) -> float:
+        """What is held without a grace must fit, or nothing could be held at all."""
+        return max(self.term_length(0.0), self.ticket_lease)
 
     def term_length(self, grace: float) -> float:
         """How long a leader asks its seats to promise (L): what outlives one lost heartbeat, and the grace on top of it."""
@@ -316,8 +323,7 @@ def _check_guardians(config: Config) -> None:
 
 
 def _check_longest(config: Config) -> None:
-    """What is held without a grace must fit, or nothing could be held at all."""
-    least = max(config.term_length(0.0), config.ticket_lease)
+    least = config.longest_grant_min
     if not least <= config.longest_grant <= LONGEST_GRANT_MAX:
         raise ConfigError(
             f"longest_grant: {shown(config.longest_grant)}; accepted are {least:g} to {LONGEST_GRANT_MAX:g} seconds: "

@@ -131,6 +131,14 @@ class Released(Event, frozen=True):
     grant: Grant
 
 
+class GrantsDelayed(Event, frozen=True):
+    """A client of this agent waits for a leadership or a ticket that the seats cannot grant to any client yet. Told once, when the agent
+    notices. ``seconds``: how long that lasts; None: until the seats answer that are missing."""
+
+    why: str
+    seconds: float | None
+
+
 class EventsLost(Event, frozen=True):
     """This subscriber did not read in time and missed so many events: look at the member list again."""
 

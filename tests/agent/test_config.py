@@ -54,7 +54,7 @@ def test_flag_beats_environment_beats_file_beats_preset_beats_default(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "preset, timing", [("lan", (1, 0.5, 1, 2, 0.5, 15)), ("wan", (4, 2, 4, 8, 2, 60)), ("local", (0.4, 0.2, 0.3, 1, 0.2, 3))], ids=str
+    "preset, timing", [("lan", (1, 0.5, 1, 2, 0.5, 5)), ("wan", (4, 2, 4, 8, 2, 60)), ("local", (0.4, 0.2, 0.3, 1, 0.2, 3))], ids=str
 )
 def test_presets(preset: str, timing: tuple[float, ...]) -> None:
     """Each preset names T_l, T_a, t_itv, D, T and the longest grant; the ring gets its share of them."""
@@ -68,7 +68,8 @@ def test_a_lease_stretches_the_preset() -> None:
     """H40: what is not given keeps its proportion to the lease, so that one number makes everything slower."""
     config = load(overrides={"preset": "lan", "lease": 2.0, "ticket_round": 0.7})
     assert (config.arbitration, config.heartbeat, config.ticket_lease, config.ticket_round) == (1.0, 2.0, 4.0, 0.7)
-    assert config.longest_grant == 30.0
+    assert config.longest_grant == 10.0
+    assert load(overrides={"preset": "lan", "heartbeat": 6.0}).longest_grant == 9.0  # a term without a grace always fits
     assert load(overrides={"preset": "local", "lease": 0.04}).heartbeat == 0.1  # as short as elections allow
 
 
@@ -155,7 +156,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"ticket_guardians": "ring", "ticket_k": 1.5}, "ticket_k: 1.5; accepted is a whole number"),
     ({"ticket_k": 0}, 'ticket_k: 0, and ticket_guardians is "seats", where the number of seats decides; accepted is none, or ticket_guar'),
     ({"longest_grant": 1.9}, "longest_grant: 1.9; accepted are 2 to 3600 seconds"),
-    ({"heartbeat": 11.0}, "longest_grant: 15.0; accepted are 16.5 to 3600 seconds: 1.5 heartbeats and a ticket's lease must fit"),
+    ({"heartbeat": 11.0, "longest_grant": 15}, "longest_grant: 15.0; accepted are 16.5 to 3600 seconds: 1.5 heartbeats and a ticket's"),
     ({"longest_grant": 3601}, "longest_grant: 3601.0"),
     ({"k": 9}, "k: 9; accepted are 1 to 8"),
     ({"k": 2.5}, "k: 2.5; accepted is a whole number"),

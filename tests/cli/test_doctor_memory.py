@@ -184,6 +184,7 @@ def seats_stub(stub: Stub, slots: tuple[Slot, ...] = SLOTS, own: int | None = 0)
         own=own,
         state=SeatState.SERVING,
         why="",
+        delay=lambda: None,
         keeper=SimpleNamespace(wait=0.0),
         said=said,
         seen=said.get,

@@ -23,6 +23,7 @@ LED = replace(GROUP_VIEW, leaders=LEADERS)
 def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAgent]:
     with FakeAgent(tmp_path / "agent.sock") as agent:
         agent.answers[calls.Look] = LED
+        agent.answers[calls.Info] = {}
         monkeypatch.setenv("HOLDFAST_AGENT", agent.path)
         monkeypatch.setenv("TZ", "UTC")
         yield agent

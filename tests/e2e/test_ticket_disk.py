@@ -6,8 +6,10 @@ The journal itself, killed and cut at every point, is in tests/disk/test_ticket_
 from __future__ import annotations
 
 import resource
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from holdfast import sync
 from holdfast.cli.agent_call import AgentCall
 from holdfast.host import MemberStatus, NodeId
+from holdfast.kit.marks import MARK_PERIOD
 from holdfast.local.calls import Look, Seats
 from tests.e2e.ticket_fleet import TicketFleet
 from tests.support.agents import AgentProcess, until
@@ -105,4 +108,31 @@ def test_a_lost_journal(tickets: TicketFleet) -> None:
     said = tickets.seats[BROKEN].until_said("StorageFailed")
     assert "lost its journal" in str(said)
     assert state_of(tickets.seats[BROKEN]) == "failed"
+    assert growing([*tokens, *taken(tickets)])
+
+
+def test_a_restored_directory(tickets: TicketFleet) -> None:
+    """H156: a copy of a running seat's directory, put back later, does not know what was promised since. The seat stays silent and says so,
+    again at its next start; tokens grow on; with its own directory it votes again."""
+    tokens = taken(tickets, 2)
+    state, copy, kept = journal(tickets).parent, tickets.folder / "copy", tickets.folder / "kept"
+    shutil.copytree(state, copy)
+    copied_at = monotonic()
+    while monotonic() < copied_at + MARK_PERIOD + 1.0:  # Afterwards at least one mark is younger than the copy.
+        tokens += taken(tickets)
+    tickets.seats[BROKEN].kill()
+    state.rename(kept)
+    for _ in range(2):
+        shutil.rmtree(state, ignore_errors=True)
+        shutil.copytree(copy, state)
+        tickets.seats[BROKEN] = tickets.seat(BROKEN)
+        said = tickets.seats[BROKEN].until_said("StorageFailed")
+        assert "went back in time: its journal is an old copy" in str(said)
+        assert state_of(tickets.seats[BROKEN]) == "failed"
+        tokens += taken(tickets, 2)
+        tickets.seats[BROKEN].kill()
+    shutil.rmtree(state)
+    kept.rename(state)
+    tickets.seats[BROKEN] = tickets.seat(BROKEN)
+    until(lambda: state_of(tickets.seats[BROKEN]) == "serving", "it votes again")
     assert growing([*tokens, *taken(tickets)])

@@ -11,7 +11,18 @@ from holdfast.errors import ConfigError, StorageDamaged
 from holdfast.events import StorageFailed
 from holdfast.host import Address, Host, Machine, NodeId
 from holdfast.kit.deadline import wait_length
-from holdfast.kit.seats import ASK_TIMEOUT, HELLO_PAUSE_MAX, HELLO_PERIOD, NO_SLOT, SeatHello, SeatHere, SeatOpened, Seats, SeatState
+from holdfast.kit.delay import JUST_STARTED, Delay
+from holdfast.kit.seats import (
+    ASK_TIMEOUT,
+    HELLO_PAUSE_MAX,
+    HELLO_PERIOD,
+    NO_SLOT,
+    SeatHello,
+    SeatHere,
+    SeatOpened,
+    Seats,
+    SeatState,
+)
 from holdfast.kit.slots import Slot, find_slots, literal, own_slot
 from tests.support.fake_host import FakeHost, FakeStorage
 from tests.support.mesh import Mesh
@@ -102,6 +113,7 @@ def test_a_seat_that_waits_votes_when_its_wait_is_over() -> None:
     group = served()
     group.seats("b").keeper.cover(1.0, lambda: None)
     group.restart("b", group.hosts["b"].disk.durable)
+    group.deliver()
     group.seats("a").greet()
     group.deliver()
     seen = group.seats("a").seen(1)
@@ -191,6 +203,38 @@ def test_the_first_start_needs_everybody_once() -> None:
     assert group.states() == [SeatState.SERVING] * 3 + [SeatState.NOT_A_SEAT]
 
 
+def test_who_waits_for_the_seats_can_be_told_why() -> None:
+    """H155: too few seats answer; all must meet once; they wait, and for how long; they grant."""
+    group = Group(started="d")
+    agent = group.seats("d")
+    agent.greet()
+    group.run(1)
+    assert agent.delay() == Delay(
+        "0 of 3 seats answer and may vote, which is no majority; not heard: seat 0 (a:1), seat 1 (b:1), seat 2 (c:1)", None
+    )
+    group.down = {"c"}
+    for name in "ab":
+        group.seats(name).start()
+    group.run(1)
+    agent.greet()
+    group.run(0.5)
+    new = Delay("the seats have just started and must hear each other first; not heard: seat 2 (c:1)", None)
+    assert agent.delay() == group.seats("a").delay() == new
+    group.down = set()
+    group.seats("c").start()
+    group.run(1)
+    agent.greet()
+    group.deliver()
+    waits = sorted(group.seats(name).keeper.wait for name in "abc")
+    for each in "ad":
+        delay = group.seats(each).delay()
+        assert delay is not None
+        assert delay.why == JUST_STARTED
+        assert delay.seconds == pytest.approx(waits[1], abs=0.01)
+    group.run(FRESH_WAIT)
+    assert agent.delay() is None
+
+
 def served() -> Group:
     group = Group()
     group.run(FRESH_WAIT + 1)
@@ -244,11 +288,13 @@ def test_who_comes_makes_the_greetings_frequent_again() -> None:
     assert len(host.take(SeatHello)) >= 2
 
 
-def test_a_restart_with_its_journal_asks_nobody() -> None:
-    """F13: it serves after the wait of the longest length it granted; here it granted for one second."""
+def test_a_restart_with_its_journal_waits_for_the_longest_grant() -> None:
+    """F13: it serves after the wait of the longest length it granted; here it granted for one second. H156: others vouch for it."""
     group = served()
     group.seats("b").keeper.cover(1.0, lambda: None)
     group.restart("b", group.hosts["b"].disk.durable)
+    assert group.seats("b").state is SeatState.ASKING
+    group.deliver()
     assert group.seats("b").state is SeatState.WAITING
     assert group.seats("b").keeper.wait == pytest.approx(wait_length(1.0, RHO, MARGIN))
     group.pass_time(1.2)

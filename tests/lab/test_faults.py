@@ -23,6 +23,7 @@ from holdfast.lab.faults import (
     Partition,
     Pause,
     Plan,
+    RestoredJournal,
     Weather,
     draw_plan,
     read_plan,
@@ -45,6 +46,7 @@ EVERY = Plan(
         Weather(6.0, 1.0, Link(Uniform(0.1, 0.2), 0.1, 0.2, 0.3, 0.4)),
         DiskFull(7.0, 1.0, "b"),
         LostJournal(8.0, "b", 0.5),
+        RestoredJournal(8.5, 0.5, "b", 0.5),
     )
 )
 SETUP = Setup(("a", "b", "c"), 10.0, 1.0)
@@ -157,7 +159,10 @@ def test_plans_follow_from_the_seed() -> None:
         assert [fault.at for fault in plan.faults] == sorted(fault.at for fault in plan.faults)
     crashes = sum(isinstance(fault, Crash) for plan in plans for fault in plan.faults)
     assert crashes == pytest.approx(50 * 10 * menu.crashes, rel=0.3)
-    assert {type(fault) for plan in plans for fault in plan.faults} == {type(fault) for fault in EVERY.faults} - {LostJournal}
+    assert {type(fault) for plan in plans for fault in plan.faults} == {type(fault) for fault in EVERY.faults} - {
+        LostJournal,
+        RestoredJournal,
+    }
 
 
 def scheduled(*faults: Fault) -> World:
@@ -292,6 +297,20 @@ def test_lost_journal_empties_the_disk() -> None:
     world.run(4.0)
     assert [dead(world, name) for name in "abc"] == [False, True, False]
     assert (world.nodes["a"].storage.fresh, dict(world.nodes["a"].storage.load())) == (True, {})
+
+
+def test_a_restored_journal_is_what_it_was() -> None:
+    """RestoredJournal: the next life finds what was there when the copy was taken; a dead process finds it when it comes back."""
+    world = scheduled(RestoredJournal(2.0, 2.0, "a", 1.0), RestoredJournal(2.0, 2.0, "b"), Crash(3.5, "b", 2.0))
+    for name in "ab":
+        world.nodes[name].storage.save("k", b"old", lambda: None)
+    world.run(3.0)
+    for name in "ab":
+        world.nodes[name].storage.save("k", b"new", lambda: None)
+    world.run(4.5)
+    assert dead(world, "a")
+    world.run(6.0)
+    assert [dict(world.nodes[name].storage.load()) for name in "ab"] == [{"k": b"old"}] * 2
 
 
 def test_the_spared_come_back() -> None:

@@ -161,7 +161,7 @@ def test_a_leader_is_stable_where_one_message_in_five_is_lost(agents: int) -> No
 def test_seats_that_are_silent_are_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """G7: the test above can fail. If whoever did not answer counted as free, a candidate's own seat and a silent one would be a quorum."""
     monkeypatch.setattr(Campaign, "_busy", lambda self, holdings: 0.0 if len(holdings) < self.office.slots else 1.0)
-    stand = Stand(3, loss=0.2, seed=3)
+    stand = Stand(3, loss=0.2, seed=4)
     stand.stand(*stand.names)
     stand.run(5.0)
     asked = len(stand.asked())

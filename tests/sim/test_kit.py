@@ -6,13 +6,15 @@ Foundation 4. The scenarios are ``kit/broadcast``, ``kit/rows``, ``kit/phase`` a
 from __future__ import annotations
 
 from functools import partial
+from itertools import islice
 
 import pytest
 
 from holdfast.kit.keeper import Keeper
 from holdfast.kit.promise import Promises
+from holdfast.kit.seats import Seats, SeatState
 from holdfast.lab.claims import Claimant
-from holdfast.lab.faults import Crash, CrashInSave, DiskFull, Drift, LostJournal, Plan
+from holdfast.lab.faults import Crash, CrashInSave, Cut, DiskFull, Drift, LostJournal, Plan, RestoredJournal
 from holdfast.lab.scenario import Scenario, Setup, run, set_up
 from holdfast.lab.scenarios.broadcast import SCENARIO as BROADCAST
 from holdfast.lab.scenarios.broadcast import BroadcastScenario
@@ -88,6 +90,51 @@ def test_ablations_replace_what_they_say() -> None:
     assert run(without.PromiseAblation(promises=Promises, keeper=Keeper), 3).ok
     assert run(without.RowsAblation(), 0).ok
     assert run(without.PhaseAblation(), 2).ok
+
+
+def restored(setup: Setup) -> Plan:
+    """s1 gets back what it was at 7 s. s0 has missed what was promised since, the others have forgotten what they heard, and only s1
+    reaches s2, which knows it."""
+    others = tuple(name for name in setup.names if name not in ("s1", "s2"))
+    cuts = (Cut(13.3, 10.0, ("s2",), others), Cut(13.3, 10.0, others, ("s2",)))
+    return Plan((Crash(6.0, "s0", 8.0), RestoredJournal(7.0, 6.5, "s1", 0.1), *cuts, *(Crash(13.4, name, 0.6) for name in others[1:])))
+
+
+def restored_seeds(count: int) -> list[int]:
+    found = (seed for seed in range(10_000) if set_up(CLAIMS, seed).parameters == {**set_up(CLAIMS, seed).parameters, **SMALL})
+    return list(islice(found, count))
+
+
+SMALL: dict[str, float | str] = {"seats": 3.0, "numbers": "small"}
+
+
+def test_a_seat_that_went_back_in_time_does_no_harm() -> None:
+    """H156: numbers never fall and nothing is held twice; the seat is silent in the end, and the others go on."""
+    for seed in restored_seeds(sizes.seeds(25, 100)):
+        silent = Silent()
+        outcome = run(silent, seed, plan=restored(set_up(CLAIMS, seed)))
+        assert outcome.ok, (seed, outcome.violation)
+        assert silent.found == [SeatState.SILENT], seed
+
+
+class Silent(PromiseScenario):
+    """Looks at the restored seat in the end."""
+
+    def __init__(self) -> None:
+        self.found: list[SeatState] = []
+
+    def unsettled(self, world: World, setup: Setup) -> str:
+        self.found = [world.nodes["s1"].node.use(Seats).state]
+        return super().unsettled(world, setup)
+
+
+def test_without_marks_a_restored_seat_gives_numbers_twice() -> None:
+    """H156: the fault is real: the same plans break the promise if the slots do not remember marks."""
+    broken = [
+        run(without.PromiseAblation(seats=without.Trusting), seed, plan=restored(set_up(CLAIMS, seed))).violation
+        for seed in restored_seeds(25)
+    ]
+    assert any(violation.split()[0].rstrip(":") in HELD_ONCE.split("|") for violation in broken if violation), broken
 
 
 class Deaf(Scenario):

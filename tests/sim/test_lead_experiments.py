@@ -151,5 +151,5 @@ def test_leader_and_next_candidate_die_together(without: str, monkeypatch: pytes
     elif without:
         place = LeadOffice.place
         monkeypatch.setattr(LeadOffice, "place", lambda self, name, but=None: place(self, name))
-    found = EXPERIMENT.measure({**tiny("end", way=NEXT_DEAD, n=AGENTS, p=0.0), "ends": 24})
+    found = EXPERIMENT.measure({**tiny("end", way=NEXT_DEAD, n=AGENTS, p=0.0), "ends": 72})
     assert (max(found["times"]) <= PROMISED_NEXT_DEAD) == (not without)

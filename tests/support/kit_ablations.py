@@ -205,7 +205,7 @@ class TellsTheSlow(Promises):
 class ForgetsUntil(Keeper):
     """F13: opens at once after a restart."""
 
-    def open(self, *, fresh: bool) -> None:
+    def open(self, *, fresh: bool, since: float | None = None) -> None:
         self._opens_at = self._host.now
 
 
@@ -246,6 +246,14 @@ class RevivesRenewals(Claimant):
         self._spent = 0
 
 
+class Trusting(Seats):
+    """H156: no slot remembers how far another's journal had come."""
+
+    def _remember(self, source: NodeId, hello: SeatHello) -> None:
+        self.marks._remembered.clear()
+        super()._remember(source, hello)
+
+
 class Amnesic(Seats):
     """F13: an empty journal is taken for a first start without asking anybody."""
 
@@ -258,6 +266,7 @@ class AlwaysNew(Seats):
 
     def _remember(self, source: NodeId, hello: SeatHello) -> None:
         self._met.clear()
+        self.marks._remembered.clear()
         super()._remember(source, hello)
 
 

@@ -56,7 +56,7 @@ __all__ = [
 
 def no_restart_wait(stack: ExitStack) -> None:
     """5.2, F13: a restarted seat takes no grant to be running."""
-    put(stack, Keeper, "open", lambda self, *, fresh: setattr(self, "_opens_at", self._host.now))
+    put(stack, Keeper, "open", lambda self, *, fresh, since=None: setattr(self, "_opens_at", self._host.now))
 
 
 def moves_without_writing(stack: ExitStack) -> None:

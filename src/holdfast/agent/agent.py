@@ -15,7 +15,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.agent.build import VERSION_ROW, Machines
+from holdfast.agent.build import VERSION_ROW, Machines, settle
+from holdfast.agent.delays import Delays
 from holdfast.agent.events import EventHub
 from holdfast.agent.grants import Grants
 from holdfast.agent.home import Home
@@ -88,6 +89,8 @@ class Agent:
         self.ticket_kind = None if self.tickets is None else TicketKind(self.tickets, lambda: host.now, self.tickets.config.margin)
         self.grants.add(self.ticket_kind or NoSeats("ticket", self.seats_missing))
         self.sightings = Sightings()
+        if self.seats is not None:
+            Delays(host, self.seats, self.grants)
         self._narrator = Narrator(log)
         self._join_watch = JoinWatch(host, log, lambda: self._addresses or ())
         self._seeds: Seeds | None = None
@@ -270,6 +273,7 @@ class Agent:
             "clock_counts_suspended_time": clock.COUNTS_SUSPENDED_TIME,
             "keys": [key.id.hex() for key in self.keyring.keys] if self.keyring is not None else [],
             "seats_missing": self.seats_missing,
+            "seats_delay": None if self.seats is None or (delay := self.seats.delay()) is None else delay._asdict(),
             "settings": {name: list(value) if isinstance(value, tuple) else value for name, value in self.config.shown().items()},
             "drops": {why.value: count for why, count in sorted(self.host.drops.items())},
             "metrics": self.metrics(),
@@ -360,6 +364,7 @@ class Agent:
             self.host.after(LEFT_POLL, self._on_left_look)
             return
         self.home.note_left()
+        settle(self.seats, self.leadership, self.tickets)
         leaving, self._leaving = self._leaving, []
         for done in leaving:
             done()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Protocol
 
 from holdfast.agent.home import Home, machine
@@ -82,9 +83,25 @@ def build_seats(host: NetHost, home: Home) -> tuple[Seats | None, str]:
     if own is not None and home.state is None:
         return None, NO_STATE.format(why=home.no_state or "is not set", slot=_written(slots[own]))
     seats = Seats(
-        host, slots, own, machine=machine(), rho=config.rho, margin=config.margin, length_max=config.longest_grant, moved=config.moved
+        host,
+        slots,
+        own,
+        machine=machine(),
+        rho=config.rho,
+        margin=config.margin,
+        length_max=config.longest_grant,
+        moved=config.moved,
+        horizon=home.horizon,
     )
     return seats, ""
+
+
+def settle(seats: Seats | None, leadership: Leadership | None, tickets: Tickets | None) -> None:
+    """H154: what clients of an agent that leaves held was given back, so the next life need not wait for the end of it."""
+    if seats is not None and leadership is not None and tickets is not None:
+        promises = leadership.seat.promises
+        led = -inf if promises is None else promises.running_until
+        seats.keeper.settle(max(led, tickets.guardian.running_until))
 
 
 def ticket_config(config: Config, seats: int) -> TicketConfig:

@@ -82,6 +82,7 @@ class Granted:
         self.confirmable = bool(bodies)  # False: the kernel cannot name the client, so nobody will confirm its death
         self.attached = True  # False: nothing is published any more
         self.at_risk_told = False
+        self.delay_told = False  # the client heard why the seats grant nothing yet
         self.stopping = False  # the client was asked to stop: nothing is extended any more
         self.held: Held | None = None  # None: ``acquire`` of the kind has not returned yet
         self.timer: Timer | None = None

@@ -46,6 +46,7 @@ class Grants:
         self._sessions: dict[int, dict[int, Granted]] = {}  # session -> serial -> grant
         self._tokens: dict[tuple[str, str, int], int] = {}
         self._drained: list[Callable[[], None]] = []
+        self.on_asked: Callable[[], None] = _nothing  # a client waits for something from now on
 
     def add(self, kind: GrantKind) -> None:
         assert kind.kind not in self.kinds
@@ -80,6 +81,7 @@ class Grants:
         self._sessions.setdefault(session.number, {})[call.serial] = grant
         grant.held = held
         answer()
+        self.on_asked()
 
     def stopped(self, session: Session, serial: int) -> None:
         """The client's own word, for all its bodies. What is over already stays so: the word and the end may cross."""
@@ -179,6 +181,18 @@ class Grants:
     def on_queued(self, grant: Granted, position: int) -> None:
         if grant.state is State.ASKED and grant.session.reads:  # Who does not read hears the next one.
             grant.session.push(grant.serial, GrantItem("queued", 0, 0.0, position))
+
+    @property
+    def undelayed(self) -> tuple[Granted, ...]:
+        """What clients wait for without having heard why."""
+        return tuple(grant for grant in self.all if grant.state is State.ASKED and not grant.delay_told)
+
+    def tell_delay(self, grant: Granted, why: str, until: float | None) -> None:
+        """Once: the seats grant nothing to any client before ``until`` (None: nobody knows). A client of an earlier release reads a place
+        in a queue."""
+        if grant.state is State.ASKED and grant.session.reads:
+            grant.delay_told = True
+            grant.session.push(grant.serial, GrantItem("queued", 0, until or 0.0, 0, why))
 
     def on_granted(self, grant: Granted, token: int, deadline: float, number: int) -> None:
         if grant.state is State.OVER:
@@ -353,3 +367,7 @@ class Grants:
 
     def _of(self, session: Session) -> tuple[Granted, ...]:
         return tuple(self._sessions.get(session.number, {}).values())
+
+
+def _nothing() -> None:
+    """Nobody waits for this."""

@@ -18,6 +18,7 @@ from secrets import choice
 from holdfast.agent.keyring import KeyStore
 from holdfast.agent.machine_lock import MachineLock
 from holdfast.config import Config, default_socket, group_file, is_loopback, private_directory, runtime_dir
+from holdfast.disk.horizon import Horizon
 from holdfast.disk.places import group_state
 from holdfast.disk.state import State
 from holdfast.errors import AddressUnusable, ConfigError, StorageDamaged, StorageError, StorageLocked
@@ -43,6 +44,7 @@ class Home:
     def __init__(self, config: Config, state: State | None, keys: KeyStore, socket_path: str, *, no_state: str = "") -> None:
         self.config, self.state, self.keys, self.socket_path = config, state, keys, socket_path
         self.no_state = no_state  # why a seat has no directory, although nobody said that it should have none
+        self.horizon: Horizon | None = None  # of the one agent of its machine (H154)
         self._held = ExitStack()
         stored = None if state is None else state.read(NAME_FILE)
         kept = "" if stored is None else stored.decode("utf-8", "replace").strip()
@@ -71,6 +73,10 @@ class Home:
             if state is not None:
                 held.callback(state.close)
             home = cls(config, state, KeyStore(config, state), socket_path, no_state=no_state)
+            if config.alone and state is not None:
+                home.horizon = Horizon.open(group_file(config.group, ".until", environ), former=state.former, life=state.boot)
+            if home.horizon is not None:
+                held.callback(home.horizon.close)
             home._held = held.pop_all()
             return home
         raise AssertionError("a stack that swallows errors")
@@ -86,6 +92,8 @@ class Home:
     def begin_again(self, above: int) -> None:
         """F5: a life above one that somebody remembers."""
         self.boot = max(above, self.boot) + 1 if self.state is None else self.state.begin_again(above)
+        if self.horizon is not None:
+            self.horizon.begin_again(self.boot)
 
     def note_left(self) -> None:
         """For the next life: nobody acts under anything that this one told. A disk that refuses costs that one some time, nothing else."""

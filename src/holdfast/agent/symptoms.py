@@ -110,8 +110,13 @@ def of_seats(agent: Agent, heard_since: float) -> Iterator[Finding]:
         )  # fmt: skip
     if seats.state is SeatState.SILENT:
         yield error(
-            "seat_silent", agent.me.name, "This seat lost its journal and stays silent: nobody knows what it had promised.",
-            "Bring its state directory back; see the operations guide about lost journals.",
+            "seat_silent", agent.me.name, f"{seats.why}.",
+            "Bring its latest state directory back; see the operations guide about lost journals.",
+        )  # fmt: skip
+    if (delay := seats.delay()) is not None and delay.seconds is not None:
+        yield note(
+            "seats_waiting", "seats", f"Nothing exclusive is granted for another {delay.seconds:.1f} s: {delay.why}.",
+            "Wait. A new seat waits for longest_grant, one that was restarted for the longest that it ever promised.",
         )  # fmt: skip
     yield from _of_names(agent)
     yield from _of_cells(agent)

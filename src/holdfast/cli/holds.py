@@ -6,6 +6,7 @@ nothing else; an agent that is gone says nothing any more, so what was granted e
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from holdfast.cli.agent_call import ANSWER_TIMEOUT, AgentCall, value_of
+from holdfast.client.holding import delay_text
 from holdfast.errors import AgentLost, ConfigError, HoldfastError, Lost, Unavailable
 from holdfast.local.calls import (
     Acquire,
@@ -43,6 +45,7 @@ class Hold(Protocol):
     deadline: float  # nothing of the command may run after it
     ended: str  # why the command has to stop; "" while it may go on
     position: int  # where it waits before it is held, 1 is next; 0: nowhere yet
+    delay: str  # why the seats grant nothing to any client, as the agent said; "": it did not
 
     @property
     def held(self) -> bool:
@@ -69,7 +72,7 @@ class Connected:
     """The part that talks."""
 
     def __init__(self, call: AgentCall, kind: type[Any], *fields: Any) -> None:
-        self.deadline, self.ended, self.position = FOREVER, "", 0
+        self.deadline, self.ended, self.position, self.delay = FOREVER, "", 0, ""
         self._call = call
         self._serial = call.say(kind, *fields)
         self._gone = False
@@ -163,7 +166,9 @@ class GrantHold(Connected):
 
     def _on_item(self, item: msgspec.Raw) -> None:
         news: GrantItem = msgspec.msgpack.decode(item, type=GrantItem)
-        if news.what == "queued":
+        if news.what == "queued" and news.why:
+            self._on_delay(news)
+        elif news.what == "queued":
             self.position = news.number
         elif news.what == "granted":
             self.deadline, self._token, self._number = news.deadline, news.token, news.number
@@ -173,6 +178,11 @@ class GrantHold(Connected):
         elif news.what in ("stop", "lost", "released"):
             self._released = self._released or news.what == "released"
             self.ended = self.ended or news.why or news.what
+
+    def _on_delay(self, news: GrantItem) -> None:
+        """The agent says it once."""
+        self.delay = delay_text(news.why, news.deadline - self._now())
+        print(f"holdfast: waiting: {self.delay}", file=sys.stderr, flush=True)
 
     def _on_closed(self, said: Refused | Closed) -> None:
         if self.deadline == NEVER:

@@ -10,8 +10,9 @@ from holdfast.cli.exits import FOUND, OK
 from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
 from holdfast.cli.show import print_json, print_table, say
 from holdfast.cli.words import Flag, Word
+from holdfast.client.holding import delay_text
 from holdfast.errors import ConfigError, Timeout
-from holdfast.local.calls import GroupView, LeaderView, Look, Watch
+from holdfast.local.calls import GroupView, Info, LeaderView, Look, Watch
 
 LOOK_PERIOD = 1.0  # seconds: an event that was missed costs at most one more look
 
@@ -33,15 +34,20 @@ def leader(
     until = float("inf") if timeout is None else time.monotonic() + checked_timeout(timeout)
     with AgentCall(socket_path(agent, group)) as call:
         view = _awaited(call, name, until) if wait else call.ask(Look)
-    lines = [line for line in view.leaders if not name or line.name == name]
+        lines = [line for line in view.leaders if not name or line.name == name]
+        delay = None if any(line.leader is not None for line in lines) else call.ask(Info).get("seats_delay")
     if as_json:
         print_json({"leaders": [_json(line) for line in lines]})
     elif lines:
         print_table(("NAME", "LEADER", "TOKEN", "SINCE"), [_row(line) for line in lines])
-    if not lines:
+    if any(line.leader is not None for line in lines):
+        return OK
+    if delay:
+        say(f"leader: {delay_text(delay['why'], delay['seconds'] or 0.0)}")
+    elif not lines:
         about = f"{name!r} has no leader" if name else "no name has a leader"
         say(f"leader: {about}: no client has led it, as far as this agent heard; `holdfast run --lead NAME -- CMD` would")
-    return OK if any(line.leader is not None for line in lines) else FOUND
+    return FOUND
 
 
 def _awaited(call: AgentCall, name: str, until: float) -> GroupView:
@@ -53,6 +59,8 @@ def _awaited(call: AgentCall, name: str, until: float) -> GroupView:
             return view
         left = until - time.monotonic()
         if left <= 0:
+            if delay := call.ask(Info).get("seats_delay"):
+                raise Timeout(f"leader: nobody leads {name!r} yet; {delay_text(delay['why'], delay['seconds'] or 0.0)}")
             raise Timeout(f"leader: nobody leads {name!r} yet; who asks to lead it, and do the seats answer (`holdfast seats`)?")
         call.hear(min(left, LOOK_PERIOD))
 

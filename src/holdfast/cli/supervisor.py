@@ -82,7 +82,7 @@ class Supervisor:
             if clock.now() >= until:
                 self._hold.stopped()
                 place = self._hold.position
-                waited = f"; it waited at position {place}" if place else ""
+                waited = f"; it waited at position {place}" if place else f"; {self._hold.delay}" if self._hold.delay else ""
                 raise AcquireTimeout(f"run: not held within {self._timeout:g} s{waited}", place)
             if self._hold.ended:
                 raise Lost(f"run: {self._hold.ended}")

@@ -121,7 +121,7 @@ def _until_held(held: GrantHold, pool: str, until: float) -> None:
         if left <= 0:
             held.stopped()
             place = held.position
-            waited = f", after waiting at position {place}" if place else ""
+            waited = f", after waiting at position {place}" if place else f": {held.delay}" if held.delay else ""
             raise AcquireTimeout(f"ticket {pool!r}: none was free in time{waited}; `holdfast ticket ls {pool}` says who holds them", place)
         _wait(min(left, LOOK_PERIOD), held)
         held.read()

@@ -25,8 +25,9 @@ BOOT_TEXT = re.compile(rb"(\d{1,16}) ([0-9a-f]{8})\n")
 class State:
     """A locked state directory."""
 
-    def __init__(self, path: Path, lock: int, boot: int, journal: Journal, disk: Disk | None = None) -> None:
+    def __init__(self, path: Path, lock: int, boot: int, journal: Journal, disk: Disk | None = None, *, former: int = 0) -> None:
         self.path = path
+        self.former = former  # the number of the last life; 0: this directory is new
         self.boot = boot
         self.journal = journal
         self._lock = lock
@@ -39,7 +40,8 @@ class State:
         _create(path, disk)
         lock = _lock(path / "lock")
         try:
-            return cls(path, lock, *_begin_life(path, wall, disk), disk)
+            former = _stored_boot(path)
+            return cls(path, lock, *_begin_life(path, wall, disk), disk, former=former)
         except BaseException:
             os.close(lock)
             raise

@@ -60,13 +60,18 @@ class Promises:
     def __init__(self, host: Host, storage: Storage, keeper: Keeper) -> None:
         self._host, self._storage, self._keeper = host, storage, keeper
         self._table = {key: _read(key, value) for key, value in storage.load().items()}
-        self.counts: Counter[str] = Counter()  # granted, refused, silent, malformed, table_full
+        self.counts: Counter[str] = Counter()  # granted, refused, silent, malformed, table_full, unwritten
 
     def __len__(self) -> int:
         return len(self._table)
 
     def get(self, key: str) -> Promise | None:
         return self._table.get(key)
+
+    @property
+    def running_until(self) -> float:
+        """The end of the longest promise that was not given back; minus infinity if there is none."""
+        return max((promise.until for promise in self._table.values()), default=-inf)
 
     def ask(self, key: str, holder: HolderId, number: int, length: float, then: Callable[[Answer], None]) -> None:
         """May ``holder`` act under ``number`` for ``length`` seconds? ``then`` may run later, or never if the disk fails."""
@@ -77,6 +82,9 @@ class Promises:
         if refusal is not None:
             self.counts["refused"] += 1
             then(refusal)
+            return
+        if not self._keeper.reaches(self._host.now + length):
+            self.counts["unwritten"] += 1
             return
         self._record(key, holder, number, length)
         self._when_durable(key, holder, number, length, lambda: self._conclude(key, holder, number, then))
@@ -124,6 +132,7 @@ class Promises:
         if not self._keeper.covers(length):
             self._keeper.cover(length, lambda: None)  # completes before the next save does
         self._storage.save(key, _written(holder, number), then)
+        self._keeper.on_change()
 
     def _conclude(self, key: str, holder: HolderId, number: int, then: Callable[[Answer], None]) -> None:
         record = self._table[key]

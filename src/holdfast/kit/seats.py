@@ -5,7 +5,8 @@ address, never through the membership: a seat outside the ring goes on voting, a
 
 A seat that starts opens its keeper (``kit.keeper``) in one of three ways:
 
-* Its journal is there: after the restart wait.
+* Its journal is there: after the restart wait, if as many others as make a majority with it know of no later mark of that journal
+  (``kit.marks``); else it is an old copy.
 * Its journal is empty: only if every other slot says "I never met you". A journal is named by the life that began it, its
   *birth*, and is shown to all other slots before the seat first serves, so every journal that ever served is remembered
   by every other slot. At the very first start all slots must therefore be up once.
@@ -28,7 +29,9 @@ from msgspec.structs import replace
 from holdfast.errors import ConfigError, StorageDamaged
 from holdfast.events import Internal, StorageFailed
 from holdfast.host import Address, Host, Message, NodeId, Timer, fingerprint
-from holdfast.kit.keeper import LENGTH_MAX, MARGIN, Keeper
+from holdfast.kit.delay import Delay, delay_of
+from holdfast.kit.keeper import LENGTH_MAX, MARGIN, Horizon, Keeper
+from holdfast.kit.marks import Mark, Marks, Number, Word
 from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions
 from holdfast.kit.quorum import count
 from holdfast.kit.slots import COUNTS, Slot
@@ -56,6 +59,9 @@ class SeatHello(Message, frozen=True, tag=10):
     serial: int
     slot: int  # the asker's; NO_SLOT if it is no seat
     birth: str  # of the asker's journal; "" if it does not ask
+    mark: Number = 0  # of that journal, with its word and the one before
+    word: Word = ""
+    former: Word = ""
 
 
 class SeatHere(Message, frozen=True, tag=11):
@@ -67,6 +73,8 @@ class SeatHere(Message, frozen=True, tag=11):
     state: Annotated[int, Meta(ge=0, le=5)] = 0  # ``SAID`` of the sender's state; 0: not said
     wait: Annotated[float, Meta(ge=0.0, le=WAIT_MAX)] = 0.0  # seconds until it promises, if it waits
     why: Annotated[str, Meta(max_length=WHY_BYTES_MAX)] = ""  # why it is silent or failed
+    behind: bool = False  # with ``met``: it is the same journal, but an old copy
+    blank: bool = False  # the sender's own journal never served, so its memory vouches for nothing
 
 
 class SeatOpened(Internal, frozen=True):
@@ -116,12 +124,14 @@ class Seats:
         margin: float = MARGIN,
         length_max: float = LENGTH_MAX,
         moved: bool = False,
+        horizon: Horizon | None = None,
     ) -> None:
         """Raises ConfigError when the journal belongs to another slot or, without ``moved``, to another machine."""
         assert len(slots) in COUNTS
         assert own is None or 0 <= own < len(slots)
+        assert horizon is None or len(slots) == 1  # Of what other seats promised it knows nothing.
         self.slots, self.own = tuple(slots), own
-        self.keeper = Keeper(host, host.storage.part("keeper"), rho=rho, margin=margin, length_max=length_max)
+        self.keeper = Keeper(host, host.storage.part("keeper"), rho=rho, margin=margin, length_max=length_max, horizon=horizon)
         self.fingerprint = fingerprint(longest_grant=length_max, **{f"seat{slot.number}": str(slot) for slot in slots})
         self._host, self._machine = host, machine
         self._storage = host.storage.part("seats")
@@ -130,6 +140,10 @@ class Seats:
         self._hello_timer: Timer | None = None
         self._hello_pause = HELLO_PERIOD  # the next one
         self._wait_timer: Timer | None = None
+        self._started_at = -inf
+        self._others = {slot.number: slot.address for slot in self.slots if slot.number != own}
+        self.marks = Marks(host, self._storage, self._questions, self._others, self)
+        self.keeper.on_change = self._on_change
         self._why_silent = ""
         self._why_failed = ""
         self._seen: dict[int, SeatSeen] = {}
@@ -179,6 +193,30 @@ class Seats:
         seen = self._seen.get(number)
         return seen is not None and self._host.now < seen.heard_at + self.heard_for
 
+    def delay(self) -> Delay | None:
+        """Why nothing is granted, as far as this agent knows, and for how long; None: a majority of the seats grants."""
+        numbers = [slot.number for slot in self.slots]
+        waits = [wait for number in numbers if (wait := self._wait_of(number)) is not None]
+        silent = [slot for slot in self.slots if slot.number != self.own and not self.is_heard(slot.number)]
+        asking = any(self._state_of(number) is SeatState.ASKING for number in numbers)
+        return delay_of(waits, len(numbers), silent, asking=asking)
+
+    def _state_of(self, number: int) -> SeatState | None:
+        seen = self._seen.get(number)
+        return self.state if number == self.own else None if seen is None or not self.is_heard(number) else seen.state
+
+    def _wait_of(self, number: int) -> float | None:
+        """Seconds until that slot grants; None: it does not, or it is not known."""
+        state = self._state_of(number)
+        if number == self.own:
+            return self.keeper.wait if state in (SeatState.WAITING, SeatState.SERVING) else None
+        seen = self._seen.get(number)
+        if seen is None or not self.is_heard(number):
+            return None
+        if seen.grants_at(self._host.now):
+            return 0.0
+        return seen.heard_at + seen.wait - self._host.now if state is SeatState.WAITING else None
+
     def fail(self, why: str) -> None:
         """This agent's disk failed: the seat can save no new promise. It says so to agents that ask."""
         self._why_failed = why
@@ -197,6 +235,7 @@ class Seats:
 
     def start(self) -> None:
         self._on_hello()
+        self._started_at = self._host.now
         if self.own is None:
             return
         if self._journal is None:
@@ -204,12 +243,15 @@ class Seats:
             return
         if self._journal.machine != self._machine:
             self._write(replace(self._journal, machine=self._machine), lambda: None)
-        if self._journal.served:
-            self._open(fresh=False)
+        if self._journal.served and self._others:
+            self.marks.show()
+        elif self._journal.served:
+            self._open(fresh=False)  # A sole seat has no others to ask.
         else:
             self._begin_asking()
 
     def stop(self) -> None:
+        self.marks.stop()
         for timer in (self._hello_timer, self._wait_timer):
             if timer is not None:
                 timer.cancel()
@@ -226,7 +268,18 @@ class Seats:
                 return
             self._seen[message.slot] = SeatSeen(self._host.now, STATES.get(message.state), message.wait, message.why)
             if message.serial != HELLO_SERIAL:
-                self._questions.answer(message.serial, message.slot, message, yes=not message.met)
+                self._on_word(message)
+
+    def _on_word(self, here: SeatHere) -> None:
+        """What another slot remembers of this seat's journal."""
+        if here.serial != self.marks.serial:
+            self._questions.answer(here.serial, here.slot, here, yes=not here.met)
+            return
+        self.marks.answered(here.slot)
+        if here.met:  # At any time: also when enough others have vouched, and it answers late.
+            self._fall_silent([here.slot], behind=here.behind)
+        elif not here.blank:
+            self._questions.answer(here.serial, here.slot, here)
 
     def _on_seat_hello(self, source: NodeId, hello: SeatHello) -> None:
         if self.own is None:
@@ -249,18 +302,24 @@ class Seats:
             self.counts["malformed"] += 1
             return
         slot = str(self.slots[hello.slot])  # With its address: after a change of the list another slot of that number is new.
-        here = self._here(hello.serial, met=self._met.get(slot, hello.birth) != hello.birth)
+        mark = Mark(hello.mark, hello.word, hello.former)
+        other = self._met.get(slot, hello.birth) != hello.birth
+        behind = not other and self.marks.is_behind(slot, mark)
+        here = self._here(hello.serial, met=other or behind, behind=behind)
         if here.met:
             self._host.send(source, here)
             return
-        self._met[slot] = hello.birth
-        self._storage.save(f"met/{slot}", hello.birth.encode(), lambda: self._host.send(source, here))
+        if slot not in self._met:
+            self._met[slot] = hello.birth
+            self._storage.save(f"met/{slot}", hello.birth.encode(), lambda: None)  # completes before the next save does
+        self.marks.remember(slot, mark, lambda: self._host.send(source, here))
 
-    def _here(self, serial: int, *, met: bool) -> SeatHere:
+    def _here(self, serial: int, *, met: bool, behind: bool = False) -> SeatHere:
         assert self.own is not None
         wait = min(self.keeper.wait, WAIT_MAX) if self.state is SeatState.WAITING else 0.0
         why = self.why.encode()[:WHY_BYTES_MAX].decode(errors="ignore")
-        return SeatHere(serial, self.own, met, SAID[self.state], wait, why)
+        blank = bool(self._why_silent) or self._journal is None or not self._journal.served
+        return SeatHere(serial, self.own, met, SAID[self.state], wait, why, behind, blank)
 
     def _sits(self, source: NodeId, number: int) -> bool:
         """Take note of who says it sits in a slot."""
@@ -274,6 +333,7 @@ class Seats:
         if known is None or known.name != source.name or known.boot < source.boot:
             self._lives[number] = source
             self._greet_soon()
+            self.marks.show_to(number)
         return True
 
     def _read(self, *, moved: bool) -> tuple[Journal | None, dict[str, str]]:
@@ -300,7 +360,7 @@ class Seats:
 
     def _open(self, *, fresh: bool) -> None:
         assert self.own is not None
-        self.keeper.open(fresh=fresh)
+        self.keeper.open(fresh=fresh, since=self._host.now if fresh else self._started_at)
         self._host.emit(SeatOpened(self.own, fresh, self.keeper.wait))
         if fresh:
             # A crash during the wait must not skip it, so the journal is marked only when it is over.
@@ -309,19 +369,17 @@ class Seats:
     def _begin_asking(self) -> None:
         """Does any other slot know another journal of ours? A sole seat has nobody to ask."""
         assert self._journal is not None
-        others = {slot.number: slot.address for slot in self.slots if slot.number != self.own}
-        if not others:
+        if not self._others:
             self._open(fresh=True)
             return
-        slot, birth = self._journal.slot, self._journal.birth
         Phase(
             self._host,
             self._questions,
-            others,
-            lambda serial: SeatHello(serial, slot, birth),
+            self._others,
+            lambda serial: self.mark_hello(serial, self.marks.mark),
             every=HELLO_PERIOD,
             timeout=ASK_TIMEOUT,
-            enough=count(len(others), others),
+            enough=count(len(self._others), self._others),
             done=self._on_asked,
         ).start()
 
@@ -329,13 +387,38 @@ class Seats:
         if end.outcome is Outcome.TIMEOUT:
             self._begin_asking()
         elif end.won:
+            self.marks.begin()
             self._open(fresh=True)
         else:
-            by = ", ".join(str(number) for number in end.no)
-            self._why_silent = (
-                f"seat {self.own} lost its journal (slot {by} remembers another one) and stays silent: what it promised is unknown"
-            )
-            self._host.emit(StorageFailed(self._why_silent))
+            self._fall_silent(list(end.no), behind=any(isinstance(no, SeatHere) and no.behind for no in end.no.values()))
+
+    def _fall_silent(self, by: Sequence[int], *, behind: bool) -> None:
+        """F13: what it promised is not known, so it promises nothing; not any more, if another slot says so late."""
+        if self._why_silent:
+            return
+        slots = ", ".join(map(str, by))
+        if behind:
+            lost = f"seat {self.own} went back in time: its journal is an old copy (slot {slots} remembers a later one). It"
+        else:
+            lost = f"seat {self.own} lost its journal (slot {slots} remembers another one) and"
+        self._why_silent = f"{lost} stays silent: what it promised is unknown"
+        self.keeper.close()
+        self.marks.stop()
+        self._host.emit(StorageFailed(self._why_silent))
+
+    # What the marks ask (``marks.Owner``).
+
+    def mark_hello(self, serial: int, mark: Mark) -> SeatHello:
+        assert self._journal is not None
+        return SeatHello(serial, self._journal.slot, self._journal.birth, *mark)
+
+    def on_vouched(self) -> None:
+        if self.keeper.wait == inf and not self._why_silent:
+            self._open(fresh=False)
+
+    def _on_change(self) -> None:
+        if self._others:
+            self.marks.on_change()
 
     def _on_waited(self) -> None:
         assert self._journal is not None

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdfast.lab.host import LabHost
 
 Write = tuple[str, bytes | None, Callable[[], None]]
+Copy = tuple[dict[str, bytes], set[str]]
 
 
 class LabDisk:
@@ -24,6 +25,7 @@ class LabDisk:
         self.saves = 0  # write points so far, over all lives
         self.syncs = 0
         self.wipes = 0  # how often all of it was lost
+        self.restores = 0  # how often it was put back to what it was earlier
         self.crash_at_save = 0  # 0: never; n: the process dies at its n-th write point, before the sync
         self.after_crash: Callable[[], object] | None = None  # what follows such a death
         self._random = random
@@ -53,6 +55,16 @@ class LabDisk:
         self.wipes += 1
         self._kept.clear()
         self._used.clear()
+
+    def copy(self) -> Copy:
+        """What is on it now, for ``restore``."""
+        return dict(self._kept), set(self._used)
+
+    def restore(self, copy: Copy) -> None:
+        """It is as it was then."""
+        assert self._host is None
+        self.restores += 1
+        self._kept, self._used = dict(copy[0]), set(copy[1])
 
     def mend(self) -> bool:
         """There is room again, and nobody is to die in a save. True if the present life was refused and stays silent."""

@@ -16,6 +16,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from holdfast.errors import ConfigError
+from holdfast.lab.disk import Copy
 from holdfast.lab.links import SECONDS_MAX, Delay, Link, Uniform
 
 if TYPE_CHECKING:
@@ -141,6 +142,28 @@ class LostJournal(Struct, frozen=True, forbid_unknown_fields=True, tag="lost-jou
         world.disks[self.node].wipe()
 
 
+class RestoredJournal(Struct, frozen=True, forbid_unknown_fields=True, tag="restored-journal"):
+    """A copy of the disk is taken, and put back ``seconds`` later; the next life starts ``down`` seconds after that.
+
+    A process that is dead by then finds the copy as well, and comes back when it would have.
+    """
+
+    at: Seconds
+    seconds: Seconds
+    node: str
+    down: Seconds = 0.0
+
+    def begin(self, world: World) -> None:
+        copy = world.disks[self.node].copy()
+        world.at(world.now + self.seconds, lambda: self._restore(world, copy))
+
+    def _restore(self, world: World, copy: Copy) -> None:
+        if not world.nodes[self.node].dead:
+            world.crash(self.node)
+            world.revive_after(self.down, self.node)
+        world.disks[self.node].restore(copy)
+
+
 class Drift(Struct, frozen=True, forbid_unknown_fields=True, tag="drift"):
     """This node's clock runs at another rate, in all of its lives.
 
@@ -161,7 +184,7 @@ class Drift(Struct, frozen=True, forbid_unknown_fields=True, tag="drift"):
         world.drift[self.node] = self.rate
 
 
-Fault = Crash | CrashInSave | Pause | Cut | Partition | Weather | DiskFull | LostJournal | Drift
+Fault = Crash | CrashInSave | Pause | Cut | Partition | Weather | DiskFull | LostJournal | RestoredJournal | Drift
 
 
 class Plan(Struct, frozen=True, forbid_unknown_fields=True):
@@ -303,4 +326,4 @@ def _spared(fault: Crash, down: float) -> Crash:
     return replace(fault, down=down) if fault.down is None else fault
 
 
-FAULT_NAMES = ("crash", "crash-in-save", "pause", "cut", "partition", "weather", "disk-full", "lost-journal", "drift")
+FAULT_NAMES = ("crash", "crash-in-save", "pause", "cut", "partition", "weather", "disk-full", "lost-journal", "restored-journal", "drift")

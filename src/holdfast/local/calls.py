@@ -122,7 +122,7 @@ class GrantItem(Struct, frozen=True, array_like=True):
     token: int
     deadline: float
     number: int  # of a ticket; with "queued" the position, 1 is next; 0 elsewhere
-    why: str = ""
+    why: str = ""  # of an end; with "queued" why the seats grant nothing to any client until ``deadline`` (0.0: that is not known)
     numbers: Mapping[str, int] = {}  # with "lost": attributes of the error that the client raises, as in Refused
 
 

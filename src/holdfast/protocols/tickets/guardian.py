@@ -70,6 +70,10 @@ class Guardian:
         if not key_fits(message.key) or (isinstance(message, Accept) and not val_fits(message.val)):
             self.counts["malformed"] += 1
             return
+        grants = isinstance(message, Renew) or (isinstance(message, Accept) and message.grant)
+        if grants and self._keeper is not None and not self._keeper.reaches(self._host.now + self._config.lease):
+            self.counts["silent"] += 1
+            return
         if isinstance(message, Renew):
             self.on_renew(message, reply)
         elif isinstance(message, Prepare):
@@ -222,6 +226,8 @@ class Guardian:
         cell.unsaid = unsaid
         record: Record = cell.promised, cell.accepted, cell.val, cell.gone
         self._storage.save(_text(key), msgspec.msgpack.encode(record), lambda: self._on_saved(cell, unsaid))
+        if self._keeper is not None:
+            self._keeper.on_change()
 
     def _on_saved(self, cell: Cell, unsaid: list[Callable[[], None]]) -> None:
         if cell.unsaid is unsaid:
@@ -273,6 +279,11 @@ class Guardian:
     def durable(self) -> bool:
         """What it keeps outlives the process: it is a seat."""
         return self._keeper is not None
+
+    @property
+    def running_until(self) -> float:
+        """The end of the longest grant that was not given back; minus infinity if there is none."""
+        return max((cell.grant_until for cell in self.table.kept.values()), default=-inf)
 
     @property
     def kept(self) -> int:
