@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.agent import bodies
-from holdfast.agent.bodies import Body, body_of, peer_body, peer_pid, started_at
+from holdfast.agent.bodies import Body, body_of, peer_body, peer_pid
 from holdfast.errors import ConfigError, Unavailable
+from holdfast.local.family import stat_of
 from tests.agent.raw_client import now
 from tests.support.realtime import eventually, run
 
@@ -72,7 +73,7 @@ def test_a_pid_that_was_given_to_somebody_younger(
     """F14: a process that started after the greeting is not the one that greeted, whatever its pid; then only the deadline counts."""
     process, connection = caller
     monkeypatch.setattr(bodies, "SO_PEERPIDFD", 9999)
-    born_at = started_at(process.pid)
+    born_at = stat_of(process.pid).started_at
     assert born_at - 0.1 < now()
     assert peer_body(connection, born_at - 0.05) is None
     assert peer_body(connection, float("-inf")) is None

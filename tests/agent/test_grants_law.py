@@ -8,12 +8,13 @@ import pytest
 
 from holdfast.agent.bodies import Body
 from holdfast.agent.grants import BODIES_MAX, GRANTS_PER_SESSION_MAX, TOKEN_FIRST_MIN, TOKEN_MAX
+from holdfast.agent.reaper import Asked
 from holdfast.errors import ConfigError, Forked, Lost, Unavailable
 from holdfast.events import AtRisk, Granted, Released
 from holdfast.events import Lost as LostEvent
 from holdfast.local import ends
 from holdfast.local.calls import Acquire
-from tests.agent.law import KIND, FakeBody, Stand
+from tests.agent.law import KIND, FakeBody, FakeHeld, FakeSession, Stand
 
 
 def test_a_deadline_is_published_and_extended() -> None:
@@ -414,3 +415,91 @@ def test_clients_that_are_gone_are_forgotten() -> None:
         stand.host.pass_time(1.0)
         assert session.forgets
     assert not stand.law.keys._told
+
+
+# What the agent ends itself.
+
+
+class FakeReaper:
+    """Notes when it is begun; is over when the test says so."""
+
+    def __init__(self, *parts: Any, **named: Any) -> None:
+        self.before, self.begun, self.over, self.left = 0.0, False, False, False
+        self.looked: Any = None
+
+    def add(self, body: Body | None, asked: Asked) -> None:
+        self.before = asked.before
+
+    def note(self, now: float) -> None:
+        pass
+
+    def begin(self, looked: Any) -> None:
+        self.begun, self.looked = True, looked
+
+    def leave(self) -> None:
+        self.left = True
+
+
+@pytest.fixture
+def reaped(monkeypatch: pytest.MonkeyPatch) -> tuple[Stand, FakeSession, FakeHeld, FakeBody, FakeReaper]:
+    """A hold of ten seconds whose command the agent is to end half a second before its deadline."""
+    stand, body = Stand(), FakeBody(77)
+    monkeypatch.setattr("holdfast.agent.grants.body_of", lambda pid: cast(Body, body))
+    monkeypatch.setattr("holdfast.agent.grants.Reaper", FakeReaper)
+    session = stand.session()
+    held = stand.hold(session, 10.0)
+    stand.law.add_body(session, 1, 77, Asked(0.5, "", 0))
+    reaper = stand.law.all[0].reaper
+    return stand, session, held, body, cast(FakeReaper, reaper)
+
+
+Reaped = tuple[Stand, FakeSession, FakeHeld, FakeBody, FakeReaper]
+
+
+def test_the_agent_ends_a_command_before_the_deadline(reaped: Reaped) -> None:
+    """H150: so long before the deadline as the client asked for; an extension moves that instant, and none is told once it has begun."""
+    stand, session, held, _, reaper = reaped
+    stand.host.pass_time(5.0)
+    held.sink.extended(1015.0)
+    begun = []
+    for step in (9.4, 0.1):
+        stand.host.pass_time(step)
+        begun.append(reaper.begun)
+    assert begun == [False, True]
+    held.sink.extended(1030.0)
+    assert session.last.deadline == 1015.0
+    assert held.calls == []
+    stand.host.pass_time(0.5)
+    assert (held.calls, reaper.left) == (["release"], True)
+
+
+def test_a_dead_client_leaves_its_command_to_the_agent(reaped: Reaped) -> None:
+    """F14, H150: its command is ended at once, and the hold is free when all bodies are dead and nothing else of the command was found."""
+    stand, session, held, body, reaper = reaped
+    stand.kill(session)
+    assert reaper.begun
+    body.die()
+    stand.host.settle()
+    assert held.calls == []
+    reaper.over = True
+    reaper.looked()
+    stand.host.settle()
+    assert held.calls == ["release"]
+
+
+def test_a_command_that_has_stopped_is_left_alone(reaped: Reaped) -> None:
+    """H150: after Stopped the agent ends nobody."""
+    stand, session, held, _, reaper = reaped
+    stand.law.stopped(session, 1)
+    stand.host.pass_time(20.0)
+    assert (held.calls, reaper.begun, reaper.left) == (["release"], False, True)
+
+
+def test_who_did_not_ask_is_never_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H150: a body that was only registered to be watched, and a client that merely holds something, outlive their deadline."""
+    stand = Stand()
+    monkeypatch.setattr("holdfast.agent.grants.body_of", lambda pid: cast(Body, FakeBody(77)))
+    session = stand.session()
+    stand.hold(session, 10.0)
+    stand.law.add_body(session, 1, 77)
+    assert stand.law.all[0].reaper is None

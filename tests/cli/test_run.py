@@ -205,6 +205,18 @@ def test_kill_9_of_the_guardian_kills_all(agent: FakeAgent, start: Start, record
     assert alive(record.pids()) == set()
 
 
+def test_a_stopped_guardian_does_not_keep_the_hold(agent: FakeAgent, start: Start, record: Record) -> None:
+    """H153: the command ends by itself while its guardian is stopped; run ends the guardian, has the exit code, and gives the hold back."""
+    agent.on[calls.Acquire] = lambda client, call: client.grant(call, seconds=50.0)
+    process = start("for", 0.5, "exit", 6)
+    _, call = agent.wait_for(calls.Body)
+    until(record.working, "it works")
+    os.kill(call.pid, signal.SIGSTOP)
+    assert ended(process)[0] == 6
+    agent.wait_for(calls.Stopped)
+    assert alive({call.pid}) == set()
+
+
 def test_leftovers_are_ended(agent: FakeAgent, start: Start, record: Record) -> None:
     """When the command has ended, what it left behind is ended too, before Stopped is said; its exit code counts."""
     agent.on[calls.Acquire] = lambda client, call: client.grant(call, seconds=50.0)

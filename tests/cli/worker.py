@@ -1,7 +1,8 @@
 """A command for ``holdfast run``: writes the time into a file for as long as it lives.
 
-``worker.py FILE [deaf] [wrap] [daemon] [for SECONDS] [exit CODE]``: deaf ignores SIGTERM; wrap works in a child, as behind a shell; daemon
-in a grandchild that left the process group. Every line is a pid and a reading of CLOCK_BOOTTIME; "term" is written when SIGTERM comes.
+``worker.py FILE [deaf] [wrap] [daemon] [bare] [for SECONDS] [exit CODE]``: deaf ignores SIGTERM; wrap works in a child, as behind a
+shell; daemon in a grandchild that left the process group; bare clears the environment of that grandchild. Every line is a pid and a
+reading of CLOCK_BOOTTIME; "term" is written when SIGTERM comes.
 """
 
 import os
@@ -40,6 +41,8 @@ if "wrap" in words or "daemon" in words:
         os.setsid()
         if os.fork() > 0:
             os._exit(0)
+        if "bare" in words:
+            os.execve(sys.executable, [sys.executable, "-S", "-E", __file__, sys.argv[1], *({"deaf"} & set(words))], {})
 write("env " + " ".join(f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("HOLDFAST_")))
 while time.monotonic() < end_at:
     write("work")

@@ -76,6 +76,7 @@ class Agent:
         self.over: asyncio.Future[Ending] = loop.create_future()
         self.events = EventHub(lambda: self.version, clock.wall, loop.call_soon)
         self.grants = Grants(host)
+        self.grants.notice = log.warning
         self._sealer = sealer
         machines = Machines(host, home, self, KeyringOfAgent(lambda: self.keyring, self.rekey))
         self.ring, self.mail, self.names = machines.ring, machines.mail, machines.names

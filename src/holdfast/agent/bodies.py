@@ -17,11 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.errors import ConfigError, Unavailable
+from holdfast.local.family import Process, stat_of
 
 SO_PEERPIDFD = 77  # Linux 6.5; the socket module has no name for it yet
 PID_MAX = (1 << 31) - 1
-START_FIELD = 22  # of /proc/PID/stat, counted from 1: clock ticks between boot and the start of the process
-FIRST_FIELD = 3  # the first one behind the name, which may hold spaces and brackets
 CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
@@ -48,6 +47,10 @@ class Body:
         assert self._loop is None
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._fd, self._on_readable, on_death)
+
+    def process(self) -> Process | None:
+        """The same process for who keeps it longer; None when it is closed."""
+        return None if self._fd < 0 else Process(self.pid, os.dup(self._fd))
 
     def close(self) -> None:
         if self._fd < 0:
@@ -87,6 +90,14 @@ def peer_pid(sock: socket.socket) -> int:
         return 0
 
 
+def peer_user(sock: socket.socket) -> int:
+    """Whose process made the connection; -1 if it is not known."""
+    try:
+        return int(CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))[1])
+    except (AttributeError, OSError):
+        return -1
+
+
 def peer_body(sock: socket.socket, clock: float) -> Body | None:
     """The process that made the connection; None when nobody can prove which one that was.
 
@@ -106,7 +117,7 @@ def peer_body(sock: socket.socket, clock: float) -> Body | None:
         _check_not_full(error)
         return None
     # The pidfd is open first: from here on the pid belongs to its process, or to nobody.
-    if started_at(pid) <= clock and not body.dead:
+    if stat_of(pid).started_at <= clock and not body.dead:
         return body
     body.close()
     return None
@@ -119,15 +130,6 @@ def shares_pids(pid: int) -> bool:
     except OSError:
         return False
     return any(line.split() == ["NSpid:", str(pid)] for line in lines)
-
-
-def started_at(pid: int) -> float:
-    """Not before this instant after boot the process was there; infinity if it is not known."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        return (int(fields[START_FIELD - FIRST_FIELD]) + 1) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError):
-        return float("inf")
 
 
 def _check_not_full(error: Exception) -> None:

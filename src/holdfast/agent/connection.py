@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from holdfast.agent import encode
-from holdfast.agent.bodies import Body, peer_body, peer_pid
+from holdfast.agent.bodies import Body, peer_body, peer_pid, peer_user
 from holdfast.agent.granted import Turns
 from holdfast.agent.grants import Grants
 from holdfast.errors import ConfigError, HoldfastError, Unavailable
@@ -109,6 +109,7 @@ class Connection(asyncio.Protocol):
         self._asked_for_body = False
         self.number = 0  # of the session; 0: not admitted
         self.pid = 0
+        self.user = -1  # not known
         self.program = ""
         self.clock = float("inf")  # when it greeted; before that nothing is believed about its process
         self.greeted = False
@@ -119,6 +120,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(HIGH_BYTES, LOW_BYTES)
         self.pid = peer_pid(transport.get_extra_info("socket"))
+        self.user = peer_user(transport.get_extra_info("socket"))
         self._timer = self._loop.call_later(GREETING_TIMEOUT, self._on_silence)
         try:
             self.number = self._service.admit(self)

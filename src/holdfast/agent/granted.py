@@ -13,12 +13,13 @@ from typing import Protocol
 
 from holdfast.agent.bodies import Body
 from holdfast.agent.kinds import NO_NUMBERS, Held
+from holdfast.agent.reaper import Reaper
 from holdfast.events import Event
 from holdfast.host import Grant, Timer
 from holdfast.local.calls import Acquire, GrantItem
 
 State = Enum("State", ["ASKED", "HELD", "LOST", "OVER"])
-NEVER = float("-inf")
+NEVER, FOREVER = float("-inf"), float("inf")
 
 
 class Turns(Protocol):
@@ -79,6 +80,9 @@ class Granted:
         self.published = NEVER  # as the client was told last
         self.unheard_until = NEVER  # a client that never reads that it was granted something has lost it then
         self.bodies = bodies
+        self.client_named = bool(bodies)  # then it is the first of them
+        self.asked_at = law.host.now
+        self.reaper: Reaper | None = None  # of a client that asked for it: the agent ends its command
         self.confirmable = bool(bodies)  # False: the kernel cannot name the client, so nobody will confirm its death
         self.attached = True  # False: nothing is published any more
         self.at_risk_told = False
@@ -98,8 +102,15 @@ class Granted:
 
     @property
     def dead(self) -> bool:
-        """The kernel confirms the death of every body."""
-        return self.confirmable and all(body.dead for body in self.bodies)
+        """The kernel confirms the death of every body, and of all that a command has left behind."""
+        return self.confirmable and all(body.dead for body in self.bodies) and (self.reaper is None or self.reaper.over)
+
+    @property
+    def reaps_at(self) -> float:
+        """When the agent ends the command, if nobody else has: at once when its client is dead."""
+        if self.reaper is None or self.reaper.begun:
+            return FOREVER
+        return NEVER if self.client_named and self.bodies[0].dead else self.ends_at - self.reaper.before
 
     @property
     def ends_at(self) -> float:

@@ -14,10 +14,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from holdfast.agent.bodies import body_of
+from holdfast.agent.bodies import Body, body_of
 from holdfast.agent.granted import NEVER, Granted, Session, State, Turns
 from holdfast.agent.kinds import NO_NUMBERS, GrantKind, Held
 from holdfast.agent.owned import Keys
+from holdfast.agent.reaper import NOT_ASKED, Asked, Notice, Reaper
 from holdfast.errors import ConfigError, Forked, Unavailable
 from holdfast.errors import Lost as LostError
 from holdfast.events import AtRisk, Lost, Released
@@ -47,6 +48,7 @@ class Grants:
         self._tokens: dict[tuple[str, str, int], int] = {}
         self._drained: list[Callable[[], None]] = []
         self.on_asked: Callable[[], None] = _nothing  # a client waits for something from now on
+        self.notice: Notice = _unheard  # where it is told what the agent ended, or could not end
 
     def add(self, kind: GrantKind) -> None:
         assert kind.kind not in self.kinds
@@ -100,7 +102,7 @@ class Grants:
             return None
         return grant.held
 
-    def add_body(self, session: Session, serial: int, pid: int | None) -> None:
+    def add_body(self, session: Session, serial: int, pid: int | None, asked: Asked = NOT_ASKED) -> None:
         """One more process acts under it. None: its pid says nothing here. Without a pidfd of it, nobody's death ends it early any more."""
         grant = self._find(session, serial)
         if grant is None:
@@ -110,10 +112,12 @@ class Grants:
         body = None if pid is None else body_of(pid)
         if body is None:
             grant.confirmable = False
-            return
-        grant.bodies.append(body)
-        grant.then.append(body.close)
-        body.watch(partial(self.host.post, partial(self._look, grant)))
+        else:
+            grant.bodies.append(body)
+            grant.then.append(body.close)
+            body.watch(partial(self.host.post, partial(self._look, grant)))
+        if asked.before > 0:
+            self._reap_later(grant, body, asked)
 
     def close(self, session: Session, serial: int) -> None:
         """The client does not listen any more. It did not say that it stopped."""
@@ -169,6 +173,8 @@ class Grants:
     def abandon(self) -> None:
         """This life of the agent ends now. Nothing is released: what was told ends by its own clock. Descriptors are given back."""
         for grant in self.all:
+            if grant.reaper is not None:
+                grant.reaper.abandon(max(0.0, grant.ends_at - grant.reaper.before - self.host.now))
             for body in grant.bodies:
                 body.close()
 
@@ -234,7 +240,8 @@ class Grants:
 
     def _publish(self, grant: Granted) -> None:
         """Tell the client how long it may act, if it can hear it. What was told counts from this moment on."""
-        if grant.wanted and grant.session.reads and grant.deadline > max(self.host.now, grant.published):
+        reaped = grant.reaper is not None and grant.reaper.begun
+        if grant.wanted and not reaped and grant.session.reads and grant.deadline > max(self.host.now, grant.published):
             first = grant.published == NEVER
             grant.published = grant.deadline
             grant.tell("granted" if first else "extended")
@@ -245,7 +252,7 @@ class Grants:
     def _watch(self, grant: Granted) -> None:
         """Look at it again when what was told ends. An extension does not move the timer: one that comes early looks and waits on."""
         if grant.timer is None and grant.state in (State.HELD, State.LOST):
-            grant.timer = self.host.at(grant.ends_at, partial(self._on_timer, grant))
+            grant.timer = self.host.at(min(grant.ends_at, grant.reaps_at), partial(self._on_timer, grant))
 
     def _on_timer(self, grant: Granted) -> None:
         grant.timer = None
@@ -255,6 +262,7 @@ class Grants:
         """Is it over? The clock and the kernel decide (F9, F14); whoever calls only had a reason to ask."""
         if grant.state not in (State.HELD, State.LOST):
             return
+        self._reap(grant)
         if grant.dead:
             self._release(grant, "dead")
         elif self.host.now >= grant.ends_at:
@@ -263,6 +271,26 @@ class Grants:
             self._release(grant, "untold")
         else:
             self._watch(grant)
+
+    def _reap_later(self, grant: Granted, body: Body | None, asked: Asked) -> None:
+        """The agent ends that process, and all of its command, before the deadline: its client and its guardian may be stopped by then."""
+        if grant.reaper is None:
+            client = grant.bodies[0] if grant.client_named else None
+            grant.reaper = Reaper(client, asked, since=grant.asked_at, notice=partial(self.notice, grant=str(grant), token=grant.token))
+            grant.then.append(grant.reaper.leave)
+        grant.reaper.add(body, asked)
+        if grant.timer is not None:
+            grant.timer.cancel()
+            grant.timer = None
+        self._look(grant)
+
+    def _reap(self, grant: Granted) -> None:
+        if grant.reaper is None:
+            return
+        grant.reaper.note(self.host.now)
+        if self.host.now >= grant.reaps_at:
+            self.counts["reaped"] += 1
+            grant.reaper.begin(partial(self.host.post, partial(self._look, grant)))
 
     def _expire(self, grant: Granted) -> None:
         """What was told has ended. If the client was to go on, it has lost it."""
@@ -371,3 +399,7 @@ class Grants:
 
 def _nothing() -> None:
     """Nobody waits for this."""
+
+
+def _unheard(what: str, **fields: object) -> None:
+    pass

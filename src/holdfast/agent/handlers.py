@@ -18,10 +18,12 @@ from holdfast.agent.encode import encoded
 from holdfast.agent.events import Subscription
 from holdfast.agent.messages import MessageHub
 from holdfast.agent.pools import Pools
+from holdfast.agent.reaper import Asked
 from holdfast.agent.seat_views import SeatSurvey
 from holdfast.errors import ConfigError, HoldfastError, JoinTimeout, NotAMember, Timeout, Unavailable, shown
 from holdfast.local import calls
 from holdfast.local.calls import GroupView, MemberReport, Welcome
+from holdfast.local.family import MARK_CHARS, is_mark
 from holdfast.protocols.care.farewell import Parting
 from holdfast.protocols.care.keys import Report
 from holdfast.protocols.mail.inbox import PAYLOAD_BYTES_MAX
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 CLOCK_AHEAD_MAX = 0.001  # seconds; two readings of one clock are never out of order, floats may be by a little
 CLOCK_BEHIND_MAX = 60.0  # seconds a greeting may be under way on a machine that stands still
 TIMEOUT_MAX = 3600.0  # seconds; who wants to wait longer asks again
+BEFORE_MAX = 60.0  # seconds before a deadline; who wants to end that early asks for less
 PROGRAM_CHARS_MAX = 128
 KEY_BYTES_MAX = 4096  # of a key whose owner is asked for: it is hashed in a turn
 
@@ -190,7 +193,8 @@ class Handlers:
         client.done(call.serial)
 
     def _body(self, client: Connection, call: calls.Body) -> None:
-        self._agent.grants.add_body(client, call.grant, call.pid if shares_pids(client.pid) else None)
+        pid = call.pid if shares_pids(client.pid) else None
+        self._agent.grants.add_body(client, call.grant, pid, _asked(client, call))
         client.done(call.serial)
 
     def _close(self, client: Connection, call: calls.Close) -> None:
@@ -208,6 +212,15 @@ class Handlers:
     def _doctor(self, client: Connection, call: calls.Doctor) -> None:
         since = call.since if isfinite(call.since) and call.since >= 0 else GONE_AFTER
         self._physician.collect(_timeout(call.timeout), Once(client, call.serial).done, since)
+
+
+def _asked(client: Connection, call: calls.Body) -> Asked:
+    """Whether, and when, the agent is to end this process."""
+    if not 0 <= call.before <= BEFORE_MAX:
+        raise ConfigError(f"before: {call.before!r}; accepted are seconds from 0 to {BEFORE_MAX:g}")
+    if call.mark and not is_mark(call.mark):
+        raise ConfigError(f"mark: {shown(call.mark)}; accepted are {MARK_CHARS} hexadecimal digits, or nothing")
+    return Asked(call.before, call.mark, client.user)
 
 
 class Once:

@@ -4,7 +4,9 @@
 
 The guardian is the command's parent and the reaper of all its descendants, so it knows when the last one is gone, also one that left
 the process group. It ends them all when ``holdfast run`` dies, is told so, or does not move the deadline in time: then also
-a ``holdfast run`` that was killed or stopped cannot leave anybody at work. If the guardian dies, the kernel kills the command.
+a ``holdfast run`` that was killed or stopped cannot leave anybody at work. If the guardian dies, the kernel kills the command, and
+``holdfast run``, to which the orphans go, the rest. A guardian that is stopped is not waited for: ``holdfast run`` finds everything
+below it in /proc, ends it, and the guardian last.
 
 Both processes have one thread, so forking is harmless, and both speak through pipes that no command inherits.
 """
@@ -15,18 +17,22 @@ import ctypes
 import os
 import select
 import signal
+import sys
+from binascii import hexlify
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from struct import Struct
 from typing import NamedTuple, NoReturn
 
 from holdfast.cli.exits import OK, OWN_ERROR, CannotServe
 from holdfast.host import SLEEP_MAX
+from holdfast.local.family import MARK_CHARS, MARK_NAME, Family, Own, Process, children_of, marked, stat_of
 from holdfast.net import clock
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 KILL_INTERVAL = 0.01  # seconds between two rounds of SIGKILL: a round finds whom the last one orphaned
+FOLLOW_TIMEOUT = 0.25  # seconds: a guardian that has nothing left to guard and does not end in this time is ended
+REPORT_TIMEOUT = 2.0  # seconds: a guardian that does not say how the command ended is ended, and asked no more
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 OF_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # ignored by Python, not by other programs
 UNLIMITED = float("inf")
@@ -56,27 +62,32 @@ class Pipes(NamedTuple):
 class Command:
     """A command that was started and waits for ``go``; all of it, seen from ``holdfast run``."""
 
-    def __init__(self, words: tuple[str, ...], environ: Mapping[str, str]) -> None:
+    def __init__(self, words: tuple[str, ...], environ: Mapping[str, str], until: float = UNLIMITED) -> None:
+        """It has to be there before ``until``; else it is ``over``, and has no pid."""
         libc = ctypes.CDLL(None, use_errno=True)  # loaded before the fork: a child does as little as possible
         if not hasattr(libc, "prctl"):
             raise CannotServe("run: this system cannot end a command together with its parent; Holdfast runs commands on Linux")
         adopt_orphans(libc)
         pipes = Pipes.made()
+        self.mark = hexlify(os.urandom(MARK_CHARS // 2)).decode()
+        environ = {**environ, MARK_NAME: marked(environ.get(MARK_NAME, ""), self.mark)}
+        self._born_at = clock.now()  # Children that are older are not the command's.
         self.guardian = os.fork()
         if self.guardian == 0:
             _in_child(lambda: Guardian(libc, pipes, words, environ).run())
         self._leash, self._go, self._reports = pipes.leash[1], pipes.go[1], pipes.reports[0]
         pipes.keep(self._leash, self._go, self._reports)
         os.set_blocking(self._leash, False)
+        self._family = Family([Own(os.getpid()), Own(self.guardian)], since=self._born_at)
         self._allowed = UNLIMITED
+        self._killed_at, self._ended_at = UNLIMITED, UNLIMITED
+        self._own: Process | None = None
+        self._told_beyond = False
         self.status: int | None = None  # of the command's own process, as waitpid says it
         self.errno = 0  # why it could not be executed
         self.over = False  # nothing of it is left
         self.pid = 0
-        while not self.pid and not self.over:
-            self.read()
-        if self.over:
-            raise CannotServe("run: no process could be started; is the limit of processes reached?")
+        self._await_pid(until)
 
     def fileno(self) -> int:
         """Readable when there is a report."""
@@ -98,17 +109,30 @@ class Command:
 
     def signal(self, number: int) -> None:
         """To its process group."""
-        if not self.over:
+        if not self.over and self.pid:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
 
     def kill(self) -> None:
-        """End all of it now. May be called again."""
+        """End all of it now, whether the guardian follows or not. To be called until it is over, every KILL_INTERVAL."""
         self.signal(signal.SIGKILL)
         for name in ("_leash", "_go"):
             if getattr(self, name) >= 0:
                 os.close(getattr(self, name))
                 setattr(self, name, -1)
+        if self.over:
+            return
+        now = clock.now()
+        self._killed_at = min(self._killed_at, now)
+        if not self._round() and now >= self._killed_at + FOLLOW_TIMEOUT:
+            os.kill(self.guardian, signal.SIGKILL)  # It has nothing left to do, and its end tells us that all is over.
+
+    def check(self) -> None:
+        """A command that ended while its guardian says nothing: the guardian is stopped, and what is left is ended without it."""
+        if self.status is None and self._own is not None and self._own.dead:
+            self._ended_at = min(self._ended_at, clock.now())
+            if clock.now() >= self._ended_at + REPORT_TIMEOUT:
+                self.kill()
 
     def read(self) -> None:
         """One report, if there is one; waits for the first."""
@@ -119,19 +143,64 @@ class Command:
         what, number = _report.unpack(data)
         if what == PID:
             self.pid = number
+            with suppress(OSError, AttributeError):
+                self._own = Process(number)
         elif what == STATUS:
             self.status = number
         else:
             self.errno = number
 
+    def _await_pid(self, until: float) -> None:
+        poll = select.poll()
+        poll.register(self._reports, select.POLLIN)
+        late = False
+        while not self.pid and not self.over:
+            if poll.poll(max(0.0, min(until - clock.now(), SLEEP_MAX)) * 1000):
+                self.read()
+            elif clock.now() >= until and not late:
+                late = True
+                until = UNLIMITED
+                os.kill(self.guardian, signal.SIGKILL)  # It was stopped, or starved. Nothing has begun.
+        if self.over and not late:
+            raise CannotServe("run: no process could be started; is the limit of processes reached?")
+
     def _on_guardian_gone(self) -> None:
         """Usually because nothing is left to guard. A guardian that was killed left its orphans to us."""
         in_order = os.waitstatus_to_exitcode(os.waitpid(self.guardian, 0)[1]) == 0
+        self._family.above = [Own(os.getpid())]  # The guardian's pid may be somebody else's from here on.
         if self.pid and not in_order:
-            _end_children(self.pid)
+            self._end_orphans()
         self.over = True  # From here on its pid may be somebody else's.
         self.kill()
         os.close(self._reports)
+        self._family.close()
+        if self._own is not None:
+            self._own.close()
+
+    def _end_orphans(self) -> None:
+        while True:
+            _kill_children(self.pid, self._born_at)
+            left = self._round()
+            self._reap()
+            if not left and not _children(self._born_at):
+                return
+            select.select([], [], [], KILL_INTERVAL)
+
+    def _round(self) -> bool:
+        """False: nothing is left. Whoever waits for what cannot be ended is told so, once."""
+        left = self._family.round()
+        if self._family.beyond and not self._told_beyond:
+            self._told_beyond = True
+            pids = " ".join(str(each.pid) for each in self._family.beyond)
+            print(f"holdfast: run: these processes of the command belong to another user and cannot be ended: {pids}", file=sys.stderr)
+        return left
+
+    def _reap(self) -> None:
+        """Also the command itself, which the guardian did not live to wait for."""
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                if ended[0] == self.pid:
+                    self.status = ended[1]
 
 
 def adopt_orphans(libc: ctypes.CDLL) -> None:
@@ -147,6 +216,7 @@ class Guardian:
         self._command = 0
         self._kill_at = UNLIMITED
         self._ending = False
+        self._family = Family([])
 
     def run(self) -> int:
         os.setpgid(0, 0)  # Ctrl-C on the terminal is for the command.
@@ -164,6 +234,7 @@ class Guardian:
             signal.set_wakeup_fd(-1)
             _in_child(lambda: self._become(me, ignored))
         self._pipes.keep(self._pipes.leash[0], self._pipes.reports[1])
+        self._family.above = [Own(me)]
         self._guard(woken)
         return OK
 
@@ -175,6 +246,7 @@ class Guardian:
         while self._reap():
             if self._ending or clock.now() >= self._kill_at:
                 _kill_children(self._command)
+                self._family.round()
                 select.select([], [], [], KILL_INTERVAL)
                 continue
             left = max(0.0, min(self._kill_at - clock.now(), SLEEP_MAX))  # poll does not count suspended time
@@ -235,26 +307,15 @@ def _in_child(work: Callable[[], int]) -> NoReturn:
         os._exit(code)
 
 
-def _kill_children(group: int) -> None:
+def _kill_children(group: int, since: float = 0.0) -> None:
+    """Own children keep their pids until they are waited for, so this needs no pidfds."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
-    for pid in _children():
+    for pid in _children(since):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
 
 
-def _end_children(group: int) -> None:
-    """All of them, and whoever is orphaned by that."""
-    with suppress(ChildProcessError):
-        while True:
-            _kill_children(group)
-            if not os.waitpid(-1, os.WNOHANG)[0]:
-                select.select([], [], [], KILL_INTERVAL)
-
-
-def _children() -> list[int]:
-    """Own children as the kernel lists them; without that list, the process group is all that is reached."""
-    try:
-        return [int(word) for word in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
-    except OSError:
-        return []
+def _children(since: float = 0.0) -> list[int]:
+    """Own children, dead ones too, that are not older."""
+    return [pid for pid in children_of(os.getpid()) if stat_of(pid).started_at > since]

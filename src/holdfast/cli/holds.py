@@ -61,8 +61,8 @@ class Hold(Protocol):
     def read(self) -> None:
         """Take in what the agent said. Raises what it refused, while nothing is held yet."""
 
-    def register(self, pid: int) -> None:
-        """A process that acts under it. Raises ``Lost`` when it is over already."""
+    def register(self, pid: int, *, before: float = 0.0, mark: str = "") -> None:
+        """A process that acts under it, which the agent ends so long before the deadline (0.0: never). Raises ``Lost`` when it is over."""
 
     def stopped(self) -> None:
         """Nothing of the command is left."""
@@ -92,8 +92,8 @@ class Connected:
             self._gone = True
             self._on_lost_agent(error)
 
-    def register(self, pid: int) -> None:
-        del pid
+    def register(self, pid: int, *, before: float = 0.0, mark: str = "") -> None:
+        """There is no deadline."""
 
     def stopped(self) -> None:
         """Nobody waits for it."""
@@ -146,8 +146,8 @@ class GrantHold(Connected):
             told["HOLDFAST_TICKET"] = str(self._number)
         return told
 
-    def register(self, pid: int) -> None:
-        serial = self._call.say(Body, self._serial, pid)
+    def register(self, pid: int, *, before: float = 0.0, mark: str = "") -> None:
+        serial = self._call.say(Body, self._serial, pid, before, mark)
         until = self._now() + ANSWER_TIMEOUT
         while (said := self._call.hear(max(0.001, min(until, self.deadline) - self._now()))) is not None:
             if said.serial == serial and not isinstance(said, Pushed):

@@ -6,7 +6,8 @@
 
 A term is asked for with the grace on top of its length, so there the margin is a part of the grace; elsewhere it comes on top. The
 deadline moves with every extension, and the two instants before it move with it. When the hold is not extended any more, or the agent
-says stop, the command gets SIGTERM, and SIGKILL at the latest a margin before the deadline. All times are read from one clock, the one
+says stop, the command gets SIGTERM, and SIGKILL at the latest a margin before the deadline: from this process and from the guardian,
+and half a margin later from the agent, for what is left then. All times are read from one clock, the one
 that counts suspended time, and compared, never waited for: after a pause whatever is due is done at once.
 """
 
@@ -20,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from holdfast.cli.exits import HOLD_LOST, NOT_EXECUTABLE, NOT_FOUND
-from holdfast.cli.guardian import FORWARDED, UNLIMITED, Command
+from holdfast.cli.guardian import FORWARDED, KILL_INTERVAL, UNLIMITED, Command
 from holdfast.cli.holds import Hold
 from holdfast.errors import AcquireTimeout, ConfigError, Lost
 from holdfast.host import SLEEP_MAX
@@ -29,6 +30,8 @@ from holdfast.net import clock
 
 MARGIN_SHARE = 0.05  # of the hold's length: what timers and signals of a busy machine take grows with what people dare to set
 MARGIN_MIN = 0.05  # seconds; a poll wakes within a few milliseconds, and SIGKILL acts when its receiver is scheduled next
+AGENT_SHARE = 0.5  # of the margin: when the agent ends what neither this process nor the guardian has ended
+AGENT_BEFORE_MAX = 10.0  # seconds; a longer margin leaves that much more to those two
 GRACE_SHARE = 0.25  # of the hold's length, unless given: a hold is extended at least every quarter of it
 GRACE_SHARE_MAX = 0.5  # more would stop commands whose hold is extended in time
 GRACE_OF_MEMBERS = 5.0  # seconds, where there is no deadline
@@ -111,14 +114,15 @@ class Supervisor:
         self._notice = self._grace + self._margin
 
     def _run(self) -> int:
-        command = self._command = Command(self._words, {**os.environ, **self._hold.environ})
+        command = self._command = Command(self._words, {**os.environ, **self._hold.environ}, self._hold.deadline)
         try:
             for pid in (command.guardian, command.pid):
-                self._hold.register(pid)
+                if not command.over:
+                    self._hold.register(pid, before=min(AGENT_BEFORE_MAX, AGENT_SHARE * self._margin), mark=command.mark)
         except Lost as error:
             self._hold.ended = self._hold.ended or str(error)
         self._move()
-        if self._hold.ended or clock.now() >= self._term_at:
+        if self._hold.ended or command.over or clock.now() >= self._term_at:
             self._lost = True  # It ended before it began.
         else:
             with _terminal(command.pid):
@@ -129,8 +133,9 @@ class Supervisor:
 
     def _supervise(self, command: Command) -> None:
         leaving_at = UNLIMITED  # when whatever the command left behind is killed
+        pause = 0.0  # between two rounds of SIGKILL
         while not command.over:
-            self._wait(min(self._kill_at, self._term_at, leaving_at), command)
+            self._wait(max(min(self._kill_at, self._term_at, leaving_at), clock.now() + pause), command)
             for number in self._signals.taken():
                 self.interrupted = self.interrupted or number in ENDS
                 command.signal(number)
@@ -142,6 +147,8 @@ class Supervisor:
                 leaving_at = clock.now() + self._grace
             if clock.now() >= leaving_at:
                 command.kill()
+            command.check()
+            pause = KILL_INTERVAL if clock.now() >= min(self._kill_at, leaving_at) else 0.0
 
     def _move(self) -> None:
         """The deadline may have moved; so do the instants before it."""
@@ -194,7 +201,8 @@ class Supervisor:
         if self._command is not None:
             self._command.kill()
             while not self._command.over:
-                self._command.read()
+                self._wait(clock.now() + KILL_INTERVAL, self._command)
+                self._command.kill()
         self._hold.stopped()
 
 

@@ -302,10 +302,15 @@ class Stopped(Call, frozen=True, tag=15):
 
 
 class Body(Call, frozen=True, tag=16):
-    """Another process that acts under a grant, as a pid that was not waited for yet. Only its death, or ``Stopped``, ends it early."""
+    """Another process that acts under a grant, as a pid that was not waited for yet. Only its death, or ``Stopped``, ends it early.
+
+    With ``before`` the agent ends it, and whatever descends from it or bears the mark, so many seconds before the deadline, or when the
+    client dies: SIGSTOP, then SIGKILL. The first body of this kind is the parent of the others."""
 
     grant: int
     pid: int
+    before: float = 0.0  # seconds; 0.0: the agent only watches it
+    mark: str = ""  # a word of the variable HOLDFAST_RUN in the environment of the command; the same for all bodies of a grant
 
 
 class Close(Call, frozen=True, tag=17):
