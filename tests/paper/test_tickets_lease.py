@@ -86,7 +86,7 @@ def test_every_entry_looks_at_the_clock_first() -> None:
     assert coordinator.state is State.DEAD
     assert user.lost == [LAPSED]
     sent = len(stand.sent)
-    coordinator._on_round()
+    coordinator.on_round(stand.now)
     assert not [message for _, _, message in stand.sent[sent:] if isinstance(message, Renew)]
 
 

@@ -18,6 +18,7 @@ from holdfast.kit.seats import Seats
 from holdfast.kit.slots import own_slot
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.messages import Accept, Forget, Info, Prepare, Promised, Query, Refuse
+from holdfast.protocols.tickets.rounds import Rounds
 from holdfast.protocols.tickets.values import NO_BALLOT, NO_SLOT, NOBODY, Agent, Ballot, Key, LeaseId, Place, Val, Who, life, newest, seat
 
 FORGET_TIMEOUT = 30.0  # seconds that old guardians are told to forget a cell; one that is down for longer keeps it
@@ -82,6 +83,7 @@ class Desk:
         self.renew_rtt = Histogram(*RTT_BOUNDS)  # seconds from a RENEW to its first ALIVE that says yes, of each guardian
         self.lease_margin = Histogram(*MARGIN_BOUNDS)  # seconds that were left of a lease when it was extended
         self._seats, self._deliver = seats, deliver
+        self.rounds = Rounds(self)
         self._serial = 0  # of leases and cells of this life
         self._ballot = 0  # highest number used or seen
 

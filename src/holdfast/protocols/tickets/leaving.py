@@ -68,7 +68,7 @@ class Leaver:
         if it.anchor:
             it.pool.vacant = Vacant(it.writer.ballot, it.writer.era, val)
         else:
-            it.desk.tell(it.pred, Cleave(it.pool.name, it.rid))
+            it.desk.tell(it.pred, Cleave(it.pool.name, it.rid, head=it.head))
         it.die()
 
 

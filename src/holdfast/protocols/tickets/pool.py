@@ -69,6 +69,7 @@ class Pool:
         self._quiet: dict[str, Coordinator | None] = {}  # cells announced lately or soon, with what is to be announced then
         self.nobody = Returned()
         self.vacant: Vacant | None = None
+        self._pointing: dict[str, list[Coordinator]] | None = None  # coordinators by the cell that follows theirs; None: to be made
 
     @property
     def idle(self) -> bool:
@@ -89,10 +90,24 @@ class Pool:
 
     def add(self, coordinator: Coordinator) -> None:
         self.coordinators[coordinator.rid] = coordinator
+        self._pointing = None
+
+    def repointed(self) -> None:
+        """A coordinator's cell may point to another one."""
+        self._pointing = None
+
+    def _before(self, rid: str) -> tuple[Coordinator, ...]:
+        """Whose cell points to that one. With hundreds of tickets there are as many words between neighbours every round."""
+        if self._pointing is None:
+            self._pointing = {}
+            for each in self.coordinators.values():
+                self._pointing.setdefault(each.val.succ.rid, []).append(each)
+        return tuple(self._pointing.get(rid, ()))
 
     def remove(self, coordinator: Coordinator) -> None:
         if self.coordinators.get(coordinator.rid) is coordinator:
             del self.coordinators[coordinator.rid]
+            self._pointing = None
         for candidate in tuple(self.candidates):
             candidate.unpark()
 
@@ -203,8 +218,7 @@ class Pool:
         elif isinstance(message, AckUpdate):
             self._on_ack_update(source, message)
         elif isinstance(message, Cleave):
-            for each in tuple(self.coordinators.values()):
-                each.on_cleave(message)
+            self._on_cleave(message)
 
     def _on_cjoin(self, source: NodeId, cjoin: Cjoin) -> None:
         if cjoin.lease.life != source or not 1 <= cjoin.n <= TICKETS_MAX:
@@ -285,11 +299,21 @@ class Pool:
         elif moved is not None:
             self.desk.tell(chain[0], AckUpdate(self.name, update.rid, update.cfg, (), moved[0]))
 
+    def _on_cleave(self, cleave: Cleave) -> None:
+        """H167: to whose successor it is. Else to the nearest holder before it: if each passed it on, hundreds of tickets at each
+        of three agents would make millions of one."""
+        found = self._before(cleave.rid)
+        if not found and 0 <= cleave.head < TICKETS_MAX:
+            before = [each for each in self.active if each.rid != cleave.rid]
+            found = (min(before, key=lambda each: (each.head - cleave.head) % each.val.n),) if before else ()
+        for each in found:
+            each.on_cleave(cleave)
+
     def _on_ack_update(self, source: NodeId, ack: AckUpdate) -> None:
         if ack.agent.life == source and not places_fit(ack.places):
             self.desk.counts["malformed"] += 1
             return
-        for each in tuple(self.coordinators.values()):
+        for each in self._before(ack.rid):
             each.on_ack_update(source, ack)
 
 

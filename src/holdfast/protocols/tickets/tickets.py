@@ -33,10 +33,13 @@ from holdfast.protocols.tickets.messages import (
     Abandoned,
     Accepted,
     AckCjoin,
+    AckUpdates,
     Alive,
     Info,
     Promised,
     Refuse,
+    Renewed,
+    Updates,
 )
 from holdfast.protocols.tickets.orphans import Orphans
 from holdfast.protocols.tickets.pool import Pool
@@ -210,6 +213,7 @@ class Tickets:
 
     def stop(self) -> None:
         self.guardian.stop()
+        self.desk.rounds.stop()
         for pool in self.pool_table.values():
             pool.stop()
         if self._timer is not None:
@@ -223,9 +227,15 @@ class Tickets:
 
     def on_message(self, source: NodeId, message: Message) -> None:
         if isinstance(message, GUARDIAN_MESSAGES):
-            self.guardian.on_message(message, partial(self.desk.reply, source))
+            self.guardian.on_message(message, partial(self.desk.reply, source), source)
         elif isinstance(message, Alive):
             self._on_alive(source, message)
+        elif isinstance(message, Renewed):
+            self.desk.rounds.on_renewed(self.desk.voter_of(source), message)
+        elif isinstance(message, Updates | AckUpdates):
+            with self.desk.rounds.together():
+                for each in message.updates if isinstance(message, Updates) else message.acks:
+                    self._on_pool(source, each)
         elif isinstance(message, Promised | Info | Accepted):
             self.desk.questions.answer(message.op, self.desk.voter_of(source), message, yes=True, era=message.era)
         elif isinstance(message, Refuse):
