@@ -176,9 +176,9 @@ class Grants:
 
     # What kinds say.
 
-    def on_queued(self, grant: Granted, position: int) -> None:
+    def on_queued(self, grant: Granted, position: int, why: str) -> None:
         if grant.state is State.ASKED and grant.session.reads:  # Who does not read hears the next one.
-            grant.session.push(grant.serial, GrantItem("queued", 0, 0.0, position))
+            grant.session.push(grant.serial, GrantItem("queued", 0, 0.0, position, why))
 
     def on_granted(self, grant: Granted, token: int, deadline: float, number: int) -> None:
         if grant.state is State.OVER:

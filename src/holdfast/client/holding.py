@@ -31,6 +31,7 @@ class Held:
         self.number = 0  # of a ticket
         self.deadline = 0.0  # on this machine's clock (``holdfast.client.clock``); it moves as the agent renews
         self.position = 0  # before it is granted: where it waits, 1 is next; 0: nowhere yet
+        self.waits_for = ""  # before it is granted: what it waits for beside its turn, as its agent said last
         self.at_risk = False  # it was not renewed in time, and ends at its deadline unless that comes
         self.why = ""  # it is over
         self._numbers: Mapping[str, int] = {}  # that belong to the reason
@@ -85,7 +86,7 @@ class Held:
             self._changed()
             return
         if news.what == "queued":
-            self.position = news.number
+            self.position, self.waits_for = news.number, news.why
         elif news.what == "granted":
             self.token, self.number, self.deadline, self._granted = news.token, news.number, news.deadline, True
         elif news.what == "extended":
@@ -144,8 +145,12 @@ class Held:
 
 def not_granted(held: Held, timeout: float | None) -> AcquireTimeout:
     text = f"{held.kind} {held.name!r}: not granted within {timeout:g} s"
+    if held.waits_for:
+        text = f"{text}; {held.waits_for}"
     if held.position:
         return AcquireTimeout(f"{text}; it waited at position {held.position}", held.position)
+    if held.waits_for:
+        return AcquireTimeout(text)
     return AcquireTimeout(f"{text}; somebody else holds it, or too few seats answer (`holdfast seats`)")
 
 

@@ -21,6 +21,7 @@ from holdfast.protocols.tickets.messages import Accept, Forget, Info, Prepare, P
 from holdfast.protocols.tickets.rounds import Rounds
 from holdfast.protocols.tickets.values import NO_BALLOT, NO_SLOT, NOBODY, Agent, Ballot, Key, LeaseId, Place, Val, Who, life, newest, seat
 
+FORGETTING_MAX = 2048  # open questions beyond which no word of forgetting is added: half of those that may be open (kit.phase)
 FORGET_TIMEOUT = 30.0  # seconds that old guardians are told to forget a cell; one that is down for longer keeps it
 
 RTT_BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.2, 1.0)
@@ -160,6 +161,9 @@ class Desk:
         one of them took in after saying so is an orphan (H109)."""
         places = [place for place in places if voter(place) not in but]
         if not places:
+            return
+        if len(self.questions) >= FORGETTING_MAX:
+            self.counts["forgets_skipped"] += 1  # A seat is down and many leave: what it keeps of them is an orphan one day.
             return
         voters = [voter(place) for place in places]
         self._ask(

@@ -16,7 +16,9 @@ from holdfast.protocols.tickets.candidate import Candidate
 from holdfast.protocols.tickets.coordinator import Coordinator, State
 from holdfast.protocols.tickets.cview import Cview, Entry, gone_entry, metadata_of
 from holdfast.protocols.tickets.desk import Desk
+from holdfast.protocols.tickets.line import Line
 from holdfast.protocols.tickets.messages import AckCjoin, AckUpdate, Cancel, Cjoin, Cleave, Queued, Reject, Update
+from holdfast.protocols.tickets.serving import Waiter
 from holdfast.protocols.tickets.values import (
     PLACES_MAX,
     TICKETS_MAX,
@@ -29,6 +31,7 @@ from holdfast.protocols.tickets.values import (
     places_fit,
     val_fits,
 )
+from holdfast.protocols.tickets.view import LATE
 
 ANNOUNCE_DELAY = 0.01  # seconds: whoever is granted something comes first, and what is given back at once is nobody's news (H143)
 ANNOUNCE_GAP = 0.1  # seconds: each announcement reaches everybody several times
@@ -69,6 +72,7 @@ class Pool:
         self._quiet: dict[str, Coordinator | None] = {}  # cells announced lately or soon, with what is to be announced then
         self.nobody = Returned()
         self.vacant: Vacant | None = None
+        self.line = Line(name, desk)
         self._pointing: dict[str, list[Coordinator]] | None = None  # coordinators by the cell that follows theirs; None: to be made
 
     @property
@@ -108,7 +112,7 @@ class Pool:
         if self.coordinators.get(coordinator.rid) is coordinator:
             del self.coordinators[coordinator.rid]
             self._pointing = None
-        for candidate in tuple(self.candidates):
+        for candidate in tuple(self.line.asking):
             candidate.unpark()
 
     def announce(self, coordinator: Coordinator) -> None:
@@ -154,9 +158,7 @@ class Pool:
 
     def roomy(self, at_most: int) -> tuple[Agent, ...]:
         """Agents that have announced free tickets, those with most of them first."""
-        found = sorted(
-            (entry for entry in self.cview.owners(self.name).values() if entry.free > 0), key=lambda entry: (-entry.free, entry.agent)
-        )
+        found = sorted(self.cview.rooms(self.name), key=lambda entry: (-entry.free, entry.agent))
         agents = dict.fromkeys(entry.agent for entry in found if entry.life not in self.gone and entry.life != self.desk.me.life)
         return tuple(agents)[:at_most]
 
@@ -181,6 +183,19 @@ class Pool:
         vacant, self.vacant = self.vacant, None
         return vacant if self.cview.newest_token(self.name, vacant.val.head) <= vacant.val.token else None
 
+    def longest_waiting(self) -> Waiter | None:
+        """Who waits at another ticket of this agent, and has done so for longest; it leaves that queue (H167)."""
+        best: tuple[Waiter, Coordinator] | None = None
+        for each in self.coordinators.values():
+            if each.server.waiters and each.valid:
+                first = each.server.first
+                if first is not None and (best is None or first.since < best[0].since):
+                    best = first, each
+        if best is None:
+            return None
+        best[1].server.cancel(best[0].lease)
+        return best[0]
+
     def lease_for(self, candidate: Candidate) -> LeaseId:
         lease = self.desk.lease()
         _keep(self._leases, lease, (candidate, set()))
@@ -192,6 +207,7 @@ class Pool:
             coordinator.halt()
         for candidate in self.candidates:
             candidate.halt()
+        self.line.stop()
 
     def forget_old(self) -> None:
         oldest = self.desk.host.now - self.desk.config.tombstone_ttl
@@ -230,7 +246,10 @@ class Pool:
             self.desk.tell(agent, granted[0])
             return
         active = self.active
-        if not active:
+        if active and self.desk.rounds.late and not any(each.server.keeps(cjoin.lease) for each in active):
+            self.desk.counts["late"] += 1
+            self._reject(cjoin, agent, LATE, active[0].val.n)
+        elif not active:
             self._reject(cjoin, agent, "leaving" if self.coordinators else "not-coordinator", 0)
         elif active[0].val.n != cjoin.n:
             self._reject(cjoin, agent, "mismatch", active[0].val.n)
