@@ -4,7 +4,7 @@ Orders come as lines of JSON, each is answered by one line:
 
     {"do": "hold", "count": 12, "within": 60}   so many tickets, by one client after the other: how many were granted, when the last one was
     {"do": "look"}                              how many are held, how many were lost and why
-    {"do": "churn", "seconds": 10, "extra": 8}  so many more wait, and whoever is served gives a ticket back and asks again
+    {"do": "churn", "seconds": 10, "extra": 8}  so many more wait; a client that is served gives one back and asks again
     {"do": "ask", "wait": false, "timeout": 3}  one more: what it is told
     {"do": "end"}                               all is given back
 """
@@ -65,7 +65,7 @@ class Clients:
         self._whys[f"lost: {ticket.why or 'its deadline has passed'}"] += 1
 
     async def churn(self, seconds: float, extra: int) -> Mapping[str, Any]:
-        """Closed loop: ``extra`` of them always wait, because whoever is served gives back the ticket that was held longest."""
+        """Closed loop: ``extra`` of them always wait, because each that is served gives back the ticket that was held longest."""
         end_at = now() + seconds
         waits: list[float] = []
 
@@ -78,7 +78,7 @@ class Clients:
                 waits.append(took)
                 await self._give_back()
 
-        # There have to be some to be waited for: each gives one back, and its next owner is somebody who waits.
+        # There have to be some to be waited for: each gives one back, and its next owner is one that waits.
         await asyncio.gather(*(one(number) for number in range(extra)), *(self._give_back() for _ in range(extra)))
         waits.sort()
         return {"granted": len(waits), "p50": waits[len(waits) // 2] if waits else 0.0, **self.look()}

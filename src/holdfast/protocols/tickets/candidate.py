@@ -165,11 +165,16 @@ class Candidate:
     def _on_late(self, late: float) -> None:
         """H168: this agent has more to do than it can. What it holds comes first."""
         self._desk.counts["late"] += 1
-        if not self._wait:
-            self._lose(LATE)
+        poll, random = self._desk.config.poll, self._desk.host.random
+        if self._wait:
+            self.stands_at(self._position, late_text(late))
+            self._turn_after(poll * random.uniform(0.3, 1.0))
             return
-        self.stands_at(self._position, late_text(late))
-        self._turn_after(self._desk.config.poll * self._desk.host.random.uniform(0.3, 1.0))
+        self._fruitless += 1
+        if self._fruitless > FULL_TURNS:
+            self._lose(LATE)
+        else:
+            self._turn_after(poll * random.uniform(0.1, 0.3))
 
     def unpark(self) -> None:
         """What was waited for has ended, one way or the other."""

@@ -7,7 +7,6 @@ stand behind them, first come first served, and cost nothing. Those who ask shar
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from holdfast.host import Timer
@@ -35,7 +34,7 @@ class Seeker(Protocol):
         """Another one of this agent acts on what was seen: look again in a moment."""
 
     def stands_at(self, position: int, why: str = "") -> None:
-        """So many come before it, or more. ``why``: what it waits for, if that is not its turn."""
+        """That many come before it at this agent, less one. ``why``: what it waits for, if that is not its turn."""
 
 
 class Seen(NamedTuple):
@@ -63,7 +62,7 @@ class Line:
         self._seen: Seen | None = None
 
     def enter(self, seeker: Seeker, *, wait: bool) -> None:
-        """Whoever does not wait asks at once: it is gone in a moment."""
+        """A candidate that does not wait asks at once: it is gone in a moment."""
         if wait and (len(self.asking) >= ASKING_MAX or self._desk.rounds.late):
             self.standing[seeker] = None
             self._tell()
@@ -126,16 +125,14 @@ class Line:
             self._arm()
 
     def _tell(self) -> None:
-        """Where they stand, if anybody before them knows; as often as those who ask are told."""
-        late = self._desk.rounds.late
-        last = max((seeker.position for seeker in self.asking), default=0)
-        if last or late:
+        """Behind those who ask, if any of these has a place; about as often as those are told."""
+        late, before = self._desk.rounds.late, len(self.asking)
+        placed = any(seeker.position for seeker in self.asking)
+        if placed or late:
             for number, seeker in enumerate(tuple(self.standing), 1):
-                seeker.stands_at(last + number if last else 0, late_text(late) if late else "")
+                seeker.stands_at(before + number if placed else 0, late_text(late) if late else "")
 
 
 def late_text(seconds: float) -> str:
     """What a client that waits, or does not, is told by an agent that is late (H168)."""
-    if seconds == inf:
-        return "this agent is late, and takes in no new ticket so that it loses none that it holds"
     return f"this agent is {seconds:.1f} s late, and takes in no new ticket so that it loses none that it holds"

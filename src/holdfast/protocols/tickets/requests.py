@@ -1,6 +1,6 @@
 """Requests: what a guardian is asked beside renewals waits until those are answered.  docs/decisions.md H166.
 
-A seat that has more to do than it can loses what is asked last. Somebody who asks for a ticket asks again; a holder whose renewal is not
+A seat that has more to do than it can loses what is asked last. A candidate asks again; a holder whose renewal is not
 answered stops. So renewals are answered as they are read, and all else of the same turn afterwards, a bounded share of it at a time.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from holdfast.host import Host
 
-WAITING_MAX = 1024  # requests; each is asked again, every ``rtx``, by whoever wants to know
+WAITING_MAX = 1024  # requests; each is asked again, every ``rtx``, by who wants to know
 TURN_MAX = 32  # answered in one callback: about 3 ms
 DROPPED = "requests_dropped"
 

@@ -4,7 +4,7 @@ One timer for all of them. When the first is due, so are all whose turn would co
 one for many cells, to each agent with successors one for many of them. A page of them takes one callback, so that what others say is heard
 between two pages.
 
-Whoever holds many tickets loses them when it is late. How late this timer is says so long before: see ``late``.
+An agent that is late loses the tickets that it holds. How late this timer is says so long before: see ``late``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PAGE_BYTES = 900  # of cells or updates in one message; the rest of a datagram i
 CELL_BYTES = 32  # of one without its names: three numbers of 9 bytes, what is small, and the arrays around it
 AGENT_BYTES = 24  # of one agent without its names
 PAGES_MAX = 2048  # pages whose answers count: 4096 cells in pages of 10, for the rounds of one lease
-LATE_ROUNDS = 0.5  # in T: so late it has missed nothing yet, and two rounds and a half are left of a lease of four
+LATE_ROUNDS = 1.0  # in T: so late it has missed nothing yet, and two rounds are left of a lease of four
 
 
 class Turning(Protocol):
@@ -100,11 +100,11 @@ class Rounds:
             self._arm()
 
     def forget(self, coordinator: Turning) -> None:
-        """It has no more. A timer that comes for it finds nobody."""
+        """It has no more. A timer that comes for it does nothing."""
         self._due.pop(coordinator, None)
 
     def begin(self, coordinator: Turning) -> None:
-        """Its first round, now, by itself: somebody waits for it."""
+        """Its first round, now, by itself: a client waits for it."""
         self._turn([coordinator])
 
     def renew(self, coordinator: Turning, places: Sequence[Place], renew: Renew) -> None:

@@ -104,7 +104,7 @@ class Server:
 
     @property
     def first(self) -> Waiter | None:
-        """Who would be handed this ticket; None if nobody waits, or it is about to get a part of the arc."""
+        """Who would be handed this ticket; None if no candidate waits, or the first is about to get a part of the arc."""
         return next((each for each in self.fresh() if each.wait and each.lease != self.splitting), None)
 
     def _split(self, first: Waiter) -> None:
