@@ -1,4 +1,4 @@
-"""Many tickets of one agent: renewed together, before what is new, and none lost because of a crowd.  Spec: tickets 5.3, 5.5; D5; H166-H168."""
+"""Many tickets of one agent: renewed together, before what is new, none lost because of a crowd.  Spec: tickets 5.3, 5.5; D5; H166-H168."""
 
 from __future__ import annotations
 
@@ -180,13 +180,21 @@ def test_one_word_of_leaving_stays_one() -> None:
     cleaves = [message for _, _, message in stand.sent[since:] if isinstance(message, Cleave)]
     assert len(cleaves) <= 6 * (1 + CLEAVE_HOPS)
     assert not [user for user in users if user.lost]
+    far = next(each for each in stand.coordinators("c") if not stand.tickets["a"].pool_table[POOL]._before(each.rid))
+    since = len(stand.sent)
+    stand.tickets["a"].on_message(stand.hosts["c"].me, Cleave(POOL, far.rid, head=far.head))  # who has split since, or was never before it
+    stand.run(1.0)
+    passed = [message for _, _, message in stand.sent[since:] if isinstance(message, Cleave)]
+    assert len(passed) <= CLEAVE_HOPS
+    assert {message.hops for message in passed if isinstance(message, Cleave)} <= {1, 2, 3}
+    assert far.valid
     again = [stand.acquire("a", 48) for _ in range(6)]
     stand.run(6 * POLL)
     assert all(user.acting for user in again)
 
 
 def test_a_crowd_asks_as_a_few() -> None:
-    """H167: of 100 that wait at one agent 32 ask; they share what they see, the others know where they stand, and all are served in turn."""
+    """H167: of 100 that wait at one agent 32 ask; they share what they see, the others know where they stand, all are served in turn."""
     stand, holders = crowded("abcde", "d", many=4)
     crowd = [stand.acquire("e", 4) for _ in range(100)]
     stand.run(4 * POLL)

@@ -26,8 +26,8 @@ TEXTS = {
     UNAVAILABLE: "unavailable: too few seats answer, or who gives out tickets of {pool!r} does not (`holdfast seats`)",
     CROWDED: "unavailable: tickets of {pool!r} are free, but the seats have no room to note another holder now; `holdfast doctor` on a "
     "seat says more (cells_full), and who waits is served when there is room",
-    LATE: "unavailable: this agent, or one that gives out tickets of {pool!r}, has more to do than it can, and takes in no new ticket so that "
-    "none is lost that is held; ask again in a moment, or wait (`holdfast doctor` on that agent)",
+    LATE: "unavailable: this agent, or one that gives out tickets of {pool!r}, has more to do than it can, and takes in no new ticket so "
+    "that none is lost that is held; ask again in a moment, or wait (`holdfast doctor` on that agent)",
     TOO_MANY_POOLS: "unavailable: {pool!r} would be a new pool, and the seats keep as many as they can, none of which is ever forgotten; "
     "use few names again and again instead of a new one per job (`holdfast doctor` on a seat: pools_full)",
 }

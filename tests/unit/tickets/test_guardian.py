@@ -449,6 +449,7 @@ def test_a_page_waits_for_no_disk_but_its_own() -> None:
     host.pass_time(10.0)
     desk = Desk(host, keeper=keeper)
     kept(desk, 1, 2)
+    desk.guardian.on_message(renewals(1, 2), lambda answer: None, P.life)  # the first grant of its life is a save too (F13)
     host.disk.complete()
     lease = LeaseId(P.life, 2)
     desk.accept(replace(VAL, holder=lease, seq=1), Ballot(1, lease), grant=True, key=Key("gpu", "p#1/2", 0))

@@ -149,7 +149,6 @@ class Cview:
         for listener in tuple(self._changed):
             listener(pool, int(number))
 
-
     def _note(self, pool: str, number: int, entry: Entry) -> None:
         owners, holders = self.pools.setdefault(pool, {}), self._holders.setdefault(pool, Counter())
         rooms = self._rooms.setdefault(pool, {})

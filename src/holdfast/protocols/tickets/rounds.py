@@ -1,4 +1,4 @@
-"""Rounds: all coordinators of one agent renew together.  Spec: tickets 3 (RENEW, ALIVE, UPDATE), 5.3; D5, D22; docs/decisions.md H166, H168.
+"""Rounds: all coordinators of one agent renew together.  Spec: tickets 3 (RENEW, UPDATE), 5.3; D5, D22; docs/decisions.md H166, H168.
 
 One timer for all of them. When the first is due, so are all whose turn would come soon, and they share messages: to each guardian
 one for many cells, to each agent with successors one for many of them. A page of them takes one callback, so that what others say is heard
