@@ -59,7 +59,7 @@ class Size(NamedTuple):
     hold: float = 15.0  # seconds that are measured
     churn: float = 10.0
     waiters: int = 60  # while tickets change hands
-    preset: str = "lan"
+    longest_grant: float = 0.0  # seconds that new seats wait; 0: the preset's
 
 
 SIZE = Size()
@@ -150,15 +150,16 @@ def shared(count: int) -> list[int]:
 
 
 @contextmanager
-def agents_of(folder: Path, preset: str) -> Iterator[list[AgentProcess]]:
+def agents_of(folder: Path, longest_grant: float = 0.0) -> Iterator[list[AgentProcess]]:
     """Three of them, whole, with seats that vote."""
     addresses = free_addresses(AGENTS)
     agents: list[AgentProcess] = []
     try:
         for number, address in enumerate(addresses):
             home = folder / f"a{number}"
-            settings = {"group": GROUP, "bind": address, "seeds": addresses, "state_dir": str(home / "state"), "preset": preset}
-            agents.append(AgentProcess(home, name=f"a{number}", **settings))
+            settings = {"group": GROUP, "bind": address, "seeds": addresses, "state_dir": str(home / "state"), "preset": "lan"}
+            more = {"longest_grant": longest_grant} if longest_grant else {}
+            agents.append(AgentProcess(home, name=f"a{number}", **settings, **more))
         for agent in agents:
             agent.until_it_answers()
         for agent in agents:
@@ -195,7 +196,7 @@ class Meter:
 def load_here(tickets: int, size: Size) -> Found:
     with TemporaryDirectory(prefix="hf-") as name, ExitStack() as stack:
         folder = Path(name)
-        agents = stack.enter_context(agents_of(folder, size.preset))
+        agents = stack.enter_context(agents_of(folder, size.longest_grant))
         drivers = Drivers([agent.socket for agent in agents], tickets, size, folder / "clients.log")
         stack.callback(drivers.end)
         began_at, taking = now(), Meter(agents)

@@ -438,7 +438,7 @@ def test_a_page_is_answered_cell_by_cell() -> None:
     desk.guardian.on_message(renewals(1, 3), answers.append, Q.life)
     (renewed,) = answers
     assert isinstance(renewed, Renewed)
-    assert (renewed.ok, [each.index for each in renewed.refused]) == ((), [0, 1])
+    assert (renewed.ok, [each.place for each in renewed.refused]) == ((), [0, 1])
 
 
 def test_a_page_waits_for_no_disk_but_its_own() -> None:

@@ -30,6 +30,12 @@ class Seeker(Protocol):
     def look(self) -> None:
         """It is its turn to ask."""
 
+    def poke(self) -> None:
+        """Room was announced."""
+
+    def unpark(self) -> None:
+        """What it may have waited for at this agent has ended."""
+
     def look_soon(self) -> None:
         """Another one of this agent acts on what was seen: look again in a moment."""
 

@@ -234,7 +234,7 @@ class Renewals(Message, frozen=True, tag=84):
 class Refusal(NamedTuple):
     """One cell of ``Renewed`` that is not renewed."""
 
-    index: Index
+    place: Index
     promised: Ballot
     stale: bool
 

@@ -146,7 +146,7 @@ class Rounds:
             return
         stale = dict.fromkeys(renewed.stale)
         answers = [(index, True, NO_BALLOT, index in stale) for index in renewed.ok]
-        answers += [(each.index, False, each.promised, each.stale) for each in renewed.refused]
+        answers += [(each.place, False, each.promised, each.stale) for each in renewed.refused]
         for index, ok, promised, old in answers:
             if index < len(page.cells):
                 coordinator, key, who = page.cells[index]
@@ -170,10 +170,10 @@ class Rounds:
             self._timer = self._host.at(due, self._on_due)
 
     def _on_due(self) -> None:
-        now = self._host.now
-        assert self._timer is not None
-        self._timer, overdue = None, now - self._timer.due_at
-        self.lateness = overdue
+        now, timer = self._host.now, self._timer
+        assert timer is not None
+        self._timer, self.lateness = None, now - timer.due_at
+        overdue = self.lateness
         if overdue > LATE_ROUNDS * self._config.period:
             self._desk.counts["late_rounds"] += 1
             self._late_until = now + self._config.period
@@ -216,8 +216,8 @@ class Rounds:
         alike: dict[tuple[int, ...], list[Place]] = {}  # seats keep the same, so they are written the same
         for place, numbers in kept.items():
             alike.setdefault(tuple(numbers), []).append(place)
-        for numbers, places in alike.items():
-            its = [renewals[number] for number in numbers]
+        for same, places in alike.items():
+            its = [renewals[number] for number in same]
             for part in _pages([_renew_bytes(renew) for _, _, renew in its], CELLS_MAX):
                 message = self._message(stamp, its[part])
                 for place in places:
