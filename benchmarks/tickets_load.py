@@ -6,7 +6,8 @@ hold them, and hand them over; then one more asks. Per size:
     held_s                  seconds until the last ticket was held, and tickets per second on the way
     agent_cpu               share of a core of the busiest agent while all are held; that of all three is in the raw numbers
     datagrams_per_second    that one agent sends while all are held (the one that sends most)
-    lost                    tickets that a client lost at any time: while they were taken, held, or handed over
+    crowd_...               the same while 700 more wait for one, in vain
+    lost                    tickets that a client lost at any time: while they were taken, held, waited for, or handed over
     handovers_per_second    tickets that were given back and granted to one that waited, while all others are held
     told                    what the one client is told for which there is no ticket
 
@@ -57,13 +58,15 @@ class Size(NamedTuple):
     clients: int = 200
     taken_within: float = 90.0  # seconds for all of them
     hold: float = 15.0  # seconds that are measured
+    crowd: int = 700  # that wait in vain while all are held
+    crowd_s: float = 8.0
     churn: float = 10.0
     waiters: int = 60  # while tickets change hands
     longest_grant: float = 0.0  # seconds that new seats wait; 0: the preset's
 
 
 SIZE = Size()
-QUICK = Size(tickets=(30,), clients=6, taken_within=60.0, hold=2.0, churn=2.0, waiters=6)
+QUICK = Size(tickets=(30,), clients=6, taken_within=60.0, hold=2.0, crowd=60, crowd_s=2.0, churn=2.0, waiters=6)
 
 
 def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
@@ -210,6 +213,9 @@ def load_here(tickets: int, size: Size) -> Found:
             "wait=False": drivers.order_one(0, do="ask", wait=False)["told"],
             "timeout=3": drivers.order_one(1, do="ask", timeout=3.0)["told"],
         }
+        crowding = Meter(agents)
+        crowd = drivers.order(*({"do": "hold", "count": share, "within": size.crowd_s} for share in shared(size.crowd)))
+        crowded = crowding.since()
         changing = Meter(agents)
         churned = drivers.order_all(do="churn", seconds=size.churn, extra=size.waiters // AGENTS)
         hands = changing.since()
@@ -228,6 +234,9 @@ def load_here(tickets: int, size: Size) -> Found:
                 "agent_cpu_of_all": sum(steady["cpu"]),
                 "datagrams_per_second": max(steady["sent"]),
                 "datagrams_per_second_of_all": sum(steady["sent"]),
+                "crowd_granted": sum(each["granted"] for each in crowd),
+                "crowd_agent_cpu": max(crowded["cpu"]),
+                "crowd_datagrams_per_second": max(crowded["sent"]),
                 "handovers_per_second": sum(each["granted"] for each in churned) / hands["seconds"],
                 "handed_on_directly_per_second": hands["handovers"],
                 "handover_waited_p50_s": max(each["p50"] for each in churned),
@@ -235,7 +244,7 @@ def load_here(tickets: int, size: Size) -> Found:
                 "granted_while_changing": sum(each["granted"] for each in churned),
                 "least_members": min(members),
                 "told": told,
-                "whys": {why: count for each in churned for why, count in each["whys"].items()},
+                "whys": {why: count for each in churned for why, count in each["whys"].items() if not why.startswith("AcquireTimeout")},
             }
         )
 

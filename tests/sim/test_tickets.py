@@ -74,7 +74,7 @@ def test_checkers_catch(ablation: Ablation, caught_by: set[str], search: Search)
     assert found in caught_by
 
 
-@pytest.mark.parametrize("seed", [980, 1378, 3046])
+@pytest.mark.parametrize("seed", [980, 1378, 4328])
 def test_lost_on_the_way(seed: int) -> None:
     """I10, D27: the only guardian that knew where the cell was moved to is dead. Such a cell is lost, and its predecessor says so."""
     outcome = run(TicketScenario(), seed)
