@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, NamedTuple
 from msgspec import Meta
 
 from holdfast.host import Address, Message
-from holdfast.protocols.tickets.values import NUMBER_MAX, Agent, Ballot, Key, LeaseId, Place, Val, Who
+from holdfast.protocols.tickets.values import NUMBER_MAX, TICKETS_MAX, Agent, Ballot, Key, LeaseId, Place, Val, Who
 
 REASONS = ("full", "leaving", "not-coordinator", "mismatch", "crowded", "late")
 CELLS_MAX = 32  # cells that one message renews (H166): about 45 bytes each, so some 20 fill a datagram
@@ -194,7 +194,7 @@ class Cleave(Message, frozen=True, tag=81):
     pool: str
     rid: str
     hops: int = 0  # how often it was passed on: whom the leaver takes for its predecessor may have split its arc meanwhile
-    head: int = -1  # the leaver's ticket: its predecessor is the holder that comes before it on the circle; -1: not said, not passed on
+    head: Annotated[int, Meta(ge=-1, lt=TICKETS_MAX)] = -1  # the leaver's ticket: its predecessor is the holder that comes before it on the circle; -1: not said, not passed on
 
 
 class Abandon(Message, frozen=True, tag=82):
