@@ -125,12 +125,9 @@ class Guardian:
         """H166: each cell as if it had come alone. What can be said at once is said together, the rest when it is durable."""
         answers: list[tuple[int, Alive]] = []
         for index, each in enumerate(renewals.cells):
-            if not key_fits(each.key):
-                self.counts["malformed"] += 1
-                continue
-            later = _Answer(index, answers, reply)
-            self.on_renew(_renew(source, each, renewals.stamp), later)
-            later.now = False
+            answer = _Answer(index, answers, reply)
+            self.on_message(_renew(source, each, renewals.stamp), answer)
+            answer.now = False
         if answers:
             ok = tuple(index for index, alive in answers if alive.ok)
             stale = tuple(index for index, alive in answers if alive.ok and alive.stale)

@@ -194,7 +194,7 @@ class Cleave(Message, frozen=True, tag=81):
     pool: str
     rid: str
     hops: int = 0  # how often it was passed on: whom the leaver takes for its predecessor may have split its arc meanwhile
-    head: Annotated[int, Meta(ge=-1, lt=TICKETS_MAX)] = -1  # the leaver's ticket: its predecessor is the holder that comes before it on the circle; -1: not said, not passed on
+    head: Annotated[int, Meta(ge=-1, lt=TICKETS_MAX)] = -1  # the leaver's ticket: its predecessor is before it on the circle; -1: not said
 
 
 class Abandon(Message, frozen=True, tag=82):
