@@ -128,7 +128,7 @@ class RecordingSink:
 
     token = 0
 
-    def queued(self, position: int) -> None:
+    def queued(self, position: int, why: str = "") -> None:
         """Nobody waits."""
 
     def granted(self, token: int, deadline: float, number: int = 0) -> None:

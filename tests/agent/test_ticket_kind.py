@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.agent.build import ticket_config
 from holdfast.agent.grants import Grants
 from holdfast.agent.ticket_kind import TicketHeld, TicketKind
+from holdfast.client.holding import TicketHeld as ClientTicket
+from holdfast.client.holding import not_granted
 from holdfast.config import Config, load
-from holdfast.errors import ConfigError
-from holdfast.local.calls import Acquire
+from holdfast.errors import ConfigError, Unavailable
+from holdfast.local.calls import Acquire, GrantItem
+from holdfast.protocols.tickets.line import late_text
+from holdfast.protocols.tickets.view import LATE
 from tests.agent.fake_pools import LEASE, FakeAttempt, FakePools
 from tests.agent.law import FakeBody, FakeSession, TurnHost
 
@@ -292,3 +297,40 @@ def test_the_ring_is_asked_for_by_the_settings(given: dict[str, Any], k: int) ->
     for seats in (1, 5):
         numbers = ticket_config(load(overrides={"ticket_guardians": "ring", **given}), seats)
         assert (numbers.guardians, numbers.k) == ("ring", k)
+
+
+def test_an_agent_that_is_late_says_so_to_its_clients() -> None:
+    """H168: who waits is told what for, and the error after its timeout says it; who does not wait is refused with the reason."""
+    stand = Stand()
+    client = stand.client()
+    attempt = stand.ask(client)
+    attempt.listener.on_queued(0, late_text(0.7))
+    assert (client.said, client.last.number) == (["queued"], 0)
+    held = Waiting()
+    held.push(encoded(client.last))
+    error = not_granted(held, 3.0)
+    assert "within 3 s; this agent is 0.7 s late" in str(error)
+    assert "seats" not in str(error)
+    attempt.listener.on_queued(4)  # It is on time again.
+    held.push(encoded(client.last))
+    assert str(not_granted(held, 3.0)).endswith("within 3 s; it waited at position 4")
+    attempt.listener.on_lost(LATE, {})
+    assert client.last.why.startswith("unavailable: this agent")
+    held.push(encoded(client.last))
+    with pytest.raises(Unavailable, match="so that none is lost"):
+        held.check()
+
+
+class Waiting(ClientTicket):
+    """The client's side of it, without a connection."""
+
+    def __init__(self) -> None:
+        super().__init__("ticket", "gpu")
+
+    def _changed(self) -> None:
+        """No thread waits."""
+
+
+def encoded(item: GrantItem) -> Any:
+    """As it comes over the socket."""
+    return msgspec.msgpack.encode(item)

@@ -86,7 +86,7 @@ def test_every_entry_looks_at_the_clock_first() -> None:
     assert coordinator.state is State.DEAD
     assert user.lost == [LAPSED]
     sent = len(stand.sent)
-    coordinator._on_round()
+    coordinator.on_round(stand.now)
     assert not [message for _, _, message in stand.sent[sent:] if isinstance(message, Renew)]
 
 
@@ -156,6 +156,7 @@ def test_promise_to_another_is_answered_with_a_higher_ballot() -> None:
     stand.run(LEASE + PERIOD)
     ballot = stand.tickets["e"].desk.ballot(stand.tickets["e"].desk.lease(), before)
     stand.tickets["c"].on_message(stand.hosts["e"].me, Prepare(99, coordinator.key, ballot, None))
+    stand.run(0.001)
     assert stand.tickets["c"].guardian.cells[coordinator.key].promised == ballot
     stand.lose = lambda source, target, message: False
     stand.run(2 * PERIOD)

@@ -60,7 +60,7 @@ class Asker:
         self.lost.append(why)
         self.numbers = dict(numbers)
 
-    def on_queued(self, position: int) -> None:
+    def on_queued(self, position: int, why: str = "") -> None:
         self.queued.append(position)
 
     def release(self) -> None:

@@ -60,7 +60,7 @@ class Law(Protocol):
     host: Turns
     draining: bool
 
-    def on_queued(self, grant: Granted, position: int) -> None: ...
+    def on_queued(self, grant: Granted, position: int, why: str) -> None: ...
     def on_granted(self, grant: Granted, token: int, deadline: float, number: int) -> None: ...
     def on_extended(self, grant: Granted, deadline: float) -> None: ...
     def on_at_risk(self, grant: Granted) -> None: ...
@@ -124,8 +124,8 @@ class Granted:
 
     # Sink.
 
-    def queued(self, position: int) -> None:
-        self._once_asked(partial(self._law.on_queued, self, position))
+    def queued(self, position: int, why: str = "") -> None:
+        self._once_asked(partial(self._law.on_queued, self, position, why))
 
     def granted(self, token: int, deadline: float, number: int = 0) -> None:
         self._once_asked(partial(self._law.on_granted, self, token, deadline, number))

@@ -184,9 +184,9 @@ class Grants:
 
     # What kinds say.
 
-    def on_queued(self, grant: Granted, position: int) -> None:
+    def on_queued(self, grant: Granted, position: int, why: str) -> None:
         if grant.state is State.ASKED and grant.session.reads:  # Who does not read hears the next one.
-            grant.session.push(grant.serial, GrantItem("queued", 0, 0.0, position))
+            grant.session.push(grant.serial, GrantItem("queued", 0, 0.0, position, why))
 
     @property
     def undelayed(self) -> tuple[Granted, ...]:

@@ -15,8 +15,9 @@ NO_NUMBERS: Mapping[str, int] = {}
 class Sink(Protocol):
     """Given to a kind with every ``acquire``: what became of it."""
 
-    def queued(self, position: int) -> None:
-        """Somebody holds a place for it; 1 is next. Before the grant, any number of times, or never."""
+    def queued(self, position: int, why: str = "") -> None:
+        """Somebody holds a place for it; 1 is next. Before the grant, any number of times, or never. ``why``: what it waits for, if that
+        is not its turn."""
 
     def granted(self, token: int, deadline: float, number: int = 0) -> None:
         """It is ours until the deadline, on the clock of this host. Once."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from holdfast.agent.kinds import Sink
 from holdfast.errors import ConfigError
 from holdfast.kit.histogram import Histogram
-from holdfast.protocols.tickets.tickets import CROWDED, FULL, TOO_MANY_POOLS, UNAVAILABLE, Attempt, Ticketing
+from holdfast.protocols.tickets.tickets import CROWDED, FULL, LATE, TOO_MANY_POOLS, UNAVAILABLE, Attempt, Ticketing
 
 OPTIONS = ("of", "wait", "metadata", "user_ttl")
 WAIT_BOUNDS = (0.005, 0.01, 0.05, 0.2, 1.0, 5.0, 30.0, 300.0)
@@ -26,6 +26,8 @@ TEXTS = {
     UNAVAILABLE: "unavailable: too few seats answer, or who gives out tickets of {pool!r} does not (`holdfast seats`)",
     CROWDED: "unavailable: tickets of {pool!r} are free, but the seats have no room to note another holder now; `holdfast doctor` on a "
     "seat says more (cells_full), and who waits is served when there is room",
+    LATE: "unavailable: this agent, or one that gives out tickets of {pool!r}, has more to do than it can, and takes in no new ticket so "
+    "that none is lost that is held; ask again in a moment, or wait (`holdfast doctor` on that agent)",
     TOO_MANY_POOLS: "unavailable: {pool!r} would be a new pool, and the seats keep as many as they can, none of which is ever forgotten; "
     "use few names again and again instead of a new one per job (`holdfast doctor` on a seat: pools_full)",
 }
@@ -103,9 +105,9 @@ class TicketHeld:
             self._kind.forget(self)
             self._sink.lost(TEXTS.get(why, why).format(pool=self.pool), numbers)
 
-    def on_queued(self, position: int) -> None:
+    def on_queued(self, position: int, why: str = "") -> None:
         if not self._over and self._owned is None:
-            self._sink.queued(position)
+            self._sink.queued(position, why)
 
     def publish(self, payload: bytes) -> None:
         """Raises ``TicketLost``."""

@@ -19,7 +19,21 @@ COUNTED = {  # tickets 9.7: how each is called there, how the machine counts it,
     "phase_timeouts": ("phase_timeouts", "Questions to guardians that no majority answered in time."),
 }
 MOVES = ("acquired", "resumed", "moves", "returned", "abandoned", "cells_lost", "orphans", "published")
-TROUBLES = ("malformed", "strangers", "table_full", "queue_full", "view_full", "refused_renewal", "old_event", "old_grant", "crowded")
+TROUBLES = (
+    "malformed",
+    "strangers",
+    "table_full",
+    "queue_full",
+    "view_full",
+    "refused_renewal",
+    "old_event",
+    "old_grant",
+    "crowded",
+    "late",
+    "late_rounds",
+    "requests_dropped",
+    "forgets_skipped",
+)
 
 
 def of_tickets(agent: Agent) -> Iterable[Metric]:

@@ -31,8 +31,8 @@ class Held:
         self.number = 0  # of a ticket
         self.deadline = 0.0  # on this machine's clock (``holdfast.client.clock``); it moves as the agent renews
         self.position = 0  # before it is granted: where it waits, 1 is next; 0: nowhere yet
-        self.delay = ""  # before it is granted: why the seats grant nothing to any client, as last heard
-        self._delayed_until = 0.0  # when that ends; 0.0: not known
+        self.waits_for = ""  # before it is granted: what it waits for beside its turn, as its agent said last
+        self._waits_until = 0.0  # when that ends; 0.0: not known
         self.at_risk = False  # it was not renewed in time, and ends at its deadline unless that comes
         self.why = ""  # it is over
         self._numbers: Mapping[str, int] = {}  # that belong to the reason
@@ -86,10 +86,10 @@ class Held:
         if self._look():  # F9: also when its deadline passed while this was on its way. Never revived.
             self._changed()
             return
-        if news.what == "queued" and news.why:
-            self.delay, self._delayed_until = news.why, news.deadline
-        elif news.what == "queued":
-            self.position = news.number
+        if news.what == "queued":
+            if news.number or not news.why:
+                self.position = news.number
+            self.waits_for, self._waits_until = news.why, news.deadline
         elif news.what == "granted":
             self.token, self.number, self.deadline, self._granted = news.token, news.number, news.deadline, True
         elif news.what == "extended":
@@ -148,10 +148,12 @@ class Held:
 
 def not_granted(held: Held, timeout: float | None) -> AcquireTimeout:
     text = f"{held.kind} {held.name!r}: not granted within {timeout:g} s"
+    if held.waits_for:
+        text = f"{text}; {delay_text(held.waits_for, held._waits_until - now())}"
     if held.position:
         return AcquireTimeout(f"{text}; it waited at position {held.position}", held.position)
-    if held.delay:
-        return AcquireTimeout(f"{text}; {delay_text(held.delay, held._delayed_until - now())}")
+    if held.waits_for:
+        return AcquireTimeout(text)
     return AcquireTimeout(f"{text}; somebody else holds it, or too few seats answer (`holdfast seats`)")
 
 

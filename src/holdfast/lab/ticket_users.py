@@ -83,7 +83,7 @@ class User:
         self.losses.append(why)
         self._rest()
 
-    def on_queued(self, position: int) -> None:
+    def on_queued(self, position: int, why: str = "") -> None:
         self.position = position
 
     def stay(self) -> None:

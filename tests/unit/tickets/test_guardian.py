@@ -13,7 +13,22 @@ from holdfast.kit.keeper import Keeper
 from holdfast.protocols.tickets.cells import Cell
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.guardian import SWEEP_PERIOD, Guardian
-from holdfast.protocols.tickets.messages import Accept, Accepted, Alive, Forget, Info, Prepare, Promised, Query, Refuse, Renew
+from holdfast.protocols.tickets.messages import (
+    Accept,
+    Accepted,
+    Alive,
+    Forget,
+    Info,
+    Prepare,
+    Promised,
+    Query,
+    Refusal,
+    Refuse,
+    Renew,
+    Renewal,
+    Renewals,
+    Renewed,
+)
 from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, NOBODY, Ballot, Key, LeaseId, Ptr, Status, Val, Who, seat
 from tests.support.fake_host import FakeHost, FakeStorage
 
@@ -395,3 +410,54 @@ def test_failed_disk_falls_silent_for_what_it_cannot_keep() -> None:
     before = len(desk.answers)
     desk.guardian.on_message(Renew(KEY, VAL.who, LOW, 0, 7.0), desk.answers.append)
     assert len(desk.answers) == before
+
+
+def renewals(*serials: int, stamp: float = 7.0) -> Renewals:
+    """Of cells that are named after the serial of their holder's lease."""
+    cells = tuple(Renewal(Key("gpu", f"p#1/{serial}", 0), serial, 5, 1, None, 0) for serial in serials)
+    return Renewals(17, stamp, cells)
+
+
+def kept(desk: Desk, *serials: int) -> None:
+    for serial in serials:
+        lease = LeaseId(P.life, serial)
+        desk.accept(replace(VAL, holder=lease), Ballot(1, lease), grant=False, key=Key("gpu", f"p#1/{serial}", 0))
+
+
+def test_a_page_is_answered_cell_by_cell() -> None:
+    """H166, 5.1: what is there is granted, what is not or has another owner is refused, each by its place in the page. The holder is a
+    life of the sender: no agent renews for another."""
+    desk = Desk()
+    kept(desk, 1, 3)
+    answers: list[Message] = []
+    desk.guardian.on_message(renewals(1, 2, 3), answers.append, P.life)
+    assert answers == [Renewed(17, (0, 2), (), (Refusal(1, NO_BALLOT, stale=True),), draining=False)]
+    until = desk.host.now + CONFIG.lease
+    assert [desk.guardian.cells[Key("gpu", f"p#1/{serial}", 0)].grant_until for serial in (1, 3)] == [until, until]
+    answers.clear()
+    desk.guardian.on_message(renewals(1, 3), answers.append, Q.life)
+    (renewed,) = answers
+    assert isinstance(renewed, Renewed)
+    assert (renewed.ok, [each.place for each in renewed.refused]) == ((), [0, 1])
+
+
+def test_a_page_waits_for_no_disk_but_its_own() -> None:
+    """H166, 5.2: a cell whose last save is under way is answered when it is durable, by itself; the others at once."""
+    host = FakeHost(storage=FakeStorage())
+    keeper = seated(host)
+    host.disk.complete()
+    host.pass_time(10.0)
+    desk = Desk(host, keeper=keeper)
+    kept(desk, 1, 2)
+    desk.guardian.on_message(renewals(1, 2), lambda answer: None, P.life)  # the first grant of its life is a save too (F13)
+    host.disk.complete()
+    lease = LeaseId(P.life, 2)
+    desk.accept(replace(VAL, holder=lease, seq=1), Ballot(1, lease), grant=True, key=Key("gpu", "p#1/2", 0))
+    answers: list[Message] = []
+    desk.guardian.on_message(renewals(1, 2), answers.append, P.life)
+    assert [type(answer) for answer in answers] == [Renewed]
+    assert [answer.ok for answer in answers if isinstance(answer, Renewed)] == [(0,)]
+    host.disk.complete()
+    alive = answers[-1]
+    assert isinstance(alive, Alive)
+    assert (alive.key.rid, alive.ok, alive.stamp) == ("p#1/2", True, 7.0)

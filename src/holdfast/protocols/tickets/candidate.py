@@ -16,10 +16,11 @@ from holdfast.host import NodeId, Timer
 from holdfast.protocols.tickets.coordinator import Coordinator
 from holdfast.protocols.tickets.desk import Desk, End, Voter, voter
 from holdfast.protocols.tickets.facts import TicketQueued
+from holdfast.protocols.tickets.line import late_text
 from holdfast.protocols.tickets.messages import AckCjoin, Cancel, Cjoin, Info, Queued, Reject
 from holdfast.protocols.tickets.takeover import Takeover
-from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, Agent, Key, LeaseId, Status, Val
-from holdfast.protocols.tickets.view import CROWDED, FULL, MISMATCH, TOO_MANY_POOLS, UNAVAILABLE
+from holdfast.protocols.tickets.values import NO_BALLOT, Agent, LeaseId, Status, Val
+from holdfast.protocols.tickets.view import CROWDED, FULL, LATE, MISMATCH, TOO_MANY_POOLS, UNAVAILABLE
 
 if TYPE_CHECKING:
     from holdfast.protocols.tickets.pool import Pool
@@ -51,8 +52,8 @@ class Ticketing(Protocol):
         """It is over, or was never to be had; the text begins with LAPSED, DEPOSED, or before it was owned with MISMATCH, FULL, CROWDED,
         TOO_MANY_POOLS, UNAVAILABLE. ``numbers`` are the attributes of the error that belongs to it (section 10), as far as known."""
 
-    def on_queued(self, position: int) -> None:
-        """Somebody holds a place for us; 1 is next. May come again with another number."""
+    def on_queued(self, position: int, why: str = "") -> None:
+        """Somebody holds a place for us; 1 is next. May come again with another number. ``why``: what it waits for beside its turn."""
 
 
 class Candidate:
@@ -71,8 +72,8 @@ class Candidate:
         self._asked: dict[NodeId, Agent] = {}  # who may hold a place for the present lease
         self._hints: dict[Agent, None] = {}
         self._full: dict[NodeId, float] = {}  # no room there until then
-        self._crowded = False  # who said so last has free tickets, and nobody who would keep another cell
-        self._position = 0
+        self._reason = ""  # of who said no last: CROWDED, it has free tickets, and nobody who would keep another cell; LATE
+        self._position, self._why = 0, ""  # as told
         self._fruitless = 0  # turns in a row in which nobody was believed to have room
         self._stamp = 0.0  # of the last CJOIN
         self._parked = False  # a coordinator of this agent is giving the anchor up, for us to go on with
@@ -114,7 +115,11 @@ class Candidate:
     # The loop.
 
     def start(self) -> None:
-        self.look()
+        self.pool.line.enter(self, wait=self._wait)
+
+    @property
+    def position(self) -> int:
+        return self._position
 
     @property
     def looking(self) -> bool:
@@ -140,6 +145,10 @@ class Candidate:
         self._timer, self._waited, self._parked = None, self._parked, False
         if not self.looking:
             return
+        late = self._desk.rounds.late
+        if late:
+            self._on_late(late)
+            return
         vacant = self.pool.take_vacant(self.n)
         if vacant is not None:
             Takeover(self, self.pool, self._desk).resume(vacant)
@@ -147,7 +156,25 @@ class Candidate:
             self._parked = True
             self._turn_after(self._desk.config.rtx)
         else:
-            self._desk.query(Key(self.pool.name, ANCHOR, 0), self._desk.seats, self._on_looked)
+            self.pool.line.look(self, self._on_looked)
+
+    def look_soon(self) -> None:
+        if self.looking and self._timer is None:
+            self._turn_after(self._desk.config.poll * self._desk.host.random.uniform(0.1, 0.3))
+
+    def _on_late(self, late: float) -> None:
+        """H168: this agent has more to do than it can. What it holds comes first."""
+        self._desk.counts["late"] += 1
+        poll, random = self._desk.config.poll, self._desk.host.random
+        if self._wait:
+            self.stands_at(self._position, late_text(late))
+            self._turn_after(poll * random.uniform(0.3, 1.0))
+            return
+        self._fruitless += 1
+        if self._fruitless > FULL_TURNS:
+            self._lose(LATE)
+        else:
+            self._turn_after(poll * random.uniform(0.1, 0.3))
 
     def unpark(self) -> None:
         """What was waited for has ended, one way or the other."""
@@ -155,8 +182,8 @@ class Candidate:
             self._timer.cancel()
             self.look()
 
-    def _on_looked(self, end: End) -> None:
-        """Step 1. A turn that was begun before a grant came is over."""
+    def _on_looked(self, end: End, age: float) -> None:
+        """Step 1. A turn that was begun before a grant came is over. ``age``: seconds since another one of this agent saw it."""
         if not self.looking or self._timer is not None:
             return
         if not end.won:
@@ -168,7 +195,7 @@ class Candidate:
         infos = [each for _, each in end.yes if isinstance(each, Info)]
         accepted, best = end.best
         self.above = max(self.above, accepted)
-        busy = max(info.busy for info in infos)
+        busy = max(info.busy for info in infos) - age
         if all(info.val is not None and info.val.n != self.n for info in infos):
             assert best is not None
             self.mismatch(best.n)
@@ -196,13 +223,13 @@ class Candidate:
                 pause = poll * desk.host.random.uniform(0.1, 0.3)
         self._fruitless = 0 if roomy else self._fruitless + 1
         if not self._wait and self._fruitless > (FULL_TURNS if self._full else SILENT_TURNS):
-            self._lose(UNAVAILABLE if not self._full else CROWDED if self._crowded else FULL)
+            self._lose(UNAVAILABLE if not self._full else self._reason or FULL)
             return
         self._turn_after(min(pause, max(0.0, busy) + AFTER_GRANT + poll * SOON * desk.host.random.random()))
 
     def _known(self, anchor: Val | None) -> dict[NodeId, Agent]:
         """Everybody who may be a coordinator: Cview, the anchor's holder, its successor, hints. By life, sorted: dict order is an input."""
-        found = [entry.agent for entry in self.pool.cview.owners(self.pool.name).values()]
+        found = [*self.pool.cview.holders(self.pool.name)]
         if anchor is not None and anchor.holder is not None:
             found.append(Agent(anchor.holder.life, anchor.address))
             found.append(anchor.succ.agent)
@@ -215,9 +242,8 @@ class Candidate:
         now = self._desk.host.now
         self._full = {life: until for life, until in self._full.items() if until > now}
         roomy = dict.fromkeys(self._hints, 1)
-        for entry in self.pool.cview.owners(self.pool.name).values():
-            if entry.free > 0:
-                roomy[entry.agent] = max(entry.free, roomy.get(entry.agent, 0))
+        for entry in self.pool.cview.rooms(self.pool.name):
+            roomy[entry.agent] = max(entry.free, roomy.get(entry.agent, 0))
         return {agent: room for agent, room in sorted(roomy.items()) if agent.life in known and agent.life not in self._full}
 
     def _where_to_wait(self, known: Mapping[NodeId, Agent]) -> list[Agent]:
@@ -247,7 +273,7 @@ class Candidate:
     def _on_rejected(self, source: NodeId, reject: Reject) -> None:
         self._queues.pop(source, None)
         self._is_full(source)
-        self._crowded = reject.reason == CROWDED
+        self._reason = reject.reason if reject.reason in (CROWDED, LATE) else ""
         news = [agent for agent in reject.roomy if agent.life not in self._full and agent not in self._hints]
         self._hints = dict.fromkeys([*self._hints, *news][-HINTS_MAX:])
         if news and self._timer is not None:
@@ -260,11 +286,14 @@ class Candidate:
 
     def _tell_position(self) -> None:
         """Only a change is told: at most one per answer, so a few per poll."""
-        position = min(position for _, position in self._queues.values())
-        if position != self._position:
-            self._position = position
+        self.stands_at(min(position for _, position in self._queues.values()))
+
+    def stands_at(self, position: int, why: str = "") -> None:
+        """``why``: what it waits for, if that is not its turn alone."""
+        if (position, why) != (self._position, self._why):
+            self._position, self._why = position, why
             self._desk.host.emit(TicketQueued(self.pool.name, self._lease, position))
-            self._listener.on_queued(position)
+            self._listener.on_queued(position, why)
 
     # What became of it.
 
@@ -274,6 +303,7 @@ class Candidate:
         if giver is not None:
             self._asked.pop(giver, None)
         self._stop_asking()
+        self.pool.line.leave(self)
 
     @property
     def asked_at(self) -> float:
@@ -302,6 +332,7 @@ class Candidate:
         elif self.state is CandidateState.JOINING:
             # D12: a fresh lease id, so that nothing of the lost attempt is taken for ours.
             self.state, self.coordinator, self._lease = CandidateState.LOOKING, None, self.pool.lease_for(self)
+            self.pool.line.back(self)
             self._turn_after(self._desk.config.poll * SOON * self._desk.host.random.random())
 
     def mismatch(self, n: int) -> None:
@@ -329,6 +360,7 @@ class Candidate:
         self._stop_asking()
         if self in self.pool.candidates:
             self.pool.candidates.remove(self)
+        self.pool.line.leave(self)
 
     def halt(self) -> None:
         self.state = CandidateState.OVER

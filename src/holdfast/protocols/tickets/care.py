@@ -58,7 +58,7 @@ class Care:
     def _update(self) -> None:
         it = self._it
         chain = (it.desk.me, *it.preds)[: 2 * it.config.k + 1]
-        it.desk.tell(self.agent, Update(it.pool.name, self.succ.rid, self.succ.cfg, chain))
+        it.desk.rounds.tell(self.agent, Update(it.pool.name, self.succ.rid, self.succ.cfg, chain))
 
     def _look_elsewhere(self) -> None:
         """Somebody may have announced the ticket that follows our arc."""
@@ -79,7 +79,8 @@ class Care:
             self._it.enqueue("repoint", self._repoint)
 
     def on_cleave(self, cleave: Cleave) -> None:
-        """From our successor; or from one further on, because we have split since it heard of us: then our successor is told."""
+        """From our successor; or from one further on, because we have split since it heard of us: then our successor is told, and of
+        all holders of this agent only the one that comes before it on the circle tells (H167)."""
         if cleave.rid == self.succ.rid:
             self.heard_at = -inf  # Whoever becomes active later asks in its first round.
             self.absorb()

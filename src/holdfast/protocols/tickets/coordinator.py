@@ -121,9 +121,9 @@ class Coordinator:
         self._extend()
         if self.state is State.ACTIVE and self.val.length == self.val.n:
             # Alone on the circle: there is nobody to test, and what was just granted need not be renewed before a round has passed.
-            self.after("round", max(0.0, self._lease_end() - self.config.hold + self.config.period - self.host.now), self._on_round)
+            self.desk.rounds.plan(self, max(self.host.now, self._lease_end() - self.config.hold + self.config.period))
         elif self.state is not State.DEAD:
-            self._on_round()
+            self.desk.rounds.begin(self)
 
     @entry
     def leave(self) -> None:
@@ -132,7 +132,8 @@ class Coordinator:
             return
         self.state = State.LEAVING
         self.deadline.end()
-        self._cancel_timers("round", "deadline")  # An operation in flight is finished.
+        self.desk.rounds.forget(self)
+        self._cancel_timers("deadline")  # An operation in flight is finished.
         self._queue.clear()
         if self.owned:
             self.host.emit(TicketReleased(self.pool.name, self.head, self.who))
@@ -157,6 +158,7 @@ class Coordinator:
     def halt(self) -> None:
         self.state = State.DEAD
         self.deadline.end()
+        self.desk.rounds.forget(self)
         self._cancel_timers(*tuple(self._timers))
         self._queue.clear()
         self._end_phase()
@@ -283,15 +285,21 @@ class Coordinator:
         """So that its user hears at once; nothing rests on this timer."""
         self.after("deadline", max(0.0, self.deadline.until - self.host.now), self._arm_deadline)
 
+    @property
+    def peers(self) -> Sequence[Place | Agent]:
+        """Whom a round writes to."""
+        return (*self.places, self.care.agent)
+
     @entry
-    def _on_round(self) -> None:
+    def on_round(self, stamp: float) -> None:
+        """Every T, with the other coordinators of this agent; ``stamp`` is the clock before anything was asked."""
         if self.state not in (State.JOINING, State.ACTIVE):
             return
-        self.after("round", self.config.period, self._on_round)
+        self.desk.rounds.plan(self, stamp + self.config.period)
         if self.state is State.JOINING and self.host.now - self._began_at > JOINING_LEASES * self.config.lease:
             self.give_up()
             return
-        self._renew()
+        self._renew(stamp)
         if self.state is State.ACTIVE:
             self._watch_risk()
             self.care.round()
@@ -303,11 +311,9 @@ class Coordinator:
         self.leave()
         self.owner.on_over(self, UNANSWERED)
 
-    def _renew(self) -> None:
-        self._stamp = self.host.now
-        renew = Renew(self.key, self.who, self.writer.ballot, self.val.seq, self._stamp)
-        for place in self.places:
-            self.desk.post(place, renew)
+    def _renew(self, stamp: float) -> None:
+        self._stamp = stamp
+        self.desk.rounds.renew(self, self.places, Renew(self.key, self.who, self.writer.ballot, self.val.seq, stamp))
 
     def _watch_risk(self) -> None:
         """9.2: the RENEW of the last round has not extended the lease. Said once until something does."""
@@ -367,7 +373,7 @@ class Coordinator:
 
     def tell_pred(self) -> None:
         if self.pred != NOBODY:
-            self.desk.tell(self.pred, AckUpdate(self.pool.name, self.rid, self.cfg, self.places, self.desk.me))
+            self.desk.rounds.tell(self.pred, AckUpdate(self.pool.name, self.rid, self.cfg, self.places, self.desk.me))
 
     @property
     def anchor(self) -> bool:

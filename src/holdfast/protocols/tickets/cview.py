@@ -59,6 +59,8 @@ class Cview:
         self._rows: Rows = exchange.rows(TOPIC, larger, gone=is_gone, valid=is_entry)
         self._rows.on_change(self._on_row)
         self.pools: dict[str, dict[int, Entry]] = {}  # what is owned
+        self._holders: dict[str, Counter[Agent]] = {}  # of ``pools``: who owns something, and how many
+        self._rooms: dict[str, dict[int, Entry]] = {}  # of ``pools``: who has announced free tickets
         self._listeners: dict[str, list[Listener]] = {}
         self._changed: list[Changed] = []
         self._tokens: dict[tuple[str, int], int] = {}  # largest token of an event
@@ -67,6 +69,14 @@ class Cview:
 
     def owners(self, pool: str) -> Mapping[int, Entry]:
         return self.pools.get(pool, {})
+
+    def holders(self, pool: str) -> Iterable[Agent]:
+        """Who owns something, each once."""
+        return self._holders.get(pool, ())
+
+    def rooms(self, pool: str) -> Iterable[Entry]:
+        """What has free tickets beside it."""
+        return self._rooms.get(pool, {}).values()
 
     def newest_token(self, pool: str, number: int) -> int:
         """Of whoever is known to own it, or to have owned it last; 0: nobody."""
@@ -134,17 +144,27 @@ class Cview:
         if not number.isascii() or not number.isdigit() or not 0 <= int(number) < TICKETS_MAX or not pool_fits(pool):
             self.counts["malformed"] += 1
             return
-        entry = _decode(now)
-        owners = self.pools.setdefault(pool, {})
-        if entry.gone:
-            owners.pop(int(number), None)
-        else:
-            owners[int(number)] = entry
-        if not owners:
-            del self.pools[pool]
+        self._note(pool, int(number), _decode(now))
         self.version += 1
         for listener in tuple(self._changed):
             listener(pool, int(number))
+
+    def _note(self, pool: str, number: int, entry: Entry) -> None:
+        owners, holders = self.pools.setdefault(pool, {}), self._holders.setdefault(pool, Counter())
+        rooms = self._rooms.setdefault(pool, {})
+        before = owners.pop(number, None)
+        rooms.pop(number, None)
+        if before is not None:
+            holders[before.agent] -= 1
+            if not holders[before.agent]:
+                del holders[before.agent]
+        if not entry.gone:
+            owners[number] = entry
+            holders[entry.agent] += 1
+            if entry.free > 0:
+                rooms[number] = entry
+        if not owners:
+            del self.pools[pool], self._holders[pool], self._rooms[pool]
 
 
 def gone_entry(token: int, agent: Agent, n: int) -> Entry:

@@ -18,8 +18,10 @@ from holdfast.kit.seats import Seats
 from holdfast.kit.slots import own_slot
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.messages import Accept, Forget, Info, Prepare, Promised, Query, Refuse
+from holdfast.protocols.tickets.rounds import Rounds
 from holdfast.protocols.tickets.values import NO_BALLOT, NO_SLOT, NOBODY, Agent, Ballot, Key, LeaseId, Place, Val, Who, life, newest, seat
 
+FORGETTING_MAX = 2048  # open questions beyond which no word of forgetting is added: half of those that may be open (kit.phase)
 FORGET_TIMEOUT = 30.0  # seconds that old guardians are told to forget a cell; one that is down for longer keeps it
 
 RTT_BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.2, 1.0)
@@ -82,6 +84,7 @@ class Desk:
         self.renew_rtt = Histogram(*RTT_BOUNDS)  # seconds from a RENEW to its first ALIVE that says yes, of each guardian
         self.lease_margin = Histogram(*MARGIN_BOUNDS)  # seconds that were left of a lease when it was extended
         self._seats, self._deliver = seats, deliver
+        self.rounds = Rounds(self)
         self._serial = 0  # of leases and cells of this life
         self._ballot = 0  # highest number used or seen
 
@@ -158,6 +161,9 @@ class Desk:
         one of them took in after saying so is an orphan (H109)."""
         places = [place for place in places if voter(place) not in but]
         if not places:
+            return
+        if len(self.questions) >= FORGETTING_MAX:
+            self.counts["forgets_skipped"] += 1  # A seat is down and many leave: what it keeps of them is an orphan one day.
             return
         voters = [voter(place) for place in places]
         self._ask(

@@ -19,13 +19,28 @@ from math import inf
 import msgspec
 
 from holdfast.errors import StorageDamaged
-from holdfast.host import Host, Message, Timer
+from holdfast.host import Host, Message, NodeId, Timer
 from holdfast.kit.keeper import Keeper
 from holdfast.protocols.tickets.cells import Cell, Cells
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.facts import CellWritten
-from holdfast.protocols.tickets.messages import Accept, Accepted, Alive, Forget, Info, Prepare, Promised, Query, Refuse, Renew
-from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, Ballot, Key, Val, key_fits, val_fits
+from holdfast.protocols.tickets.messages import (
+    Accept,
+    Accepted,
+    Alive,
+    Forget,
+    Info,
+    Prepare,
+    Promised,
+    Query,
+    Refusal,
+    Refuse,
+    Renew,
+    Renewal,
+    Renewals,
+    Renewed,
+)
+from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, NOBODY, Ballot, Key, LeaseId, Val, Who, key_fits, val_fits
 
 SWEEP_PERIOD = 60.0
 SWEEP_SAVES_MAX = 512  # deletions that wait for the disk at a time: it takes 4096 saves of all machines together
@@ -62,9 +77,12 @@ class Guardian:
         if self._timer is not None:
             self._timer.cancel()
 
-    def on_message(self, message: Message, reply: Reply) -> None:
+    def on_message(self, message: Message, reply: Reply, source: NodeId = NOBODY.life) -> None:
         if self._keeper is not None and self._keeper.wait == inf:
             self.counts["silent"] += 1  # F13: nobody knows yet, or any more, what this seat has promised.
+            return
+        if isinstance(message, Renewals):
+            self.on_renewals(source, message, reply)
             return
         assert isinstance(message, Renew | Prepare | Accept | Query | Forget)
         if not key_fits(message.key) or (isinstance(message, Accept) and not val_fits(message.val)):
@@ -106,6 +124,19 @@ class Guardian:
         self.counts["renewed" if ok else "refused_renewal"] += 1
         alive = Alive(renew.key, renew.who, renew.stamp, ok, cell.promised, stale, self.draining)
         self._say(renew.key, cell, reply, alive, changed=raised, grant=ok)
+
+    def on_renewals(self, source: NodeId, renewals: Renewals, reply: Reply) -> None:
+        """H166: each cell as if it had come alone. What can be said at once is said together, the rest when it is durable."""
+        answers: list[tuple[int, Alive]] = []
+        for index, each in enumerate(renewals.cells):
+            answer = _Answer(index, answers, reply)
+            self.on_message(_renew(source, each, renewals.stamp), answer)
+            answer.now = False
+        if answers:
+            ok = tuple(index for index, alive in answers if alive.ok)
+            stale = tuple(index for index, alive in answers if alive.ok and alive.stale)
+            refused = tuple(Refusal(index, alive.promised, alive.stale) for index, alive in answers if not alive.ok)
+            reply(Renewed(renewals.serial, ok, stale, refused, self.draining))
 
     def on_prepare(self, prepare: Prepare, reply: Reply) -> None:
         cell = self._cell(prepare, reply)
@@ -289,6 +320,30 @@ class Guardian:
     def kept(self) -> int:
         """Cells that somebody may still need; one that is forgotten is only remembered as that."""
         return sum(cell.val is not None for cell in self.table.kept.values())
+
+
+class _Answer:
+    """The reply to one of many: gathered while they are asked, by itself afterwards."""
+
+    __slots__ = ("_answers", "_index", "_reply", "now")
+
+    def __init__(self, index: int, answers: list[tuple[int, Alive]], reply: Reply) -> None:
+        self._index, self._answers, self._reply = index, answers, reply
+        self.now = True
+
+    def __call__(self, answer: Message) -> None:
+        assert isinstance(answer, Alive)
+        if self.now:
+            self._answers.append((self._index, answer))
+        else:
+            self._reply(answer)
+
+
+def _renew(source: NodeId, renewal: Renewal, stamp: float) -> Renew:
+    holder = LeaseId(source, renewal.holder)
+    return Renew(
+        renewal.key, Who(holder, renewal.token), Ballot(renewal.ballot, holder if renewal.by is None else renewal.by), renewal.seq, stamp
+    )
 
 
 def _text(key: Key) -> str:

@@ -42,8 +42,11 @@ class Leaver:
             return
         it.busy = "leave"
         waiting = it.server.fresh()
+        other = None if waiting else it.pool.longest_waiting()
         if waiting:
             self._hand_over(waiting[0], [each for each in waiting[1 : HANDED_ON + 1] if each.wait])
+        elif other is not None:
+            self._hand_over(other, ())
         else:
             self.vacating = it.anchor
             it.writer.write(lambda val: given_up(val, anchor=it.anchor), self._on_given_up)
@@ -68,7 +71,7 @@ class Leaver:
         if it.anchor:
             it.pool.vacant = Vacant(it.writer.ballot, it.writer.era, val)
         else:
-            it.desk.tell(it.pred, Cleave(it.pool.name, it.rid))
+            it.desk.tell(it.pred, Cleave(it.pool.name, it.rid, head=it.head))
         it.die()
 
 

@@ -7,12 +7,21 @@ of views are the kit's.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar, NamedTuple
+
+from msgspec import Meta
 
 from holdfast.host import Address, Message
-from holdfast.protocols.tickets.values import Agent, Ballot, Key, LeaseId, Place, Val, Who
+from holdfast.protocols.tickets.values import NUMBER_MAX, TICKETS_MAX, Agent, Ballot, Key, LeaseId, Place, Val, Who
 
-REASONS = ("full", "leaving", "not-coordinator", "mismatch", "crowded")
+REASONS = ("full", "leaving", "not-coordinator", "mismatch", "crowded", "late")
+CELLS_MAX = 32  # cells that one message renews (H166): about 45 bytes each, so some 20 fill a datagram
+UPDATES_MAX = 16  # words between neighbours that one message carries: about 100 bytes each
+
+Number = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
+Stamp = Annotated[float, Meta(ge=-1e12, le=1e12)]  # seconds on the sender's own clock
+Index = Annotated[int, Meta(ge=0, lt=CELLS_MAX)]
+Indices = Annotated[tuple[Index, ...], Meta(max_length=CELLS_MAX)]
 
 
 class Renew(Message, frozen=True, tag=64):
@@ -185,6 +194,7 @@ class Cleave(Message, frozen=True, tag=81):
     pool: str
     rid: str
     hops: int = 0  # how often it was passed on: whom the leaver takes for its predecessor may have split its arc meanwhile
+    head: Annotated[int, Meta(ge=-1, lt=TICKETS_MAX)] = -1  # the leaver's ticket: its predecessor is before it on the circle; -1: not said
 
 
 class Abandon(Message, frozen=True, tag=82):
@@ -202,7 +212,57 @@ class Abandoned(Message, frozen=True, tag=83):
     refusal: str
 
 
+class Renewal(NamedTuple):
+    """One cell of ``Renewals``: what ``Renew`` says of it. Its holder is a lease of the sender's life."""
+
+    key: Key
+    holder: Number  # serial of the lease
+    token: Number
+    ballot: Number
+    by: LeaseId | None  # whose ballot it is; None: the holder's own
+    seq: Number
+
+
+class Renewals(Message, frozen=True, tag=84):
+    """``Renew`` of many cells of one agent to one guardian, whatever their pools (H166)."""
+
+    serial: Number  # of this page; comes back
+    stamp: Stamp  # own clock before it was sent: what every lease in it counts from (D5)
+    cells: Annotated[tuple[Renewal, ...], Meta(min_length=1, max_length=CELLS_MAX)]
+
+
+class Refusal(NamedTuple):
+    """One cell of ``Renewed`` that is not renewed."""
+
+    place: Index
+    promised: Ballot
+    stale: bool
+
+
+class Renewed(Message, frozen=True, tag=85):
+    """``Alive`` of many cells, by their place in the page. A cell that is not named was not answered: it waits for the guardian's disk,
+    and is answered by an ``Alive`` of its own."""
+
+    serial: Number
+    ok: Indices
+    stale: Indices  # of those: an older version is here
+    refused: Annotated[tuple[Refusal, ...], Meta(max_length=CELLS_MAX)]
+    draining: bool
+
+
+class Updates(Message, frozen=True, tag=86):
+    """``Update`` of many coordinators of one agent to their successors at another one (H166)."""
+
+    updates: Annotated[tuple[Update, ...], Meta(min_length=1, max_length=UPDATES_MAX)]
+
+
+class AckUpdates(Message, frozen=True, tag=87):
+    """``AckUpdate`` of as many."""
+
+    acks: Annotated[tuple[AckUpdate, ...], Meta(min_length=1, max_length=UPDATES_MAX)]
+
+
 AGENT_MESSAGES = (Cjoin, AckCjoin, Reject, Queued, Cancel, Update, AckUpdate, Cleave, Abandon, Abandoned)
-GUARDIAN_MESSAGES = (Renew, Prepare, Accept, Query, Forget)
+GUARDIAN_MESSAGES = (Renew, Renewals, Prepare, Accept, Query, Forget)
 ANSWERS = (Promised, Accepted, Refuse, Info)
-MESSAGES = (*GUARDIAN_MESSAGES, Alive, *ANSWERS, *AGENT_MESSAGES)
+MESSAGES = (*GUARDIAN_MESSAGES, Alive, Renewed, *ANSWERS, *AGENT_MESSAGES, Updates, AckUpdates)

@@ -16,7 +16,9 @@ from holdfast.protocols.tickets.candidate import Candidate
 from holdfast.protocols.tickets.coordinator import Coordinator, State
 from holdfast.protocols.tickets.cview import Cview, Entry, gone_entry, metadata_of
 from holdfast.protocols.tickets.desk import Desk
+from holdfast.protocols.tickets.line import Line
 from holdfast.protocols.tickets.messages import AckCjoin, AckUpdate, Cancel, Cjoin, Cleave, Queued, Reject, Update
+from holdfast.protocols.tickets.serving import Waiter
 from holdfast.protocols.tickets.values import (
     PLACES_MAX,
     TICKETS_MAX,
@@ -29,6 +31,7 @@ from holdfast.protocols.tickets.values import (
     places_fit,
     val_fits,
 )
+from holdfast.protocols.tickets.view import LATE
 
 ANNOUNCE_DELAY = 0.01  # seconds: whoever is granted something comes first, and what is given back at once is nobody's news (H143)
 ANNOUNCE_GAP = 0.1  # seconds: each announcement reaches everybody several times
@@ -69,6 +72,8 @@ class Pool:
         self._quiet: dict[str, Coordinator | None] = {}  # cells announced lately or soon, with what is to be announced then
         self.nobody = Returned()
         self.vacant: Vacant | None = None
+        self.line = Line(name, desk)
+        self._pointing: dict[str, list[Coordinator]] | None = None  # coordinators by the cell that follows theirs; None: to be made
 
     @property
     def idle(self) -> bool:
@@ -89,11 +94,25 @@ class Pool:
 
     def add(self, coordinator: Coordinator) -> None:
         self.coordinators[coordinator.rid] = coordinator
+        self._pointing = None
+
+    def repointed(self) -> None:
+        """A coordinator's cell may point to another one."""
+        self._pointing = None
+
+    def _before(self, rid: str) -> tuple[Coordinator, ...]:
+        """Whose cell points to that one. With hundreds of tickets there are as many words between neighbours every round."""
+        if self._pointing is None:
+            self._pointing = {}
+            for each in self.coordinators.values():
+                self._pointing.setdefault(each.val.succ.rid, []).append(each)
+        return tuple(self._pointing.get(rid, ()))
 
     def remove(self, coordinator: Coordinator) -> None:
         if self.coordinators.get(coordinator.rid) is coordinator:
             del self.coordinators[coordinator.rid]
-        for candidate in tuple(self.candidates):
+            self._pointing = None
+        for candidate in tuple(self.line.asking):
             candidate.unpark()
 
     def announce(self, coordinator: Coordinator) -> None:
@@ -139,9 +158,7 @@ class Pool:
 
     def roomy(self, at_most: int) -> tuple[Agent, ...]:
         """Agents that have announced free tickets, those with most of them first."""
-        found = sorted(
-            (entry for entry in self.cview.owners(self.name).values() if entry.free > 0), key=lambda entry: (-entry.free, entry.agent)
-        )
+        found = sorted(self.cview.rooms(self.name), key=lambda entry: (-entry.free, entry.agent))
         agents = dict.fromkeys(entry.agent for entry in found if entry.life not in self.gone and entry.life != self.desk.me.life)
         return tuple(agents)[:at_most]
 
@@ -166,6 +183,19 @@ class Pool:
         vacant, self.vacant = self.vacant, None
         return vacant if self.cview.newest_token(self.name, vacant.val.head) <= vacant.val.token else None
 
+    def longest_waiting(self) -> Waiter | None:
+        """Who waits at another ticket of this agent, and has done so for longest; it leaves that queue (H167)."""
+        best: tuple[Waiter, Coordinator] | None = None
+        for each in self.coordinators.values():
+            if each.server.waiters and each.valid:
+                first = each.server.first
+                if first is not None and (best is None or first.since < best[0].since):
+                    best = first, each
+        if best is None:
+            return None
+        best[1].server.cancel(best[0].lease)
+        return best[0]
+
     def lease_for(self, candidate: Candidate) -> LeaseId:
         lease = self.desk.lease()
         _keep(self._leases, lease, (candidate, set()))
@@ -177,6 +207,7 @@ class Pool:
             coordinator.halt()
         for candidate in self.candidates:
             candidate.halt()
+        self.line.stop()
 
     def forget_old(self) -> None:
         oldest = self.desk.host.now - self.desk.config.tombstone_ttl
@@ -203,8 +234,7 @@ class Pool:
         elif isinstance(message, AckUpdate):
             self._on_ack_update(source, message)
         elif isinstance(message, Cleave):
-            for each in tuple(self.coordinators.values()):
-                each.on_cleave(message)
+            self._on_cleave(message)
 
     def _on_cjoin(self, source: NodeId, cjoin: Cjoin) -> None:
         if cjoin.lease.life != source or not 1 <= cjoin.n <= TICKETS_MAX:
@@ -216,7 +246,10 @@ class Pool:
             self.desk.tell(agent, granted[0])
             return
         active = self.active
-        if not active:
+        if active and self.desk.rounds.late and not any(each.server.keeps(cjoin.lease) for each in active):
+            self.desk.counts["late"] += 1
+            self._reject(cjoin, agent, LATE, active[0].val.n)
+        elif not active:
             self._reject(cjoin, agent, "leaving" if self.coordinators else "not-coordinator", 0)
         elif active[0].val.n != cjoin.n:
             self._reject(cjoin, agent, "mismatch", active[0].val.n)
@@ -285,11 +318,21 @@ class Pool:
         elif moved is not None:
             self.desk.tell(chain[0], AckUpdate(self.name, update.rid, update.cfg, (), moved[0]))
 
+    def _on_cleave(self, cleave: Cleave) -> None:
+        """H167: to whose successor it is. Else to the nearest holder before it: if each passed it on, hundreds of tickets at each
+        of three agents would make millions of one."""
+        found = self._before(cleave.rid)
+        if not found and 0 <= cleave.head < TICKETS_MAX:
+            before = [each for each in self.active if each.rid != cleave.rid]
+            found = (min(before, key=lambda each: (each.head - cleave.head) % each.val.n),) if before else ()
+        for each in found:
+            each.on_cleave(cleave)
+
     def _on_ack_update(self, source: NodeId, ack: AckUpdate) -> None:
         if ack.agent.life == source and not places_fit(ack.places):
             self.desk.counts["malformed"] += 1
             return
-        for each in tuple(self.coordinators.values()):
+        for each in self._before(ack.rid):
             each.on_ack_update(source, ack)
 
 

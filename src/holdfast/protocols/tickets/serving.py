@@ -35,6 +35,7 @@ class Waiter(NamedTuple):
     seen_at: float
     wait: bool
     stamp: float = 0.0  # of its last CJOIN, on its own clock
+    since: float = 0.0  # when it came here
 
 
 class Server:
@@ -88,7 +89,8 @@ class Server:
         if not fresh:
             return
         if self._it.free > 0 and self._it.host.now >= self._crowded_until:
-            self._split(fresh[0])
+            if not self._it.desk.rounds.late:  # H168: it is tried again in the next round.
+                self._split(fresh[0])
             return
         for each in fresh:
             if not each.wait:
@@ -96,7 +98,14 @@ class Server:
                 self._reject(each, CROWDED if self._it.free > 0 else FULL)
 
     def _enter(self, waiter: Waiter) -> None:
-        self.waiters[waiter.lease] = waiter  # Who is in it keeps its place.
+        """Who is in it keeps its place."""
+        known = self.waiters.get(waiter.lease)
+        self.waiters[waiter.lease] = waiter._replace(since=waiter.seen_at if known is None else known.since)
+
+    @property
+    def first(self) -> Waiter | None:
+        """Who would be handed this ticket; None if no candidate waits, or the first is about to get a part of the arc."""
+        return next((each for each in self.fresh() if each.wait and each.lease != self.splitting), None)
 
     def _split(self, first: Waiter) -> None:
         """It stays in the queue until it is served: if we leave before, it is the first to be handed the rest."""

@@ -33,20 +33,27 @@ from holdfast.protocols.tickets.messages import (
     Abandoned,
     Accepted,
     AckCjoin,
+    AckUpdates,
     Alive,
     Info,
     Promised,
     Refuse,
+    Renew,
+    Renewals,
+    Renewed,
+    Updates,
 )
 from holdfast.protocols.tickets.orphans import Orphans
 from holdfast.protocols.tickets.pool import Pool
 from holdfast.protocols.tickets.reading import Abandoning, Read, Reading
+from holdfast.protocols.tickets.requests import Requests
 from holdfast.protocols.tickets.values import TICKETS_MAX, Agent, pool_fits
 from holdfast.protocols.tickets.view import (
     CROWDED,
     DEPOSED,
     FULL,
     LAPSED,
+    LATE,
     METADATA_BYTES_MAX,
     MISMATCH,
     TOO_MANY_POOLS,
@@ -66,6 +73,7 @@ __all__ = [
     "DEPOSED",
     "FULL",
     "LAPSED",
+    "LATE",
     "MISMATCH",
     "TOO_MANY_POOLS",
     "UNAVAILABLE",
@@ -118,6 +126,7 @@ class Tickets:
         self.guardian = Guardian(host, config, seats.keeper if seats.own is not None else None)
         self.desk = Desk(host, config, seats, self.on_message)
         self.cview = Cview(exchange, broadcast)
+        self._requests = Requests(host, self.desk.counts)
         self._orphans = Orphans(self.desk, self.guardian)
         self.pool_table: dict[str, Pool] = {}
         self._host, self._membership = host, membership
@@ -210,6 +219,8 @@ class Tickets:
 
     def stop(self) -> None:
         self.guardian.stop()
+        self.desk.rounds.stop()
+        self._requests.clear()
         for pool in self.pool_table.values():
             pool.stop()
         if self._timer is not None:
@@ -222,10 +233,18 @@ class Tickets:
                 coordinator.lapse()
 
     def on_message(self, source: NodeId, message: Message) -> None:
-        if isinstance(message, GUARDIAN_MESSAGES):
-            self.guardian.on_message(message, partial(self.desk.reply, source))
+        if isinstance(message, Renew | Renewals):
+            self.guardian.on_message(message, partial(self.desk.reply, source), source)
+        elif isinstance(message, GUARDIAN_MESSAGES):
+            self._requests.put(partial(self.guardian.on_message, message, partial(self.desk.reply, source)))
         elif isinstance(message, Alive):
             self._on_alive(source, message)
+        elif isinstance(message, Renewed):
+            self.desk.rounds.on_renewed(self.desk.voter_of(source), message)
+        elif isinstance(message, Updates | AckUpdates):
+            with self.desk.rounds.together():
+                for each in message.updates if isinstance(message, Updates) else message.acks:
+                    self._on_pool(source, each)
         elif isinstance(message, Promised | Info | Accepted):
             self.desk.questions.answer(message.op, self.desk.voter_of(source), message, yes=True, era=message.era)
         elif isinstance(message, Refuse):
@@ -296,7 +315,7 @@ class Tickets:
     def _on_view(self, pool: str, number: int) -> None:
         entry, here = self.cview.owners(pool).get(number), self.pool_table.get(pool)
         if here is not None and entry is not None and entry.free > 0:
-            for candidate in tuple(here.candidates):
+            for candidate in tuple(here.line.asking):
                 candidate.poke()
 
     def _on_membership(self, event: MembershipEvent) -> None:

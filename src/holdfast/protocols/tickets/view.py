@@ -15,6 +15,7 @@ MISMATCH = "mismatch"  # the pool has another number of tickets; the text goes o
 FULL = "full"  # wait=False, and no ticket is free
 UNAVAILABLE = "unavailable"  # wait=False, and no majority of the seats answered
 CROWDED = "crowded"  # wait=False, and the guardians have no room for another cell now (H133)
+LATE = "late"  # wait=False, and this agent, or who gives out tickets, has more to do than it can (H168)
 TOO_MANY_POOLS = "too-many-pools"  # it would be a new one, and the seats keep as many as they can, for ever (H133)
 
 METADATA_BYTES_MAX = 512  # of one ticket, names and values together: it travels in every announcement

@@ -58,6 +58,7 @@ class Writer:
         """5.7: another guardian set has accepted this version under this ballot."""
         assert self._done is None
         self.ballot, self.val, self.sent, self._era = ballot, val, val, None
+        self._coordinator.pool.repointed()
 
     def _accept(self) -> None:
         it, val = self._coordinator, self.sent
@@ -68,6 +69,7 @@ class Writer:
     def _on_accepted(self, end: End) -> None:
         if end.won:
             self.val, done, self._done = self.sent, self._done, None
+            self._coordinator.pool.repointed()
             assert done is not None
             done(self.val)
         elif end.gone:
