@@ -14,7 +14,7 @@ from holdfast.kit.deadline import Deadline, holder_length
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot
 from holdfast.protocols.detection.lead_campaign import Campaign, State
-from holdfast.protocols.detection.lead_config import AHEAD_MAX
+from holdfast.bounds import AHEAD_MAX
 from holdfast.protocols.detection.lead_seat import ALL, LeadSeat
 from holdfast.protocols.detection.leadership import LeadershipConfig
 from holdfast.protocols.detection.messages import Granted, Lead

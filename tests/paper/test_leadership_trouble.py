@@ -9,7 +9,7 @@ import pytest
 from holdfast.host import NodeId
 from holdfast.kit import rows
 from holdfast.lab.host import LabHost
-from holdfast.protocols.detection.lead_config import CLOCK_MIN
+from holdfast.bounds import CLOCK_MIN
 from holdfast.protocols.detection.lead_messages import StartRounds, Succession
 from holdfast.protocols.detection.lead_pulse import Pulse
 from holdfast.protocols.detection.messages import Lead, MonitorOk, WatchedOk

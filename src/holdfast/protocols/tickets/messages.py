@@ -7,12 +7,16 @@ of views are the kit's.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+from msgspec import Meta
+
+from holdfast.bounds import PLACES_MAX, Growing, Instant, Label, Number, Seconds, Small, Text
 from holdfast.host import Address, Message
-from holdfast.protocols.tickets.values import Agent, Ballot, Key, LeaseId, Place, Val, Who
+from holdfast.protocols.tickets.values import Agent, Ballot, Key, LeaseId, Places, Pool, Tickets, Val, Who
 
 REASONS = ("full", "leaving", "not-coordinator", "mismatch", "crowded")
+Few = Meta(max_length=PLACES_MAX)
 
 
 class Renew(Message, frozen=True, tag=64):
@@ -21,8 +25,8 @@ class Renew(Message, frozen=True, tag=64):
     key: Key
     who: Who
     ballot: Ballot
-    seq: int
-    stamp: float  # own clock when it was sent: what the lease counts from (D5)
+    seq: Growing
+    stamp: Instant  # own clock when it was sent: what the lease counts from (D5)
 
 
 class Alive(Message, frozen=True, tag=65):
@@ -30,7 +34,7 @@ class Alive(Message, frozen=True, tag=65):
 
     key: Key
     who: Who
-    stamp: float  # echo
+    stamp: Instant  # echo
     ok: bool
     promised: Ballot
     stale: bool  # an older version is here: send the present one
@@ -40,7 +44,7 @@ class Alive(Message, frozen=True, tag=65):
 class Prepare(Message, frozen=True, tag=66):
     """(REQCOORD) An excluder or a candidate (``who`` None), or the holder itself, wants to write under a new ballot."""
 
-    op: int
+    op: Number
     key: Key
     ballot: Ballot
     who: Who | None
@@ -49,16 +53,16 @@ class Prepare(Message, frozen=True, tag=66):
 class Promised(Message, frozen=True, tag=67):
     """(ACKCOORD) Nothing below that ballot is accepted here any more; this is what was."""
 
-    op: int
+    op: Number
     accepted: Ballot
     val: Val | None
-    era: int
+    era: Number
 
 
 class Accept(Message, frozen=True, tag=68):
     """Write this version. ``grant``: it is a renewal at the same time (D13)."""
 
-    op: int  # 0: nobody waits for an answer
+    op: Number  # 0: nobody waits for an answer
     key: Key
     ballot: Ballot
     val: Val
@@ -68,19 +72,19 @@ class Accept(Message, frozen=True, tag=68):
 class Accepted(Message, frozen=True, tag=69):
     """Done, or done before; also the answer to ``Forget``."""
 
-    op: int
-    era: int
+    op: Number
+    era: Number
 
 
 class Refuse(Message, frozen=True, tag=70):
     """No to ``Prepare`` or ``Accept``, and why."""
 
-    op: int
+    op: Number
     promised: Ballot
     val: Val | None
-    busy: float  # seconds that a grant to another one still runs; 0.0 if that is not the reason
+    busy: Seconds  # seconds that a grant to another one still runs; 0.0 if that is not the reason
     gone: bool  # the cell was merged and forgotten
-    era: int
+    era: Number
     full: bool = False  # there is no such cell here, and no room for it (H133)
 
 
@@ -88,37 +92,37 @@ class Query(Message, frozen=True, tag=71):
     """What is in this cell? To a seat also as the first word ever (F3)."""
 
     greeting: ClassVar[bool] = True
-    op: int
+    op: Number
     key: Key
 
 
 class Info(Message, frozen=True, tag=72):
     """The answer to ``Query``."""
 
-    op: int
+    op: Number
     accepted: Ballot
     val: Val | None
-    busy: float
+    busy: Seconds
     gone: bool
-    era: int
+    era: Number
 
 
 class Forget(Message, frozen=True, tag=73):
     """This cell was merged, or its guardians replaced, and that is chosen."""
 
-    op: int
+    op: Number
     key: Key
 
 
 class Cjoin(Message, frozen=True, tag=74):
     """(CJOIN) A candidate asks a coordinator's agent for a ticket; repeated, which also keeps its place in the queue."""
 
-    pool: str
-    n: int
+    pool: Pool
+    n: Tickets
     lease: LeaseId
     address: Address  # of the candidate's agent
     wait: bool  # queue me if you have none
-    stamp: float = 0.0  # own clock when it was sent: comes back with the grant
+    stamp: Instant = 0.0  # own clock when it was sent: comes back with the grant
 
 
 class AckCjoin(Message, frozen=True, tag=75):
@@ -126,80 +130,80 @@ class AckCjoin(Message, frozen=True, tag=75):
 
     lease: LeaseId
     key: Key
-    places: tuple[Place, ...]
+    places: Places
     ballot: Ballot
     val: Val
     pred: Agent
-    waiters: tuple[tuple[LeaseId, Address], ...] = ()  # who else waits for this very cell, first come first
-    stamp: float = 0.0  # of a CJOIN that came before the cell was written: a majority has granted it since (H113). 0.0: unknown
-    stamps: tuple[float, ...] = ()  # of the last CJOIN of each of the waiters
+    waiters: Annotated[tuple[tuple[LeaseId, Address], ...], Few] = ()  # who else waits for this very cell, first come first
+    stamp: Instant = 0.0  # of a CJOIN that came before the cell was written: a majority has granted it since (H113). 0.0: unknown
+    stamps: Annotated[tuple[Instant, ...], Few] = ()  # of the last CJOIN of each of the waiters
 
 
 class Reject(Message, frozen=True, tag=76):
     """(REJECT) Not here."""
 
-    pool: str
+    pool: Pool
     lease: LeaseId
-    reason: str  # one of REASONS
-    n: int  # tickets of the pool as known here; 0: unknown
-    roomy: tuple[Agent, ...]  # who may have free tickets
+    reason: Label  # one of REASONS
+    n: Tickets  # tickets of the pool as known here; 0: unknown
+    roomy: Annotated[tuple[Agent, ...], Few]  # who may have free tickets
 
 
 class Queued(Message, frozen=True, tag=77):
     """You wait at this position, 1 is next."""
 
-    pool: str
+    pool: Pool
     lease: LeaseId
-    position: int
+    position: Small
 
 
 class Cancel(Message, frozen=True, tag=78):
     """The acquire gave up, or was served elsewhere."""
 
-    pool: str
+    pool: Pool
     lease: LeaseId
 
 
 class Update(Message, frozen=True, tag=79):
     """(UPDATE, NEWSUCC) A coordinator to its successor, every round."""
 
-    pool: str
-    rid: str  # the successor's cell
-    cfg: int  # as the sender's cell records it: sets before it are not needed any more
-    chain: tuple[Agent, ...]  # R: the sender, then its predecessors, 2k+1 at most
+    pool: Pool
+    rid: Label  # the successor's cell
+    cfg: Growing  # as the sender's cell records it: sets before it are not needed any more
+    chain: Annotated[tuple[Agent, ...], Few]  # R: the sender, then its predecessors, 2k+1 at most
 
 
 class AckUpdate(Message, frozen=True, tag=80):
     """(ACKSUCC, ACKEXCLUDE) The successor is ``agent``: the sender itself, or whom it handed the cell to."""
 
-    pool: str
-    rid: str
-    cfg: int
-    places: tuple[Place, ...]
+    pool: Pool
+    rid: Label
+    cfg: Growing
+    places: Places
     agent: Agent
 
 
 class Cleave(Message, frozen=True, tag=81):
     """(CLEAVE) My cell is RETIRED. A hint: its predecessor finds out anyway (D8)."""
 
-    pool: str
-    rid: str
-    hops: int = 0  # how often it was passed on: whom the leaver takes for its predecessor may have split its arc meanwhile
+    pool: Pool
+    rid: Label
+    hops: Small = 0  # how often it was passed on: whom the leaver takes for its predecessor may have split its arc meanwhile
 
 
 class Abandon(Message, frozen=True, tag=82):
     """An operator confirms that the holder of your successor's cell is dead (9.5)."""
 
-    op: int
-    pool: str
-    rid: str
+    op: Number
+    pool: Pool
+    rid: Label
 
 
 class Abandoned(Message, frozen=True, tag=83):
     """What became of it; "" if it was done."""
 
-    op: int
-    refusal: str
+    op: Number
+    refusal: Text
 
 
 AGENT_MESSAGES = (Cjoin, AckCjoin, Reject, Queued, Cancel, Update, AckUpdate, Cleave, Abandon, Abandoned)
