@@ -100,7 +100,9 @@ def test_seconds_are_seconds(seconds: float) -> None:
     assert is_bound_broken(error.value)
 
 
-VAL = Val(0, NO_LEASE, CLOCK_MIN, CLOCK_MIN, 0, 3, Ptr("anchor", 0, (), cview.Agent(ME, Address("h", 1))), Status.LIVE, None, 3, Address("h", 1))
+VAL = Val(
+    0, NO_LEASE, CLOCK_MIN, CLOCK_MIN, 0, 3, Ptr("anchor", 0, (), cview.Agent(ME, Address("h", 1))), Status.LIVE, None, 3, Address("h", 1)
+)
 FAR = int(NOW * 1000) + AHEAD_MAX
 GROWING: list[Callable[[int], Message]] = [
     lambda number: Prepare(1, KEY, Ballot(number, NO_LEASE), None),

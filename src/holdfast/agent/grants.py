@@ -189,7 +189,11 @@ class Grants:
             # F16: under it nobody may act. It comes from what peers said and seats remember, so it costs this hold and not the agent.
             self.counts["token_refused"] += 1
             self.host.emit(TokenRefused(grant.kind, grant.name, number, token, last))
-            self._lose(grant, f"its token {token} is not above {last}, which was given before: a seat went back in time, or a peer lies", NO_NUMBERS)
+            self._lose(
+                grant,
+                f"its token {token} is not above {last}, which was given before: a seat went back in time, or a peer lies",
+                NO_NUMBERS,
+            )
             self._release(grant, "token")
             return
         grant.state = State.HELD

@@ -31,8 +31,9 @@ class Question(Protocol):
 class Questions:
     """The open questions of one machine, by serial."""
 
-    def __init__(self) -> None:
-        self._last_serial = 0
+    def __init__(self, last_serial: int = 0) -> None:
+        """``last_serial``: drawn, where an answer shall prove that its sender was asked; otherwise they count from 1."""
+        self._last_serial = last_serial
         self._open: dict[int, Question] = {}
         self.late = 0  # answers to questions that had ended: normal, every resend may cause one
         self.strangers = 0  # answers by somebody who was not asked

@@ -19,8 +19,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
-from holdfast.errors import ConfigError
 from holdfast.bounds import Number
+from holdfast.errors import ConfigError
 from holdfast.host import FANOUT_MAX, Address, Host, Message, NodeId, Timer, fingerprint
 from holdfast.kit.deadline import wait_length
 from holdfast.kit.keeper import MARGIN

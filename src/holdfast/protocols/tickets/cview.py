@@ -120,7 +120,7 @@ class Cview:
         except UNREADABLE:
             self.counts["malformed"] += 1
             return
-        if not (number < TICKETS_MAX and 0 < token) or is_beyond(token, self._wall):
+        if not (number < TICKETS_MAX and token > 0) or is_beyond(token, self._wall):
             self.counts["malformed"] += 1  # A token that no owner can have would silence all that do.
             return
         self._deliver(pool, number, token, body)
