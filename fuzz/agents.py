@@ -28,7 +28,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from fuzz.shapes import Harvest, Shapes
+from fuzz.shapes import Harvest, Shapes, leaves_of
 from holdfast.agent.agent import Agent, Ending
 from holdfast.agent.bodies import Body
 from holdfast.agent.home import Home
@@ -48,6 +48,8 @@ NAMES = ("alfa", "bravo", "carol")
 POOLS, LEADS = ("gpus", "licences"), ("scheduler", "janitor")
 TICKETS = 3
 RATE = 2000.0  # messages a second: a tenth of a core, so that timers, leases and clients run beside them as they do in a group
+ANSWERED = 0.25  # of what the agents say to each other is answered by the forger too, first
+RELATED = 12  # types whose tags are so close belong to one machine, more or less
 BATCH = 32  # messages between two rounds of the loop: the agents' own timers and sockets come in between
 CLIENT_PERIOD = 0.05  # seconds between two steps of a client
 SETTLE = 60.0  # seconds in which the group must be one before, and lead and give tickets after
@@ -89,6 +91,10 @@ class Client:
     def forget(self) -> None:
         self.connected = True
 
+    @property
+    def agent(self) -> Agent:
+        return self._player.agent
+
     def ask(self, kind: str, name: str, **options: Any) -> None:
         """In a turn."""
         self._serial += 1
@@ -126,6 +132,7 @@ class Player:
 
         def overheard(sender: NodeId, to_life: int, fingerprint: bytes, message: Message) -> bytes:
             self._fuzz.harvest.note(message)
+            self._fuzz.answer(self, message)
             return encode(sender, to_life, fingerprint, message)
 
         host._encode = overheard
@@ -190,35 +197,50 @@ class Fuzz:
     async def open(self) -> None:
         await asyncio.gather(*(player.start() for player in self.players))
         await self.until(lambda: all(len(player.agent.ring.list) >= len(NAMES) for player in self.players), "the group is one", SETTLE)
-        self._types = [kind for kind in self.players[0].agent.host.node.types]
+        self._types = list(self.players[0].agent.host.node.types)
         self._codec = Codec(self._types)
         self._clients = [asyncio.create_task(self._use(player)) for player in self.players]
         await self.until(lambda: all(self.counted(player, "granted") for player in self.players), "clients are served", SETTLE)
 
     async def run(self, messages: int, rate: float, progress: TextIO | None) -> None:
-        began_at, sent = time.monotonic(), 0
-        while sent < messages:
+        began_at, told = time.monotonic(), 0
+        while (sent := self.outcomes["(sent)"]) < messages:
             for _ in range(min(BATCH, messages - sent)):
-                self.one()
-                sent += 1
+                self.one(self.random.choice(self.players), self.any_type())
             await asyncio.sleep(max(0.0, began_at + sent / rate - time.monotonic()))
             for player in self.players:
                 await player.look()
-            if progress is not None and sent % PROGRESS < BATCH:
+            if progress is not None and sent >= told + PROGRESS:
+                told += PROGRESS
                 done = sent / (time.monotonic() - began_at)
                 lives, granted = [player.lives for player in self.players], sum(self.counted(player, "granted") for player in self.players)
                 progress.write(f"{sent} of {messages} messages, {done:.0f}/s, lives {lives}, {granted} grants\n")
                 progress.flush()
         await asyncio.sleep(0.5)
 
-    def one(self) -> None:
+    def answer(self, player: Player, message: Message) -> None:
+        """Whoever asks something gets a forged answer before the real one: its own numbers come back in a message of any related type."""
+        if not self._types or self.random.random() > ANSWERED:
+            return
+        tag = _tag(message)
+        related = [kind for kind in self._types if abs(_tag(kind) - tag) <= RELATED and kind is not LeaveAsk]
+        kind, hot = self.random.choice(related or self._types), leaves_of(msgspec.to_builtins(message, builtin_types=(bytes,)))
+        asyncio.get_running_loop().call_soon(self._answer, player, kind, hot)
+
+    def _answer(self, player: Player, kind: type[Message], hot: list[Any]) -> None:
+        self.shapes.hot = hot
+        self.one(player, kind)
+        self.shapes.hot = []
+
+    def any_type(self) -> type[Message]:
+        kind = self.random.choice(self._types)
+        while kind is LeaveAsk and self.random.random() < 0.999:
+            kind = self.random.choice(self._types)  # It asks an agent to leave, and the agent does: a few times is enough.
+        return kind
+
+    def one(self, target: Player, kind: type[Message]) -> None:
         """Forge a message, and let it in."""
-        random = self.random
-        target = random.choice(self.players)
-        host = target.agent.host
-        kind = random.choice(self._types)
-        while kind is LeaveAsk and random.random() < 0.999:
-            kind = random.choice(self._types)  # It asks an agent to leave, and the agent does: a few times is enough.
+        random, host = self.random, target.agent.host
         source = random.choice([each for each in self.players if each is not target or random.random() < 0.1] or self.players).agent
         body = self.shapes.message(kind)
         sender = random.choice(
@@ -251,13 +273,36 @@ class Fuzz:
                 player.agent.host.post(lambda client=client: self._step(client, random))  # type: ignore[misc]
 
     def _step(self, client: Client, random: Random) -> None:
-        if client.held and random.random() < 0.4:
+        if random.random() < 0.2:
+            self._look_around(client.agent, random)
+        elif client.held and random.random() < 0.4:
             client.give_back(random.choice(list(client.held)))
         elif len(client.held) < 4:
             if random.random() < 0.5:
                 client.ask("ticket", random.choice(POOLS), of=TICKETS, wait=random.random() < 0.8)
             else:
                 client.ask("lead", random.choice(LEADS))
+
+    def _look_around(self, agent: Agent, random: Random) -> None:
+        """What people and programs ask beside: all of it reads what peers said."""
+        pool, life = random.choice(POOLS), random.choice(self.players).agent.me
+        assert agent.tickets is not None
+        steps: list[Callable[[], object]] = [
+            lambda: agent.tickets.read(pool, _ignore),
+            lambda: agent.tickets.abandon(pool, random.randrange(TICKETS), _ignore),
+            lambda: [agent.tickets.view(each) for each in agent.tickets.pools()],
+            lambda: agent.mail.send(life, random.randbytes(random.choice((1, 900, 5000))), 1.0, _ignore),
+            lambda: agent.keys.ask("list", "", 1.0, _ignore),
+            lambda: agent.probe.ping(life, random.choice((0, 500, 3000)), _ignore),
+            lambda: agent.broadcast.cast("user:news", b"x"),
+            lambda: msgspec.json.encode((agent.info(), agent.view())),
+            lambda: agent.owns(random.randbytes(2)),
+            lambda: agent.set_tags({"load": str(random.random())}),
+        ]
+        try:
+            random.choice(steps)()
+        except HoldfastError:
+            self.outcomes["(refused to a client)"] += 1
 
     async def recover(self) -> None:
         """Forged messages can spoil a pool: whoever has the key may write what an owner may. A new one, and new names, must work."""
@@ -343,9 +388,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"FAILED: {failure}\n")
         return 1
     lines = [f"{count:>9}  {outcome}" for outcome, count in sorted(outcomes.items())]
-    head = f"{options.messages} messages, seed {options.seed}, {time.monotonic() - began_at:.0f} s: nothing but counted drops, and the group recovered"
-    sys.stdout.write("\n".join((head, *lines, "")))
+    head = f"{outcomes['(sent)']} messages, seed {options.seed}, {time.monotonic() - began_at:.0f} s: nothing but counted drops"
+    sys.stdout.write("\n".join((f"{head}, and the group leads and gives tickets", *lines, "")))
     return 0
+
+
+def _ignore(answer: object) -> None:
+    """Whatever it was."""
+
+
+def _tag(kind: type[Message] | Message) -> int:
+    tag = kind.__struct_config__.tag
+    assert isinstance(tag, int)
+    return tag
 
 
 def _free_ports(count: int) -> list[int]:

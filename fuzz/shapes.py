@@ -23,7 +23,7 @@ from holdfast.protocols.tickets.cview import Entry
 from holdfast.protocols.tickets.values import Tickets
 
 KEPT = 256  # harvested values of a kind, the newest
-NOTHING_OF = 0.6  # of the leaves of a real message stay as they are
+CHANGED = (0.0, 0.02, 0.05, 0.1, 0.4)  # of the leaves of a real message are replaced: few, so that the others lead it deep into a machine
 INTS = (0, 1, -1, 2, 3, 63, 64, 255, 65_535, 65_536, (1 << 31) - 1, 1 << 32, NUMBER_MAX - 1, NUMBER_MAX, NUMBER_MAX + 1, (1 << 63) - 1)
 WIDE = (1 << 63, (1 << 64) - 1, -(1 << 63), 1 << 40, 1 << 42)
 FLOATS = (0.0, -0.0, 1e-300, 0.5, 1.0, -1.0, 59.0, 1e9, 1.1e9, 1e12, 1e300, nan, inf, -inf)
@@ -48,6 +48,13 @@ TEXTS = (
 CARRIED: tuple[Any, ...] = (Listed, Tombstone, Entry, lead_board.Row, tuple[Row, ...], tuple[Tickets, int, bytes])
 
 
+def leaves_of(value: Any) -> list[Any]:
+    """Every plain value inside."""
+    if isinstance(value, list | tuple):
+        return [leaf for each in value for leaf in leaves_of(each)]
+    return [] if isinstance(value, bool) or value is None else [value]
+
+
 class Harvest:
     """What was seen in real traffic, by kind of value and by type of message."""
 
@@ -61,22 +68,9 @@ class Harvest:
     def note(self, message: Message) -> None:
         plain = msgspec.to_builtins(message, builtin_types=(bytes,))
         self.messages.setdefault(type(message), deque(maxlen=KEPT)).append(plain)
-        self._note(plain)
-
-    def _note(self, value: Any) -> None:
-        if isinstance(value, list | tuple):
-            for each in value:
-                self._note(each)
-        elif isinstance(value, bool) or value is None:
-            return
-        elif isinstance(value, int):
-            self.ints.append(value)
-        elif isinstance(value, float):
-            self.floats.append(value)
-        elif isinstance(value, str):
-            self.texts.append(value)
-        elif isinstance(value, bytes):
-            self.bytes.append(value)
+        kept: dict[type, deque[Any]] = {int: self.ints, float: self.floats, str: self.texts, bytes: self.bytes}
+        for leaf in leaves_of(plain):
+            kept[type(leaf)].append(leaf)
 
 
 class Shapes:
@@ -84,6 +78,8 @@ class Shapes:
 
     def __init__(self, random: Random, harvest: Harvest, wall: Callable[[], float]) -> None:
         self._random, self._harvest, self._wall = random, harvest, wall
+        self.hot: list[Any] = []  # values of the one message that is being answered; they come before all others
+        self._share = 0.0  # of the leaves of the present message that are replaced
         self._types: dict[Any, types.Type] = {}
         self._carried = [types.type_info(kind) for kind in CARRIED]
 
@@ -94,6 +90,7 @@ class Shapes:
         assert isinstance(info, types.StructType)
         if seen and self._random.random() < 0.75:
             tag, *fields = self._random.choice(seen)
+            self._share = self._random.choice(CHANGED)
             changed = [self._changed(field.type, value) for field, value in zip(info.fields, fields, strict=True)]
             return [tag, *changed]
         return [info.tag, *(self._drawn(field.type) for field in info.fields)]
@@ -109,16 +106,20 @@ class Shapes:
             return self._changed(kind.type, value)
         if isinstance(kind, types.UnionType):
             found = [each for each in kind.types if not isinstance(each, types.NoneType)]
-            return self._drawn(kind) if value is None or len(found) != 1 or self._random.random() < 0.1 else self._changed(found[0], value)
+            return (
+                self._drawn(kind)
+                if value is None or len(found) != 1 or self._random.random() < self._share
+                else self._changed(found[0], value)
+            )
         if isinstance(kind, types.StructType | types.NamedTupleType) and isinstance(value, list | tuple):
             tagged = isinstance(kind, types.StructType) and kind.tag is not None
             fields = value[1:] if tagged else value
             return [*value[:1]] * tagged + [self._changed(field.type, each) for field, each in zip(kind.fields, fields, strict=True)]
         if isinstance(kind, types.TupleType) and isinstance(value, list | tuple):
             return [self._changed(item, each) for item, each in zip(kind.item_types, value, strict=True)]
-        if isinstance(kind, types.VarTupleType) and isinstance(value, list | tuple) and self._random.random() < 0.9:
+        if isinstance(kind, types.VarTupleType) and isinstance(value, list | tuple) and self._random.random() >= self._share:
             return [self._changed(kind.item_type, each) for each in value]
-        return value if self._random.random() < NOTHING_OF else self._drawn(kind)
+        return self._drawn(kind) if self._random.random() < self._share else value
 
     def _drawn(self, kind: types.Type) -> Any:
         random = self._random
@@ -148,7 +149,10 @@ class Shapes:
         random = self._random
         low, high = kind.ge or 0, kind.le if kind.le is not None else kind.lt - 1 if kind.lt is not None else (1 << 64) - 1
         way = random.random()
-        if way < 0.35 and self._harvest.ints:
+        hot = [each for each in self.hot if type(each) is int]
+        if hot and random.random() < 0.5:
+            value = random.choice(hot)
+        elif way < 0.35 and self._harvest.ints:
             value = random.choice(self._harvest.ints) + random.choice((0, 0, 0, 1, -1, 1000))
         elif way < 0.5:
             value = random.choice((low, low + 1, high, high - 1, low - 1, high + 1))
@@ -186,4 +190,7 @@ class Shapes:
         return {self._drawn(kind.key_type): self._drawn(kind.value_type) for _ in range(random.randrange(3))}
 
     def _one_of(self, extreme: Sequence[Any], harvested: deque[Any]) -> Any:
+        hot = [each for each in self.hot if type(each) is type(extreme[0])]
+        if hot and self._random.random() < 0.5:
+            return self._random.choice(hot)
         return self._random.choice(harvested) if harvested and self._random.random() < 0.6 else self._random.choice(extreme)
