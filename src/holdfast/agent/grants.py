@@ -184,7 +184,7 @@ class Grants:
         if grant.state is State.OVER:
             return  # Cancelled in the same turn; the kind gives it back by itself.
         assert grant.state is State.ASKED
-        last = self._last_token(grant, token, number)
+        last = self._tokens.get((grant.kind, grant.name, number), TOKEN_FIRST_MIN - 1)
         if not last < token <= TOKEN_MAX:
             # F16: under it nobody may act. It comes from what peers said and seats remember, so it costs this hold and not the agent.
             self.counts["token_refused"] += 1
@@ -196,6 +196,7 @@ class Grants:
             )
             self._release(grant, "token")
             return
+        self._note_token(grant, token, number)
         grant.state = State.HELD
         grant.token, grant.number = token, number
         grant.deadline = grant.unheard_until = deadline
@@ -349,14 +350,13 @@ class Grants:
             raise Unavailable(f"too many grants: accepted are {GRANTS_PER_SESSION_MAX} of one client, {GRANTS_MAX} of all")
         return kind
 
-    def _last_token(self, grant: Granted, token: int, number: int) -> int:
-        """The largest token that clients of this agent were given for it before this one."""
+    def _note_token(self, grant: Granted, token: int, number: int) -> None:
+        """The largest that clients of this agent were given for it."""
         key = grant.kind, grant.name, number
-        last = self._tokens.pop(key, TOKEN_FIRST_MIN - 1)
+        self._tokens.pop(key, None)
         if len(self._tokens) >= TOKENS_MAX:
             del self._tokens[next(iter(self._tokens))]
-        self._tokens[key] = max(last, min(token, TOKEN_MAX))
-        return last
+        self._tokens[key] = token
 
     def _find(self, session: Session, serial: int) -> Granted | None:
         return self._sessions.get(session.number, {}).get(serial)

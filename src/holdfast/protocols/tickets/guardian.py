@@ -48,7 +48,7 @@ class Guardian:
         self.unusable: dict[Key, str] = {}  # why: this seat says nothing about this cell
         self.counts: Counter[str] = (
             Counter()
-        )  # renewed, refused_renewal, promised, refused, accepted, forgotten, silent, malformed, table_full, unusable
+        )  # renewed, refused_renewal, promised, refused, accepted, forgotten, silent, malformed, table_full, far_ahead, unusable
         self._timer: Timer | None = None
         self._deleting = False  # a sweep waits for the disk
         if keeper is not None:
@@ -75,6 +75,9 @@ class Guardian:
         assert isinstance(message, Renew | Prepare | Accept | Query | Forget)
         if not key_fits(message.key) or (isinstance(message, Accept) and not val_fits(message.val)):
             self.counts["malformed"] += 1
+            return
+        if is_beyond(_growth(message), self._host.wall):
+            self.counts["far_ahead"] += 1  # Nobody could go on from it; a peer's is refused by the codec already.
             return
         if message.key in self.unusable:
             self.counts["unusable"] += 1
@@ -303,6 +306,13 @@ class Guardian:
     def kept(self) -> int:
         """Cells that somebody may still need; one that is forgotten is only remembered as that."""
         return sum(cell.val is not None for cell in self.table.kept.values())
+
+
+def _growth(message: Renew | Prepare | Accept | Query | Forget) -> int:
+    """The largest number in it that the next one goes on from."""
+    if isinstance(message, Accept):
+        return max(message.ballot.number, message.val.fence, message.val.seq)
+    return message.ballot.number if isinstance(message, Renew | Prepare) else 0
 
 
 def _text(key: Key) -> str:
