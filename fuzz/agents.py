@@ -286,11 +286,12 @@ class Fuzz:
     def _look_around(self, agent: Agent, random: Random) -> None:
         """What people and programs ask beside: all of it reads what peers said."""
         pool, life = random.choice(POOLS), random.choice(self.players).agent.me
-        assert agent.tickets is not None
+        tickets = agent.tickets
+        assert tickets is not None
         steps: list[Callable[[], object]] = [
-            lambda: agent.tickets.read(pool, _ignore),
-            lambda: agent.tickets.abandon(pool, random.randrange(TICKETS), _ignore),
-            lambda: [agent.tickets.view(each) for each in agent.tickets.pools()],
+            lambda: tickets.read(pool, _ignore),
+            lambda: tickets.abandon(pool, random.randrange(TICKETS), _ignore),
+            lambda: [tickets.view(each) for each in tickets.pools()],
             lambda: agent.mail.send(life, random.randbytes(random.choice((1, 900, 5000))), 1.0, _ignore),
             lambda: agent.keys.ask("list", "", 1.0, _ignore),
             lambda: agent.probe.ping(life, random.choice((0, 500, 3000)), _ignore),

@@ -7,12 +7,13 @@ from math import inf
 import msgspec
 import pytest
 
+from holdfast.bounds import NUMBER_MAX
 from holdfast.errors import StorageDamaged
 from holdfast.host import NodeId
 from holdfast.kit import promise
 from holdfast.kit.deadline import wait_length
 from holdfast.kit.keeper import Keeper
-from holdfast.kit.promise import NUMBER_MAX, Answer, HolderId, Promises
+from holdfast.kit.promise import Answer, HolderId, Promises
 from tests.support.fake_host import FakeHost, FakeStorage
 
 RHO, MARGIN, LENGTH = 0.01, 0.5, 10.0

@@ -26,7 +26,7 @@ from holdfast.protocols.ring.ids import RingId
 from holdfast.protocols.ring.messages import Gen
 from holdfast.protocols.tickets import cview, guardian
 from holdfast.protocols.tickets.messages import Alive, Prepare, Refuse, Renew
-from holdfast.protocols.tickets.values import NO_BALLOT, NO_LEASE, Ballot, Key, Ptr, Status, Val, Who
+from holdfast.protocols.tickets.values import NO_BALLOT, NO_LEASE, Agent, Ballot, Key, Ptr, Status, Val, Who
 from holdfast.wire import Codec
 
 NOT_ON_A_WIRE = ("holdfast.lab", "holdfast.cli", "holdfast.agent.page")
@@ -100,9 +100,7 @@ def test_seconds_are_seconds(seconds: float) -> None:
     assert is_bound_broken(error.value)
 
 
-VAL = Val(
-    0, NO_LEASE, CLOCK_MIN, CLOCK_MIN, 0, 3, Ptr("anchor", 0, (), cview.Agent(ME, Address("h", 1))), Status.LIVE, None, 3, Address("h", 1)
-)
+VAL = Val(0, NO_LEASE, CLOCK_MIN, CLOCK_MIN, 0, 3, Ptr("anchor", 0, (), Agent(ME, Address("h", 1))), Status.LIVE, None, 3, Address("h", 1))
 FAR = int(NOW * 1000) + AHEAD_MAX
 GROWING: list[Callable[[int], Message]] = [
     lambda number: Prepare(1, KEY, Ballot(number, NO_LEASE), None),

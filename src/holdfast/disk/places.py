@@ -51,7 +51,7 @@ def _check_private(path: Path, advice: str = ADVICE) -> None:
 def check_state(path: Path) -> tuple[str, ...]:
     """What is wrong with a state directory: whoever may change it decides what this agent promised. Raises ``StorageError`` for what other
     users could do, and returns lines of warning for what only the group could: volumes that are mounted for a group are so (H176)."""
-    warnings = []
+    warnings: list[str] = []
     try:
         status = path.stat()  # The directory itself may be reached by a symlink: whoever named it named that too.
         if not stat.S_ISDIR(status.st_mode):
