@@ -5,7 +5,7 @@ for a field that has no bound.
 
 Numbers that grow for as long as a group lives (``Growing``, ``Generation``) have a second bound that moves with the clock. Each of them
 begins at 0 or at wall-clock time and takes far fewer steps than its clock has ticks, so none is ahead of the clock unless a clock was
-wrong or a peer lies. What is further ahead than ``AHEAD_MAX`` is refused where it arrives. So whatever was accepted can be continued:
+wrong or a peer lies. What is further ahead than ``AHEAD_MAX`` is refused where it arrives. So what was accepted can be continued:
 at the latest a tick later, one more is within the bound again.
 """
 
@@ -29,7 +29,7 @@ HOST_CHARS_MAX = 255  # of a DNS name; an address is shorter
 PORT_MAX = 65_535
 TEXT_CHARS_MAX = 256  # a sentence for people
 SECONDS_MAX = 1e9  # 31 years: no process waits or lives so long
-INSTANT_MAX = 1e12  # seconds on somebody's clock, whatever it counts from
+INSTANT_MAX = 1e12  # seconds on the clock of a process, whatever it counts from
 PLACES_MAX = 64  # neighbours, guardians, candidates: F17's fan-out
 ROWS_MAX = 8192  # keys of a table
 PAYLOAD_BYTES_MAX = 32 * 1024  # of a letter, the largest thing that is carried for a user
@@ -45,7 +45,7 @@ Bits32 = Annotated[int, Meta(ge=0, lt=1 << 32)]
 Small = Annotated[int, Meta(ge=0, le=65_535)]  # tags, hops, attempts, pages, buckets, ports
 Slot = Annotated[int, Meta(ge=-1, le=SLOT_MAX)]  # -1: no seat
 Seconds = Annotated[float, Meta(ge=0.0, le=SECONDS_MAX)]  # how long; not a number is neither
-Instant = Annotated[float, Meta(ge=-INSTANT_MAX, le=INSTANT_MAX)]  # when, on the clock of whoever said it
+Instant = Annotated[float, Meta(ge=-INSTANT_MAX, le=INSTANT_MAX)]  # when, on the clock of the sender
 Ratio = Annotated[float, Meta(ge=0.0, le=1.0)]
 Name = Annotated[str, Meta(max_length=NAME_CHARS_MAX)]
 Label = Annotated[str, Meta(max_length=LABEL_CHARS_MAX)]

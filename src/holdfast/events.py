@@ -19,7 +19,7 @@ class Internal(Event, frozen=True, gc=False):
 
 
 class RecordUnusable(Internal, frozen=True):
-    """A record of this seat's journal holds a number that no honest clock comes to, so nobody could go on from it. The seat says nothing
+    """A record of this seat's journal holds a number that no honest clock comes to, so no agent could go on from it. The seat says nothing
     about this key, and keeps the record as it is."""
 
     key: str

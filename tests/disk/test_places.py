@@ -53,7 +53,7 @@ def test_a_directory_that_everybody_may_write_to_is_refused(tmp_path: Path) -> N
     path = begun(tmp_path / "state")
     for mode in (0o777, 0o702, 0o1777):
         path.chmod(mode)
-        with pytest.raises(StorageError, match=r"state.*everybody may write to it; chmod o-w"):
+        with pytest.raises(StorageError, match=r"state.*every user may write to it; chmod o-w"):
             State.open(path)
     path.chmod(0o755)
     State.open(path).close()
@@ -94,7 +94,7 @@ def test_a_directory_that_is_reached_by_a_symlink_is_fine(tmp_path: Path) -> Non
     (tmp_path / "state").symlink_to(tmp_path / "disk")
     State.open(tmp_path / "state").close()
     (tmp_path / "disk").chmod(0o777)
-    with pytest.raises(StorageError, match="everybody may write"):
+    with pytest.raises(StorageError, match="every user may write"):
         State.open(tmp_path / "state")
 
 
@@ -103,7 +103,7 @@ def test_a_file_in_it_that_others_may_change_is_refused(tmp_path: Path, name: st
     """A directory that was open once may hold such files still."""
     path = begun(tmp_path / "state")
     (path / name).chmod(0o666)
-    with pytest.raises(StorageError, match=f"{name} .*everybody may write"):
+    with pytest.raises(StorageError, match=f"{name} .*every user may write"):
         State.open(path)
     (path / name).chmod(0o660)
     assert [name in each for each in check_state(path)] == [True]
@@ -134,7 +134,7 @@ def test_the_folder_of_a_socket(tmp_path: Path, foreign: Foreign) -> None:
     """Whoever may replace the socket can answer for the agent: a warning, since somebody named it. /tmp has the sticky bit for this."""
     assert check_folder(tmp_path) == ()
     tmp_path.chmod(0o777)
-    assert ["everybody may write to it" in each for each in check_folder(tmp_path)] == [True]
+    assert ["every user may write to it" in each for each in check_folder(tmp_path)] == [True]
     tmp_path.chmod(0o1777)
     assert check_folder(tmp_path) == ()
     tmp_path.chmod(0o700)

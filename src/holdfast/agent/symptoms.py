@@ -159,7 +159,7 @@ def _of_records(agent: Agent) -> Iterator[Finding]:
     names = [] if promises is None else [f"the leadership {key.removeprefix('lead:')!r}" for key in promises.unusable]
     for about in (*names, *(f"the pool {key.pool!r}" for key in cells)):
         yield error(
-            "record_unusable", about, "The journal of this seat holds a number for it that no honest clock comes to: somebody made it up.",
+            "record_unusable", about, "The journal of this seat holds a number for it that no honest clock comes to: a peer made it up.",
             "Rotate the key, and use another name. This one is served while a majority of the seats does not have the record.",
         )  # fmt: skip
 
