@@ -43,8 +43,9 @@ docs: setup ## the documentation, into docs/_build/html
 soak: setup ## seeded sweeps for as long as you like; an interrupted one resumes (SOAK_ARGS)
 	@$(VENV)/bin/holdfast lab sweep $(SOAK_ARGS)
 
-fuzz: setup ## mutated messages against the wire (FUZZ_ARGS)
+fuzz: setup ## hostile messages against the wire (FUZZ_ARGS) and against three real agents (FUZZ_AGENTS_ARGS)
 	@$(VENV)/bin/python -m fuzz.wire $(FUZZ_ARGS)
+	@$(VENV)/bin/python -m fuzz.agents $(FUZZ_AGENTS_ARGS)
 
 bench: setup ## every benchmark, or some: make bench BENCH=simulator; fails if a goal is missed
 	@missed=0; for name in $(BENCH); do $(VENV)/bin/python -m benchmarks $$name || missed=1; done; exit $$missed

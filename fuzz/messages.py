@@ -85,7 +85,7 @@ def _name(random: Random) -> str:
 
 
 def _node(random: Random) -> NodeId:
-    return NodeId(_name(random), random.choice((1, 2, 1_753_000_000_000, 1 << 53)))
+    return NodeId(_name(random), random.choice((1, 2, 1_753_000_000_000, 2_000_000_000_000)))
 
 
 def _address(random: Random) -> Address:
@@ -123,7 +123,7 @@ def _span(random: Random) -> Message:
 
 
 def _wrong_life(random: Random) -> Message:
-    return WrongLife(random.choice((0, 1, 1 << 53)))
+    return WrongLife(random.choice((0, 1, (1 << 53) - 1)))
 
 
 def _other_fingerprint(random: Random) -> Message:

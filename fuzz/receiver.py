@@ -13,6 +13,7 @@ from holdfast.wire import Channel, Codec, Sealer
 
 Carry = Callable[[Address, bytes, Channel], None]  # where to, sealed bytes, how
 
+WALL = 1_753_000_000.0  # seconds
 _ON_THE_WAY_DOWN = (Drop.NO_ADDRESS, Drop.FANOUT)  # counted for what this node sends, not for what it received
 
 
@@ -76,7 +77,7 @@ class Receiver:
         self.node = Node(self, self._transmit)
         self.keeper = Keeper(types, fingerprint=b"lease=2.5;rho=0.001")
         self.node.add(self.keeper)
-        self.codec = Codec(self.node.types)
+        self.codec = Codec(self.node.types, wall=lambda: WALL)
         self.node.start()
 
     @property

@@ -104,7 +104,7 @@ class Target:
         random = self.random
         message = draw(random)
         sender = ME if random.random() < OWN_SHARE else NodeId(random.choice(NAMES), random.choice((1, 2, ME.boot, 9)))
-        (life,) = random.choices((MY_LIFE, 0, FORMER_LIFE, 1 << 53), cum_weights=(90, 95, 98, 100))
+        (life,) = random.choices((MY_LIFE, 0, FORMER_LIFE, (1 << 53) - 1), cum_weights=(90, 95, 98, 100))
         right = b"" if isinstance(message, WrongLife | OtherFingerprint) else self.fingerprint
         payload = self.codec.encode(sender, life, right if random.random() < 0.95 else random.randbytes(8), message)
         return payload if len(payload) <= PAYLOAD_BYTES_MAX else self._payload()

@@ -20,6 +20,8 @@ class Drop(StrEnum):
     FORGED = "forged"  # the tag check failed: altered on the way, or made without the key
     REPLAYED = "replayed"
     MALFORMED = "malformed"
+    OUT_OF_BOUNDS = "out_of_bounds"  # the right types, and a value that the field does not have (bounds.py)
+    FAR_AHEAD = "far_ahead"  # a boot, ballot, term, token or generation that no honest clock comes to
     UNKNOWN_TAG = "unknown_tag"
     NESTED_TOO_DEEP = "nested_too_deep"
     # What can be read and is not for us (node.py).

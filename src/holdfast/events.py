@@ -18,6 +18,25 @@ class Internal(Event, frozen=True, gc=False):
     """A fact for traces, metrics and checkers only."""
 
 
+class RecordUnusable(Internal, frozen=True):
+    """A record of this seat's journal holds a number that no honest clock comes to, so no agent could go on from it. The seat says nothing
+    about this key, and keeps the record as it is."""
+
+    key: str
+    why: str
+
+
+class TokenRefused(Internal, frozen=True):
+    """The group gave this agent something under a token that is not above one that it was given before (F16). No client was told, and it
+    was given back."""
+
+    kind: str
+    name: str
+    number: int
+    token: int
+    last: int
+
+
 class Joined(Event, frozen=True):
     """A member is in the list."""
 

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeVar, runti
 
 from msgspec import Struct
 
+from holdfast.bounds import Growing, Name, Small
+from holdfast.bounds import Host as HostName
+
 if TYPE_CHECKING:
     from holdfast.events import Event, MembershipEvent
 
@@ -31,8 +34,8 @@ SLEEP_MAX = 1.0  # F10: poll timeouts do not count suspended time, so nobody sle
 class NodeId(NamedTuple):
     """One life of one agent process (F1). Whoever compares identities compares both fields."""
 
-    name: str
-    boot: int
+    name: Name
+    boot: Growing
 
     def __str__(self) -> str:
         return f"{self.name}#{self.boot}"
@@ -41,8 +44,8 @@ class NodeId(NamedTuple):
 class Address(NamedTuple):
     """Where a process listens: a literal IP address (or a lab name) and a port, the same for UDP and TCP."""
 
-    host: str
-    port: int
+    host: HostName
+    port: Small
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

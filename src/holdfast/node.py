@@ -14,8 +14,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from hashlib import blake2b
-from typing import NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
+from msgspec import Meta
+
+from holdfast.bounds import Number, Small
 from holdfast.drops import Drop, Drops
 from holdfast.events import ConfigMismatch, Paused
 from holdfast.host import FANOUT_MAX, Address, Host, Machine, Message, NodeId
@@ -32,18 +35,20 @@ LIFE_BYTES = 6  # of the number that stands for a life; 48 bits stay exact in ev
 TELL_AGAIN = 20.0  # seconds after which a peer is told again that its numbers are others; ``doctor`` asks for the last minute
 TEXT_BYTES_MAX = 512  # a fingerprint as text, on the wire
 
+Fingerprint = Annotated[bytes, Meta(max_length=TEXT_BYTES_MAX)]
+
 
 class WrongLife(Message, frozen=True, tag=1):
     """You asked for another life; the envelope says which one is here (F3)."""
 
-    asked: int  # the life that was addressed, 0 for a greeting
+    asked: Number  # the life that was addressed, 0 for a greeting
 
 
 class OtherFingerprint(Message, frozen=True, tag=2):
     """You count with other numbers than I do; here are mine (F4)."""
 
-    type_tag: int  # of the message that was dropped
-    text: bytes  # the machine's whole fingerprint
+    type_tag: Small  # of the message that was dropped
+    text: Fingerprint  # the machine's whole fingerprint
     answer: bool  # True: sent because you told me yours, do not answer again
 
 

@@ -10,7 +10,7 @@ from holdfast.agent.bodies import Body
 from holdfast.agent.grants import BODIES_MAX, GRANTS_PER_SESSION_MAX, TOKEN_FIRST_MIN, TOKEN_MAX
 from holdfast.agent.reaper import Asked
 from holdfast.errors import ConfigError, Forked, Lost, Unavailable
-from holdfast.events import AtRisk, Granted, Released
+from holdfast.events import AtRisk, Granted, Released, TokenRefused
 from holdfast.events import Lost as LostEvent
 from holdfast.local import ends
 from holdfast.local.calls import Acquire
@@ -310,10 +310,17 @@ def test_a_grant_is_never_revived_by_another_connection() -> None:
 
 @pytest.mark.parametrize("token", [TOKEN_FIRST_MIN - 1, 0, -1, TOKEN_MAX + 1, 1 << 60])
 def test_tokens_are_wall_clock_and_below_2_53(token: int) -> None:
-    """F16, asserted: a kind that breaks it ends the agent instead of letting two act."""
+    """F16, H175: what peers and seats said costs this hold, and not the agent: nobody acts under it, it goes back, and that is said."""
     stand = Stand()
-    with pytest.raises(AssertionError):
-        stand.ask(stand.session()).sink.granted(token, 2000.0)
+    session = stand.session()
+    held = stand.ask(session)
+    held.sink.granted(token, 2000.0)
+    assert (session.said, held.calls) == (["lost"], ["release"])
+    assert f"its token {token} is not above {TOKEN_FIRST_MIN - 1}" in session.last.why
+    assert stand.host.events(TokenRefused) == [TokenRefused(KIND, "x", 0, token, TOKEN_FIRST_MIN - 1)]
+    assert stand.law.counts["token_refused"] == 1
+    stand.hold(session, serial=2)
+    assert session.last.what == "granted"
 
 
 def test_tokens_grow() -> None:
@@ -323,9 +330,11 @@ def test_tokens_grow() -> None:
     stand.ask(session, 1).sink.granted(TOKEN_FIRST_MIN + 5, 2000.0, 3)
     stand.ask(session, 2).sink.granted(TOKEN_FIRST_MIN + 5, 2000.0, 4)
     stand.ask(session, 3, "y").sink.granted(TOKEN_FIRST_MIN + 5, 2000.0, 3)
-    with pytest.raises(AssertionError):
-        stand.ask(session, 4).sink.granted(TOKEN_FIRST_MIN + 5, 2000.0, 3)
-    stand.ask(session, 5).sink.granted(TOKEN_FIRST_MIN + 6, 2000.0, 3)
+    for serial, token in ((4, TOKEN_FIRST_MIN + 5), (5, TOKEN_FIRST_MIN + 4)):
+        stand.ask(session, serial).sink.granted(token, 2000.0, 3)
+        assert session.last.what == "lost"
+    stand.ask(session, 6).sink.granted(TOKEN_FIRST_MIN + 6, 2000.0, 3)
+    assert session.last.what == "granted"
 
 
 def test_a_kind_may_answer_at_once() -> None:

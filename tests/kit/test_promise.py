@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from math import inf
 
+import msgspec
 import pytest
 
+from holdfast.bounds import NUMBER_MAX
 from holdfast.errors import StorageDamaged
 from holdfast.host import NodeId
 from holdfast.kit import promise
 from holdfast.kit.deadline import wait_length
 from holdfast.kit.keeper import Keeper
-from holdfast.kit.promise import NUMBER_MAX, Answer, HolderId, Promises
+from holdfast.kit.promise import Answer, HolderId, Promises
 from tests.support.fake_host import FakeHost, FakeStorage
 
 RHO, MARGIN, LENGTH = 0.01, 0.5, 10.0
@@ -295,3 +297,16 @@ def test_the_era_is_in_every_answer() -> None:
     seat = Seat(durable={"keeper/era": b"\x03"})
     answers = [seat.ask(A, 1), seat.ask(B, 1)]
     assert [answer.era for answer in answers if answer] == [3, 3]
+
+
+@pytest.mark.parametrize("number", [NUMBER_MAX, NUMBER_MAX + 1, (1 << 64) - 1])
+def test_a_record_that_nobody_could_go_on_from_is_left_alone(number: int) -> None:
+    """H174: the seat starts, neither grants that key nor says anything about it, keeps the record, and serves all others."""
+    record = msgspec.msgpack.encode(("a", 1, 0, number))
+    seat = Seat(durable={"promises/k": record, "promises/other": msgspec.msgpack.encode(("a", 1, 0, 5))})
+    assert list(seat.promises.unusable) == ["k"]
+    assert seat.promises.get("k") is None
+    assert seat.ask(B, 7) is None
+    assert seat.promises.counts["unusable"] == 1
+    assert seat.granted(B, 6, key="other")
+    assert seat.host.disk.durable["promises/k"] == record

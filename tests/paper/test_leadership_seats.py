@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
+from holdfast.bounds import AHEAD_MAX
 from holdfast.host import Address, NodeId
 from holdfast.kit.deadline import Deadline, holder_length
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot
 from holdfast.protocols.detection.lead_campaign import Campaign, State
-from holdfast.protocols.detection.lead_config import AHEAD_MAX
 from holdfast.protocols.detection.lead_seat import ALL, LeadSeat
 from holdfast.protocols.detection.leadership import LeadershipConfig
 from holdfast.protocols.detection.messages import Granted, Lead

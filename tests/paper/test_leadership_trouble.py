@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
+from holdfast.bounds import CLOCK_MIN
 from holdfast.host import NodeId
 from holdfast.kit import rows
 from holdfast.lab.host import LabHost
-from holdfast.protocols.detection.lead_config import CLOCK_MIN
 from holdfast.protocols.detection.lead_messages import StartRounds, Succession
 from holdfast.protocols.detection.lead_pulse import Pulse
 from holdfast.protocols.detection.messages import Lead, MonitorOk, WatchedOk

@@ -13,12 +13,12 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from holdfast.bounds import NUMBER_MAX
 from holdfast.errors import ConfigError, Lost, Unavailable
 from holdfast.events import LeaderChanged
 from holdfast.host import Address, Message, NodeId
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
-from holdfast.kit.promise import NUMBER_MAX
 from holdfast.kit.rows import KEYS_MAX
 from holdfast.kit.rows import Row as TableRow
 from holdfast.kit.seats import Seats

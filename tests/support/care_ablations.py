@@ -41,8 +41,8 @@ class BothGo(Names):
 class BootDecides(Names):
     """F5: a member goes for a process that is only starting, if that has the lower boot."""
 
-    def _judge(self, other: NodeId, address: Address, *, clear: bool) -> None:
-        super()._judge(other, address, clear=self.is_clear)
+    def _must_go(self, other: NodeId, *, clear: bool) -> bool:
+        return super()._must_go(other, clear=self.is_clear)
 
 
 class NeverBehind(Names):

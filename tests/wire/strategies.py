@@ -12,8 +12,8 @@ from holdfast.wire.codec import BOOT_MAX
 INT64 = st.integers(-(1 << 63), (1 << 64) - 1)
 names = st.text(min_size=1, max_size=64).filter(lambda name: name.isprintable() and len(name.encode("utf-8", "replace")) <= 64)
 node_ids = st.builds(NodeId, names, st.integers(1, BOOT_MAX))
-any_node_ids = st.builds(NodeId, st.text(), INT64)
-addresses = st.builds(Address, st.text(), INT64)
+any_node_ids = st.builds(NodeId, st.text(max_size=64), st.integers(0, BOOT_MAX))
+addresses = st.builds(Address, st.text(max_size=255), st.integers(0, 65_535))
 seconds = st.floats(0.0, 1e12)
 digests = st.binary(max_size=32)
 topics = st.text(min_size=1, max_size=32)
@@ -32,8 +32,8 @@ messages = st.one_of(
         st.none() | st.text(),
     ),
     st.tuples(INT64, INT64).map(sorted).map(lambda pair: Span(*pair)),
-    st.builds(WrongLife, INT64),
-    st.builds(OtherFingerprint, INT64, st.binary(), st.booleans()),
+    st.builds(WrongLife, st.integers(0, BOOT_MAX)),
+    st.builds(OtherFingerprint, st.integers(0, 65_535), st.binary(max_size=512), st.booleans()),
 )
 fingerprints = st.just(b"") | st.binary(min_size=8, max_size=8)
 boots = st.integers(0, BOOT_MAX)

@@ -21,7 +21,7 @@ from holdfast.agent.owned import Keys
 from holdfast.agent.reaper import NOT_ASKED, Asked, Notice, Reaper
 from holdfast.errors import ConfigError, Forked, Unavailable
 from holdfast.errors import Lost as LostError
-from holdfast.events import AtRisk, Lost, Released
+from holdfast.events import AtRisk, Lost, Released, TokenRefused
 from holdfast.events import Granted as GrantedEvent
 from holdfast.local.calls import Acquire, GrantItem
 from holdfast.local.ends import LAPSED, LEAVING, RELEASES, TEXTS, UNREAD
@@ -32,7 +32,7 @@ BODIES_MAX = 16  # commands that act under one grant, beside the client
 NAME_BYTES_MAX = 128
 TOKEN_MAX = (1 << 53) - 1  # F16: every language's numbers hold it
 TOKEN_FIRST_MIN = 1_577_836_800_000  # F16: the first token of a name is wall-clock ms; nobody's clock is before 2020
-TOKENS_MAX = 65_536  # names whose last token is remembered, for the assertion alone
+TOKENS_MAX = 65_536  # names whose last token is remembered, so that none is given twice
 
 
 class Grants:
@@ -43,7 +43,7 @@ class Grants:
         self.keys = Keys(host)
         self.kinds: dict[str, GrantKind] = {}
         self.draining = False
-        self.counts: Counter[str] = Counter()  # granted, lost, and released by reason
+        self.counts: Counter[str] = Counter()  # granted, lost, token_refused, and released by reason
         self._sessions: dict[int, dict[int, Granted]] = {}  # session -> serial -> grant
         self._tokens: dict[tuple[str, str, int], int] = {}
         self._drained: list[Callable[[], None]] = []
@@ -204,7 +204,19 @@ class Grants:
         if grant.state is State.OVER:
             return  # Cancelled in the same turn; the kind gives it back by itself.
         assert grant.state is State.ASKED
-        self._check_token(grant, token, number)
+        last = self._tokens.get((grant.kind, grant.name, number), TOKEN_FIRST_MIN - 1)
+        if not last < token <= TOKEN_MAX:
+            # F16: under it nobody may act. It comes from what peers said and seats remember, so it costs this hold and not the agent.
+            self.counts["token_refused"] += 1
+            self.host.emit(TokenRefused(grant.kind, grant.name, number, token, last))
+            self._lose(
+                grant,
+                f"its token {token} is not above {last}, which was given before: a seat went back in time, or a peer lies",
+                NO_NUMBERS,
+            )
+            self._release(grant, "token")
+            return
+        self._note_token(grant, token, number)
         grant.state = State.HELD
         grant.token, grant.number = token, number
         grant.deadline = grant.unheard_until = deadline
@@ -380,12 +392,10 @@ class Grants:
             raise Unavailable(f"too many grants: accepted are {GRANTS_PER_SESSION_MAX} of one client, {GRANTS_MAX} of all")
         return kind
 
-    def _check_token(self, grant: Granted, token: int, number: int) -> None:
-        """F16. A kind that breaks it is a bug, and a resource that trusts tokens would let two act."""
+    def _note_token(self, grant: Granted, token: int, number: int) -> None:
+        """The largest that clients of this agent were given for it."""
         key = grant.kind, grant.name, number
-        last = self._tokens.pop(key, TOKEN_FIRST_MIN - 1)
-        assert isinstance(token, int)
-        assert last < token <= TOKEN_MAX, f"{grant}: token {token} after {last}"
+        self._tokens.pop(key, None)
         if len(self._tokens) >= TOKENS_MAX:
             del self._tokens[next(iter(self._tokens))]
         self._tokens[key] = token

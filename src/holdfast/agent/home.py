@@ -19,13 +19,14 @@ from holdfast.agent.keyring import KeyStore
 from holdfast.agent.machine_lock import MachineLock
 from holdfast.config import Config, default_socket, group_file, is_loopback, private_directory, runtime_dir
 from holdfast.disk.horizon import Horizon
-from holdfast.disk.places import group_state
+from holdfast.disk.places import check_folder, group_state
 from holdfast.disk.state import State
 from holdfast.errors import AddressUnusable, ConfigError, StorageDamaged, StorageError, StorageLocked
 from holdfast.host import Address, NodeId, Storage
 from holdfast.kit.deadline import wait_length
 from holdfast.kit.slots import find_slots, literal, own_slot
 from holdfast.wire.codec import NAME_BYTES_MAX
+from holdfast.wire.keys import exposure
 
 NAME_FILE = "name"
 LEFT_FILE = "left"  # holds LEFT when the last life left its group in good order, else for how many seconds it may have told clients
@@ -80,6 +81,13 @@ class Home:
             home._held = held.pop_all()
             return home
         raise AssertionError("a stack that swallows errors")
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """About the files of this agent, one line each: what others of this machine could do with them (docs/security.md)."""
+        key = self.config.key_file and exposure(self.config.key_file)
+        folder = check_folder(Path(self.socket_path).parent) if self.config.socket else ()
+        return (*((key,) if key else ()), *(() if self.state is None else self.state.warnings), *folder)
 
     @property
     def me(self) -> NodeId:

@@ -79,6 +79,8 @@ class Process:
             for line in unknown_variables(settings.environ):
                 self._log.warning("unknown variable", text=line)
         self._home = Home.open(config, settings.environ)
+        for text in self._home.warnings:
+            self._log.warning("files", text=text)
         self._systemd = Notifier(settings.environ)
         self._agent: Agent | None = None
         self._server: LocalServer | None = None

@@ -18,8 +18,10 @@ from holdfast.events import (
     LeaderSuspected,
     Left,
     Paused,
+    RecordUnusable,
     StorageFailed,
     Suspected,
+    TokenRefused,
     Updated,
 )
 from holdfast.host import Member
@@ -32,7 +34,7 @@ LOOK_PERIOD = 5.0  # seconds until a kind of drop that is new gets its line
 
 INFO = (Joined, Left, BecameMember, Departed, JoinRetry, LinkMended, SeatOpened)
 WARNING = (Suspected, LeaderSuspected, Decided, Failed, Expelled, Paused, LinkBroken, CellLost)
-ERROR = (ConfigMismatch, StorageFailed)
+ERROR = (ConfigMismatch, StorageFailed, RecordUnusable, TokenRefused)
 
 
 class Narrator:

@@ -120,6 +120,7 @@ def of_seats(agent: Agent, heard_since: float) -> Iterator[Finding]:
         )  # fmt: skip
     yield from _of_names(agent)
     yield from _of_cells(agent)
+    yield from _of_records(agent)
     views = seat_views(agent, heard_since)
     for view in views:
         yield from _of_other_seat(view)
@@ -153,6 +154,18 @@ def _of_names(agent: Agent) -> Iterator[Finding]:
         yield say(
             "names_full", agent.me.name, f"This seat remembers {len(promises)} names that were led once, of {KEYS_MAX} at most.",
             "Lead few names again and again instead of a new one per job; a name beyond them is never led.",
+        )  # fmt: skip
+
+
+def _of_records(agent: Agent) -> Iterator[Finding]:
+    """H174: what this seat found in its journal when it started, and says nothing about."""
+    promises = None if agent.leadership is None else agent.leadership.seat.promises
+    cells = {} if agent.tickets is None else agent.tickets.guardian.unusable
+    names = [] if promises is None else [f"the leadership {key.removeprefix('lead:')!r}" for key in promises.unusable]
+    for about in (*names, *(f"the pool {key.pool!r}" for key in cells)):
+        yield error(
+            "record_unusable", about, "The journal of this seat holds a number for it that no honest clock comes to: a peer made it up.",
+            "Rotate the key, and use another name. This one is served while a majority of the seats does not have the record.",
         )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ class Disk:
     def create(self, path: Path, data: bytes) -> int:
         """Put a whole file in place of ``path``, or leave what is there; the new file stays open for appending."""
         new = path.with_name(path.name + ".new")
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             self.write(fd, data)
             self.sync(fd)

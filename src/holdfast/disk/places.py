@@ -14,6 +14,7 @@ from holdfast.errors import StorageError
 
 GROUP_FILE_CHARS_MAX = 48  # longer names of groups are a digest in the names of files: a socket's path has 107 bytes in all
 ADVICE = "set HOLDFAST_RUNTIME_DIR to a directory of your own"
+ROOT = 0
 PLAIN_FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 
 
@@ -45,6 +46,50 @@ def _check_private(path: Path, advice: str = ADVICE) -> None:
         raise StorageError(
             f"cannot use {path}: it must be a directory that belongs to user {os.getuid()} and that nobody else may write to; {advice}"
         )
+
+
+def check_state(path: Path) -> tuple[str, ...]:
+    """What is wrong with a state directory: a user who may change it decides what this agent promised. Raises ``StorageError`` for what
+    other users could do, and returns lines of warning for what only the group could: volumes that are mounted for a group are so (H176)."""
+    warnings: list[str] = []
+    try:
+        status = path.stat()  # The directory itself may be reached by a symlink: whoever named it named that too.
+        if not stat.S_ISDIR(status.st_mode):
+            raise StorageError(f"cannot use the state directory {path}: it is no directory")
+        warnings += _check_own(path, status, "the state directory")
+        for file in sorted(path.iterdir()):
+            if file.is_symlink():
+                raise StorageError(f"cannot use the state directory {path}: {file.name} in it is a symlink; put the file itself there")
+            warnings += _check_own(file, file.lstat(), "in the state directory")
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(f"cannot use the state directory {path}: {error.strerror or error}") from None
+    return tuple(warnings)
+
+
+def check_folder(path: Path) -> tuple[str, ...]:
+    """Lines of warning about the folder of a socket that the settings named: a user who may put a file there can answer for it."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ()  # Then nothing can be served there either, and that is said by whoever tries.
+    shared = stat.S_IMODE(status.st_mode) & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH
+    if shared or status.st_uid not in (os.getuid(), ROOT):
+        who = "every user may write to it" if shared else f"it belongs to user {status.st_uid}"
+        return (f"the folder {path} of the socket: {who}, and could put another socket in its place; use a directory of your own",)
+    return ()
+
+
+def _check_own(path: Path, status: os.stat_result, what: str) -> tuple[str, ...]:
+    """This user's, or root's, who may do everything anyway."""
+    if status.st_uid not in (os.getuid(), ROOT):
+        raise StorageError(f"cannot use {path} ({what}): it belongs to user {status.st_uid}; chown it, or set state_dir")
+    if status.st_mode & stat.S_IWOTH:
+        raise StorageError(f"cannot use {path} ({what}): every user may write to it; chmod o-w it when you know that no other user did")
+    if status.st_mode & stat.S_IWGRP:
+        return (f"{path} ({what}): group {status.st_gid} may write to it, and so take back what this agent promised; chmod g-w it",)
+    return ()
 
 
 def state_home(environ: Mapping[str, str] | None = None) -> Path:
@@ -81,7 +126,7 @@ def _file_name(group: str) -> str:
 
 def default_socket(group: str, environ: Mapping[str, str] | None = None) -> Path:
     """Where the machine-wide agent of a group listens for clients. Whoever connects there may tell it a key, so among the files that
-    everybody may make the folder must be this user's; one that somebody named is as good as a socket that somebody named."""
+    everybody may make the folder must be this user's; one that the settings named is as good as a socket that the settings named."""
     path = group_file(group, ".sock", environ)
     environ = os.environ if environ is None else environ
     if not (environ.get("HOLDFAST_RUNTIME_DIR") or environ.get("XDG_RUNTIME_DIR")):

@@ -16,6 +16,7 @@ from zlib import crc32
 
 from holdfast.disk.files import Disk
 from holdfast.disk.journal import Journal
+from holdfast.disk.places import check_state
 from holdfast.errors import StorageDamaged, StorageError, StorageLocked
 
 FILE_BYTES_MAX = 64 * 1024  # of a small file: a name, a keyring
@@ -25,11 +26,22 @@ BOOT_TEXT = re.compile(rb"(\d{1,16}) ([0-9a-f]{8})\n")
 class State:
     """A locked state directory."""
 
-    def __init__(self, path: Path, lock: int, boot: int, journal: Journal, disk: Disk | None = None, *, former: int = 0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        lock: int,
+        boot: int,
+        journal: Journal,
+        disk: Disk | None = None,
+        *,
+        former: int = 0,
+        warnings: tuple[str, ...] = (),
+    ) -> None:
         self.path = path
         self.former = former  # the number of the last life; 0: this directory is new
         self.boot = boot
         self.journal = journal
+        self.warnings = warnings  # one line each, for whoever starts the agent
         self._lock = lock
         self._disk = disk or Disk()
 
@@ -38,10 +50,11 @@ class State:
         """Create or reopen the directory, take its lock and begin a life. It waits for the disk: call it before the loop."""
         disk = disk or Disk()
         _create(path, disk)
+        warnings = check_state(path)
         lock = _lock(path / "lock")
         try:
             former = _stored_boot(path)
-            return cls(path, lock, *_begin_life(path, wall, disk), disk, former=former)
+            return cls(path, lock, *_begin_life(path, wall, disk), disk, former=former, warnings=warnings)
         except BaseException:
             os.close(lock)
             raise
@@ -89,7 +102,7 @@ def _create(path: Path, disk: Disk) -> None:
 
 def _lock(path: Path) -> int:
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise StorageError(f"cannot lock the state directory {path.parent}: {error.strerror or error}") from error
     try:

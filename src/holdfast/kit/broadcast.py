@@ -12,8 +12,11 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable
 from math import ceil, log
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from msgspec import Meta
+
+from holdfast.bounds import Number, Small
 from holdfast.errors import ConfigError
 from holdfast.host import FANOUT_MAX, Host, Member, Membership, Message, NodeId, Timer
 from holdfast.kit.outbox import Outbox
@@ -30,6 +33,9 @@ WINDOWS_MAX = 16_384  # lives times topics remembered; a full table drops rumour
 FORGET_AFTER = 600.0  # seconds after the member left: no datagram lives that long (tickets 4, tombstone_ttl)
 SWEEP_PERIOD = 60.0
 
+Topic = Annotated[str, Meta(max_length=TOPIC_BYTES_MAX)]
+RumourBytes = Annotated[bytes, Meta(max_length=PAYLOAD_BYTES_MAX)]
+
 
 class RumourId(NamedTuple):
     """One rumour: which life began it, for whom, and its how-manieth it was."""
@@ -43,10 +49,10 @@ class Rumour(Message, frozen=True, tag=3):
     """News on its way."""
 
     origin: NodeId
-    topic: str
-    seq: int  # from 1, per origin's life and topic
-    hops: int  # how often it may still be passed on
-    payload: bytes
+    topic: Topic
+    seq: Number  # from 1, per origin's life and topic
+    hops: Small  # how often it may still be passed on
+    payload: RumourBytes
 
 
 Listener = Callable[[RumourId, bytes], None]

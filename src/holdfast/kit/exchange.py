@@ -16,11 +16,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
+from holdfast.bounds import U64, Label, Number
 from holdfast.host import Host, Message, NodeId, Timer
-from holdfast.kit.broadcast import Broadcast, RumourId
+from holdfast.kit.broadcast import Broadcast, RumourId, Topic
 from holdfast.kit.outbox import Outbox
 from holdfast.kit.phase import Call, Questions
 from holdfast.kit.rows import BUCKETS, KEYS_MAX, PAGE_BYTES, TOMBSTONE_TTL, Merge, Row, Rows, Test, always, never, pages
@@ -32,44 +35,46 @@ ROUNDS_MAX = 4  # comparisons with one peer in one period
 TRIES = 3  # of one digest
 MOMENTS = 8  # per period: between two tries, and between two rounds
 
+Page = Annotated[tuple[Row, ...], Meta(max_length=KEYS_MAX)]
+
 
 class OfTable(Message, frozen=True):
     """What the five have in common."""
 
-    topic: str
+    topic: Topic
 
 
 class RowsDigest(OfTable, frozen=True, tag=5):
     """Do we hold the same?"""
 
-    serial: int
-    root: int
+    serial: Number
+    root: U64
 
 
 class RowsBuckets(OfTable, frozen=True, tag=6):
     """Yes (no hashes), or no: here is mine in 64 parts."""
 
-    serial: int
-    hashes: tuple[int, ...]
+    serial: Number
+    hashes: Annotated[tuple[U64, ...], Meta(max_length=BUCKETS)]
 
 
 class RowsKeys(OfTable, frozen=True, tag=7):
     """This is all I have in one part."""
 
-    bucket: int
-    digest: tuple[tuple[str, int], ...]
+    bucket: Annotated[int, Meta(ge=0, lt=BUCKETS)]
+    digest: Annotated[tuple[tuple[Label, U64], ...], Meta(max_length=KEYS_MAX)]
 
 
 class RowsWant(OfTable, frozen=True, tag=8):
     """These keys I lack."""
 
-    keys: tuple[str, ...]
+    keys: Annotated[tuple[Label, ...], Meta(max_length=KEYS_MAX)]
 
 
 class RowsPage(OfTable, frozen=True, tag=9):
     """Some rows."""
 
-    rows: tuple[Row, ...]
+    rows: Page
     final: bool  # an answer to a page: not answered again, so that no bad merge keeps two nodes talking for ever
 
 
@@ -96,11 +101,20 @@ class Exchange:
             RowsPage: self._on_page,
         }
 
-    def rows(self, topic: str, merge: Merge, *, gone: Test = never, valid: Test = always, tombstone_ttl: float = TOMBSTONE_TTL) -> Rows:
+    def rows(
+        self,
+        topic: str,
+        merge: Merge,
+        *,
+        gone: Test = never,
+        valid: Test = always,
+        credible: Test = always,
+        tombstone_ttl: float = TOMBSTONE_TTL,
+    ) -> Rows:
         """A new table, shared with everybody who has one of this topic. ``merge`` must be a join."""
         assert topic not in self._tables
         assert len(self._tables) < TABLES_MAX
-        table = Rows(self._host, topic, merge, self._push, gone=gone, valid=valid, tombstone_ttl=tombstone_ttl)
+        table = Rows(self._host, topic, merge, self._push, gone=gone, valid=valid, credible=credible, tombstone_ttl=tombstone_ttl)
         self._tables[topic] = table
         self._broadcast.on_rumour(topic, lambda rumour, payload: self._on_rumour(table, rumour, payload))
         return table
@@ -234,4 +248,4 @@ class Exchange:
         self._timer = self._host.after(self._ae_period, self._on_period)
 
 
-_PAYLOAD = msgspec.msgpack.Decoder(tuple[Row, ...])
+_PAYLOAD: msgspec.msgpack.Decoder[tuple[Row, ...]] = msgspec.msgpack.Decoder(Page)

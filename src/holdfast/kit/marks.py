@@ -33,14 +33,14 @@ NAG_MAX = 8.0  # seconds: each pause before a slot that stays silent is shown it
 MARK_MAX = 1 << 40  # one every two seconds for 70 000 years
 WORD_CHARS = 16
 
-Number = Annotated[int, Meta(ge=0, le=MARK_MAX)]
+MarkNumber = Annotated[int, Meta(ge=0, le=MARK_MAX)]
 Word = Annotated[str, Meta(max_length=WORD_CHARS)]
 
 
 class Mark(NamedTuple):
     """Where a journal is in time. A journal of an earlier release has none: number 0."""
 
-    number: Number
+    number: MarkNumber
     word: Word
     former: Word  # of the number before
 
@@ -173,7 +173,7 @@ class Marks:
         try:
             mark = msgspec.msgpack.decode(loaded["mark"], type=Mark) if "mark" in loaded else Mark(0, "", "")
             remembered = {
-                key.removeprefix("mark/"): msgspec.msgpack.decode(value, type=tuple[Number, Word])
+                key.removeprefix("mark/"): msgspec.msgpack.decode(value, type=tuple[MarkNumber, Word])
                 for key, value in loaded.items()
                 if key.startswith("mark/")
             }

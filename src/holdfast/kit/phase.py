@@ -31,8 +31,9 @@ class Question(Protocol):
 class Questions:
     """The open questions of one machine, by serial."""
 
-    def __init__(self) -> None:
-        self._last_serial = 0
+    def __init__(self, last_serial: int = 0) -> None:
+        """``last_serial``: drawn, where an answer shall prove that its sender was asked; otherwise they count from 1."""
+        self._last_serial = last_serial
         self._open: dict[int, Question] = {}
         self.late = 0  # answers to questions that had ended: normal, every resend may cause one
         self.strangers = 0  # answers by somebody who was not asked
@@ -151,14 +152,16 @@ class Phase(Generic[K]):
         enough: Quorum[K],
         done: Callable[[PhaseEnd[K]], None],
         era: int | None = None,
+        expects: tuple[type[Message], ...] = (Message,),
     ) -> None:
+        """``expects``: what answers this question. Whatever else a peer sends under its serial is a stranger's word."""
         assert len(members) <= FANOUT_MAX  # F17
         assert every > 0
         assert timeout > 0
         self._host, self._questions, self._quorum, self._done = host, questions, enough, done
         self._members = dict(members)
         self._every, self._timeout = every, timeout
-        self._era_fixed = era is not None
+        self._era_fixed, self._expects = era is not None, expects
         self._era = era or 0
         self._yes: dict[K, Message] = {}
         self._no: dict[K, Message] = {}
@@ -182,7 +185,7 @@ class Phase(Generic[K]):
             timer.cancel()
 
     def take(self, voter: Any, answer: Message, *, yes: bool, era: int) -> bool:
-        if voter not in self._members:
+        if voter not in self._members or not isinstance(answer, self._expects):
             return False
         if era > self._era and not self._era_fixed:
             self._begin_era(era)

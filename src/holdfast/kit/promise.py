@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from holdfast.bounds import NUMBER_MAX, Growing, Name, Number, is_beyond, is_bound_broken
 from holdfast.errors import StorageDamaged
 from holdfast.host import Host, NodeId, Storage
 from holdfast.kit.keeper import Keeper
 
 KEY_BYTES_MAX = 128
 KEYS_MAX = 4096  # a number once recorded is never forgotten, so the table only grows; about 1 MiB of journal
-NUMBER_MAX = 2**53 - 1  # F16
 
 
 class HolderId(NamedTuple):
@@ -59,8 +59,11 @@ class Promises:
 
     def __init__(self, host: Host, storage: Storage, keeper: Keeper) -> None:
         self._host, self._storage, self._keeper = host, storage, keeper
-        self._table = {key: _read(key, value) for key, value in storage.load().items()}
-        self.counts: Counter[str] = Counter()  # granted, refused, silent, malformed, table_full, unwritten
+        self.unusable: dict[str, str] = {}  # key -> why: this seat neither grants it nor says anything about it
+        self._table: dict[str, Promise] = {}
+        for key, value in storage.load().items():
+            self._read(key, value)
+        self.counts: Counter[str] = Counter()  # granted, refused, silent, malformed, table_full, unwritten, unusable
 
     def __len__(self) -> int:
         return len(self._table)
@@ -77,6 +80,9 @@ class Promises:
         """May ``holder`` act under ``number`` for ``length`` seconds? ``then`` may run later, or never if the disk fails."""
         if self._keeper.wait == inf:
             self.counts["silent"] += 1
+            return
+        if key in self.unusable:
+            self.counts["unusable"] += 1
             return
         refusal = self._refusal(key, holder, number, length)
         if refusal is not None:
@@ -145,17 +151,23 @@ class Promises:
         self.counts["granted"] += 1
         then(Answer(granted=True, number=number, wait=0.0, era=self._keeper.era))
 
+    def _read(self, key: str, value: bytes) -> None:
+        """Whoever could not go on from a number that is recorded must not meet it: its key stays as it is, and unused (H174)."""
+        try:
+            name, boot, serial, number = msgspec.msgpack.decode(value, type=tuple[Name, Growing, Number, Growing])
+        except msgspec.DecodeError as error:
+            if not (isinstance(error, msgspec.ValidationError) and is_bound_broken(error)):
+                raise StorageDamaged(f"the promise {key!r} in the seat's journal is unreadable: {error}") from None
+            self.unusable[key] = str(error)
+            return
+        if is_beyond(number, self._host.wall):
+            self.unusable[key] = f"number {number} is further ahead of the clock than any honest one"
+        else:
+            self._table[key] = Promise(HolderId(NodeId(name, boot), serial), number, saved=True)
+
     def _no(self, number: int, *, wait: float = 0.0) -> Answer:
         return Answer(granted=False, number=number, wait=wait, era=self._keeper.era)
 
 
 def _written(holder: HolderId, number: int) -> bytes:
     return msgspec.msgpack.encode((holder.life.name, holder.life.boot, holder.serial, number))
-
-
-def _read(key: str, value: bytes) -> Promise:
-    try:
-        name, boot, serial, number = msgspec.msgpack.decode(value, type=tuple[str, int, int, int])
-    except msgspec.DecodeError as error:
-        raise StorageDamaged(f"the promise {key!r} in the seat's journal is unreadable: {error}") from None
-    return Promise(HolderId(NodeId(name, boot), serial), number, saved=True)

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+from msgspec import Meta
 from msgspec.structs import replace
 
+from holdfast.bounds import Label, Number
 from holdfast.errors import ConfigError
 from holdfast.events import Failed, Joined, MembershipEvent, Updated
 from holdfast.host import FANOUT_MAX, Address, Host, Member, Message, NodeId, Timer
@@ -24,13 +26,15 @@ ROW_BYTES_MAX = 256
 ROW_NAME_BYTES_MAX = 72  # "topic:" and the longest topic
 UNKNOWN_LIFE = 0  # boot of a listed name that was not heard yet
 
+RowValue = Annotated[bytes, Meta(max_length=ROW_BYTES_MAX)]
+
 
 class RosterHello(Message, frozen=True, tag=4):
     """I am here, and this is what I publish."""
 
     greeting: ClassVar[bool] = True
-    version: int  # grows with every change of the rows, within a life
-    rows: tuple[tuple[str, bytes], ...]
+    version: Number  # grows with every change of the rows, within a life
+    rows: Annotated[tuple[tuple[Label, RowValue], ...], Meta(max_length=ROWS_MAX)]
     wants: bool  # tell me yours
 
 

@@ -14,8 +14,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from msgspec import Meta
+
+from holdfast.bounds import Label, Seconds
 from holdfast.errors import ConfigError
 from holdfast.kit.deadline import Clock
 
@@ -30,6 +33,7 @@ PAGES_MAX = 8  # more than this goes in big pages by stream instead
 BULK_BYTES = 64 * 1024
 ROW_OVERHEAD_BYTES = 16  # lengths, age and array headers of one row
 
+RowBytes = Annotated[bytes, Meta(max_length=VALUE_BYTES_MAX)]
 Merge = Callable[[bytes, bytes], bytes]
 Test = Callable[[bytes], bool]
 Change = Callable[[str, bytes | None, bytes], None]  # key, value before, value now
@@ -38,9 +42,9 @@ Change = Callable[[str, bytes | None, bytes], None]  # key, value before, value 
 class Row(NamedTuple):
     """One row on its way to a peer."""
 
-    key: str
-    value: bytes
-    age: float  # seconds since it said "gone"; 0.0 for what lives
+    key: Label
+    value: RowBytes
+    age: Seconds  # seconds since it said "gone"; 0.0 for what lives
 
 
 class Kept(NamedTuple):
@@ -76,12 +80,14 @@ class Rows:
         *,
         gone: Test = never,
         valid: Test = always,
+        credible: Test = always,
         tombstone_ttl: float = TOMBSTONE_TTL,
     ) -> None:
+        """``valid``: is it a value of this table at all? ``credible``: of a valid one that a peer sent, can its numbers be?"""
         assert tombstone_ttl > 0
         self.topic = topic
         self._clock, self._merge, self._push = clock, merge, push
-        self._gone, self._valid, self._ttl = gone, valid, tombstone_ttl
+        self._gone, self._valid, self._credible, self._ttl = gone, valid, credible, tombstone_ttl
         self._kept: dict[str, Kept] = {}
         self._tombstones: dict[str, None] = {}
         self._keys: list[dict[str, None]] = [{} for _ in range(BUCKETS)]
@@ -228,7 +234,8 @@ class Rows:
 
     def _acceptable(self, row: Row) -> bool:
         key_bytes = len(row.key.encode())
-        return 1 <= key_bytes <= KEY_BYTES_MAX and len(row.value) <= VALUE_BYTES_MAX and row.age >= 0 and self._valid(row.value)
+        fits = 1 <= key_bytes <= KEY_BYTES_MAX and len(row.value) <= VALUE_BYTES_MAX and row.age >= 0
+        return fits and self._valid(row.value) and self._credible(row.value)
 
 
 def pages(rows: Iterable[Row], *, bulk_bytes: int = BULK_BYTES) -> list[tuple[Row, ...]]:

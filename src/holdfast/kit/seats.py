@@ -26,12 +26,14 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from holdfast.bounds import Label, Number, Text
+from holdfast.bounds import Slot as SlotNumber
 from holdfast.errors import ConfigError, StorageDamaged
 from holdfast.events import Internal, StorageFailed
 from holdfast.host import Address, Host, Message, NodeId, Timer, fingerprint
 from holdfast.kit.delay import Delay, delay_of
 from holdfast.kit.keeper import LENGTH_MAX, MARGIN, Horizon, Keeper
-from holdfast.kit.marks import Mark, Marks, Number, Word
+from holdfast.kit.marks import Mark, MarkNumber, Marks, Word
 from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions
 from holdfast.kit.quorum import count
 from holdfast.kit.slots import COUNTS, Slot
@@ -56,10 +58,10 @@ class SeatHello(Message, frozen=True, tag=10):
     """Who sits there? And, from a seat that starts with an empty journal: have you met another journal of my slot?"""
 
     greeting: ClassVar[bool] = True
-    serial: int
-    slot: int  # the asker's; NO_SLOT if it is no seat
-    birth: str  # of the asker's journal; "" if it does not ask
-    mark: Number = 0  # of that journal, with its word and the one before
+    serial: Number
+    slot: SlotNumber  # the asker's; NO_SLOT if it is no seat
+    birth: Label  # of the asker's journal; "" if it does not ask
+    mark: MarkNumber = 0  # of that journal, with its word and the one before
     word: Word = ""
     former: Word = ""
 
@@ -67,8 +69,8 @@ class SeatHello(Message, frozen=True, tag=10):
 class SeatHere(Message, frozen=True, tag=11):
     """I sit here."""
 
-    serial: int
-    slot: int
+    serial: Number
+    slot: SlotNumber
     met: bool  # another journal of your slot was here before
     state: Annotated[int, Meta(ge=0, le=5)] = 0  # ``SAID`` of the sender's state; 0: not said
     wait: Annotated[float, Meta(ge=0.0, le=WAIT_MAX)] = 0.0  # seconds until it promises, if it waits
@@ -102,9 +104,9 @@ class SeatSeen(NamedTuple):
 class Journal(Struct, frozen=True, array_like=True):
     """The first record of a seat's journal: whose it is."""
 
-    machine: str
-    slot: int
-    birth: str
+    machine: Text
+    slot: SlotNumber
+    birth: Label
     served: bool  # False: begun, and not yet known to be welcome
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
+from holdfast.bounds import Number, Payload, Text
+
 AUTHOR_BYTES_MAX = 256
 UNREADABLE = (
     msgspec.DecodeError,
@@ -20,9 +22,9 @@ UNREADABLE = (
 class Versioned(Struct, frozen=True, array_like=True):
     """One version of a value, as it is kept in a row."""
 
-    version: int
-    author: str
-    body: bytes | None  # None: gone
+    version: Number
+    author: Text
+    body: Payload | None  # None: gone
 
     def encode(self) -> bytes:
         return msgspec.msgpack.encode(self)

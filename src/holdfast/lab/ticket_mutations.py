@@ -12,7 +12,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast import node
-from holdfast.host import NodeId
+from holdfast.host import Message, NodeId
+from holdfast.kit.phase import Phase
 from holdfast.lab import network
 from holdfast.protocols.tickets import care
 from holdfast.protocols.tickets.candidate import Candidate
@@ -70,9 +71,16 @@ def amnesic_seat(stack: ExitStack) -> None:
 
 
 def lives_confused(stack: ExitStack) -> None:
-    """D18, F3: answers to a former life, whose op ids began at 1 too, are counted by the next one."""
+    """D18, F3: answers to a former life, whose op ids began at 1 too, are counted by the next one; whatever was asked (H175)."""
     for module in (node, network):
         put(stack, module, "life_of", lambda it: 1)
+    original = Phase.take
+
+    def take(self: Phase[Any], voter: Any, answer: Message, *, yes: bool, era: int) -> bool:
+        self._expects = (Message,)
+        return original(self, voter, answer, yes=yes, era=era)
+
+    put(stack, Phase, "take", take)
 
 
 # Those that need a schedule made for them.

@@ -76,7 +76,7 @@ class WireEnd:
     def _open(self, host: LabHost) -> None:
         self._host = host
         self._sealer = Sealed(GROUP, self._keyring, run_id=Random(f"{self._world.seed}/run/{host.me}").randbytes(16))
-        self._codec = Codec(host.node.types)
+        self._codec = Codec(host.node.types, wall=host.wall)
 
 
 def through_wire(world: World) -> None:

@@ -173,7 +173,7 @@ class NetHost:
         """Start the machines and begin to listen."""
         assert self._codec is None
         assert not self._closed
-        codec = self._codec = Codec(self.node.types)
+        codec = self._codec = Codec(self.node.types, wall=clock.wall)
         self._encode, self.datagrams.deliver = codec.encode, self._way_up(codec)
         self._served_at = self.now
         self._loop.add_reader(self.datagrams.fileno(), self._turn)

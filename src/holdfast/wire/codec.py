@@ -7,17 +7,18 @@ Arrays grow at the end: an old decoder passes over fields it does not know, a ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Generic, TypeVar, Union
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from holdfast.bounds import NUMBER_MAX, highest_of, is_beyond, is_bound_broken
 from holdfast.drops import Drop, Rejected
 from holdfast.host import MESSAGE_BYTES_MAX, Message, NodeId
 
 NAME_BYTES_MAX = 64  # a node's name, as UTF-8; longer than any host name label and six letters
-BOOT_MAX = 1 << 53  # F16's bound for numbers that other languages may read as a double
+BOOT_MAX = NUMBER_MAX
 FINGERPRINT_BYTES = 8  # what Node writes; 0 bytes where nothing must match
 SENDERS_MAX = 8192  # senders whose name was checked before; as many as a Node keeps addresses for
 
@@ -55,7 +56,8 @@ _peek_tag = msgspec.msgpack.Decoder(Tagged).decode
 class Codec:
     """Reads the message types it was made with; writes any message."""
 
-    def __init__(self, types: Iterable[type[Message]]) -> None:
+    def __init__(self, types: Iterable[type[Message]], *, wall: Callable[[], float] | None = None) -> None:
+        """``wall``: numbers that are further ahead of this clock than honest ones can be are refused. None: any are read."""
         kinds = tuple(types)
         assert kinds, "a codec that reads nothing"
         self.tags = frozenset(_tag(kind) for kind in kinds)
@@ -64,6 +66,8 @@ class Codec:
         self._decode = msgspec.msgpack.Decoder(Envelope[bodies]).decode
         self._encode = msgspec.msgpack.Encoder().encode
         self._senders: set[NodeId] = set()
+        self._wall = wall
+        self._highest = {kind: found for kind in kinds if (found := highest_of(kind)) is not None} if wall is not None else {}
 
     def encode(self, sender: NodeId, to_life: int, fingerprint: bytes, message: Message) -> bytes:
         return self._encode((sender, to_life, fingerprint, message))
@@ -74,13 +78,16 @@ class Codec:
             raise Rejected(Drop.OVERSIZED)
         try:
             envelope: Envelope[Message] = self._decode(payload)
-        except Exception:
+        except Exception as error:
             # Not only msgspec's errors: bad UTF-8 has its own, and a type may bring its own checks. The peer's bytes caused it.
-            raise Rejected(self._why(payload)) from None
+            raise Rejected(self._why(payload, error)) from None
         if envelope.sender not in self._senders:
             self._admit(envelope.sender)
         if len(envelope.fingerprint) % FINGERPRINT_BYTES:
             raise Rejected(Drop.MALFORMED)
+        highest = self._highest.get(type(envelope.message))
+        if highest is not None and self._wall is not None and is_beyond(highest(envelope.message), self._wall):
+            raise Rejected(Drop.FAR_AHEAD)
         return envelope
 
     def _admit(self, sender: NodeId) -> None:
@@ -89,11 +96,13 @@ class Codec:
             raise Rejected(Drop.MALFORMED)
         if not 0 < sender.boot <= BOOT_MAX:
             raise Rejected(Drop.MALFORMED)  # No life has boot 0: an answer to it would be addressed to anybody.
+        if self._wall is not None and is_beyond(sender.boot, self._wall):
+            raise Rejected(Drop.FAR_AHEAD)
         if len(self._senders) >= SENDERS_MAX:
             self._senders.clear()
         self._senders.add(sender)
 
-    def _why(self, payload: bytes | bytearray | memoryview) -> Drop:
+    def _why(self, payload: bytes | bytearray | memoryview, error: Exception) -> Drop:
         """The name of what is wrong with bytes that could not be decoded."""
         try:
             tag = _peek_tag(_peek(payload).message).tag
@@ -101,10 +110,13 @@ class Codec:
             return Drop.NESTED_TOO_DEEP
         except msgspec.ValidationError:
             return Drop.MALFORMED
-        except msgspec.DecodeError as error:
+        except msgspec.DecodeError as other:
             # msgspec has no class of its own for this; a test holds the wording.
-            return Drop.TRUNCATED if "truncated" in str(error) else Drop.MALFORMED
-        return Drop.MALFORMED if tag in self.tags else Drop.UNKNOWN_TAG
+            return Drop.TRUNCATED if "truncated" in str(other) else Drop.MALFORMED
+        if tag not in self.tags:
+            return Drop.UNKNOWN_TAG
+        beyond = isinstance(error, msgspec.ValidationError) and is_bound_broken(error)
+        return Drop.OUT_OF_BOUNDS if beyond else Drop.MALFORMED
 
 
 def _tag(kind: type[Message]) -> int:

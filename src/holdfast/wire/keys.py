@@ -11,7 +11,7 @@ import stat
 from base64 import b64decode, b64encode
 from hashlib import blake2b
 from hmac import compare_digest
-from os import fstat
+from os import fstat, getuid
 from pathlib import Path
 from secrets import token_bytes
 from string import hexdigits
@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from holdfast.errors import ConfigError, KeyUnusable
 
 KEY_BYTES = 32  # AES-256
+ROOT = 0
 KEY_ID_BYTES = 4  # enough to tell the few keys of one group apart; a collision is refused when a key is added
 KEYS_MAX = 8  # in one keyring: a rotation needs two, a rotation that was never finished a few more
 KEY_FILE_BYTES_MAX = 1024  # whoever names a device or a log by mistake gets an answer, not a full memory
@@ -149,9 +150,16 @@ def _content(path: str | Path) -> str:
 
 
 def exposure(path: str | Path) -> str | None:
-    """One line of warning if other users of this machine can read the key file, else None.
+    """One line of warning if other users of this machine can read the key file, or some of them put another key there, else None.
 
-    It is a warning and no error, because secrets that containers mount are often readable for all (mode 0444).
+    It is a warning and no error, because secrets that containers mount are often readable for all (mode 0444), and belong to whoever
+    brings them. One that everybody may write to is refused when it is read.
     """
-    mode = Path(path).stat().st_mode
-    return f"key file {path}: other users of this machine can read it; chmod 600 it" if mode & stat.S_IROTH else None
+    status = Path(path).stat()
+    if status.st_mode & stat.S_IROTH:
+        return f"key file {path}: other users of this machine can read it; chmod 600 it"
+    if status.st_mode & stat.S_IWGRP:
+        return f"key file {path}: group {status.st_gid} may write another key into it; chmod 600 it"
+    if status.st_uid not in (getuid(), ROOT):
+        return f"key file {path}: it belongs to user {status.st_uid}, who may write another key into it; chown it"
+    return None

@@ -41,8 +41,13 @@ class Stand:
 
     def answer(self, source: NodeId, *others: Sighting, clear: bool = True, to: Address = SEED) -> None:
         """An answer to the latest question to that address."""
-        question = next(sent.message for sent in reversed(self.host.sent) if sent.to == to and isinstance(sent.message, WhoIs))
+        question = self._latest(to)
         self.names.on_message(source, Known(question.serial, source, clear, others))
+        if self._latest(to) != question:  # Asked once more, for a proof that it has our name: whoever lives there answers that too.
+            self.names.on_message(source, Known(self._latest(to).serial, source, clear, others))
+
+    def _latest(self, to: Address) -> WhoIs:
+        return next(sent.message for sent in reversed(self.host.sent) if sent.to == to and isinstance(sent.message, WhoIs))
 
 
 def test_nobody_to_ask() -> None:
@@ -144,6 +149,8 @@ def test_whoever_asks_tells_that_it_lives() -> None:
         stand = Stand()
         answer = ask(stand, NodeId("web", boot), ELSEWHERE, clear=clear)
         assert answer == Known(9, ME, True, ())
+        if goes:
+            stand.answer(NodeId("web", boot), clear=clear, to=ELSEWHERE)  # the proof
         assert stand.said == ["clear", *([(NodeId("web", boot), ELSEWHERE)] if goes else [])]
 
 
@@ -153,6 +160,8 @@ def test_a_question_during_our_own(boot: int) -> None:
     stand = Stand(SEED)
     stand.host.pass_time(0.1)
     ask(stand, NodeId("web", boot), ELSEWHERE, clear=False)
+    if boot == 40:
+        stand.answer(NodeId("web", boot), clear=False, to=ELSEWHERE)  # the proof
     stand.host.pass_time(PATIENCE)
     assert stand.said == [(NodeId("web", 40), ELSEWHERE)] if boot == 40 else ["clear"]
 
@@ -320,3 +329,28 @@ def _carry(source: Stand, target: Stand, sent: list[Sent]) -> None:
     for to, message in sent:
         if source is not target and to in (target.host.me, target.host.address):
             target.names.on_message(source.host.me, message)
+
+
+def test_a_forged_word_ends_nobody() -> None:
+    """H175: whoever has the key can say that it has our name, as an answer or as a question. It is asked where it says that it listens,
+    under a serial that only whoever reads there knows; one that does not answer costs nothing, and a guess at the serial nothing either."""
+    starting, member = Stand(SEED), Stand()
+    question = starting.host.take(WhoIs)[0][1]
+    starting.names.on_message(NodeId("web", 10), Known(question.serial, NodeId("web", 10), True, ()))
+    ask(member, NodeId("web", 10), ELSEWHERE, clear=True)
+    for stand in (starting, member):
+        for serial in range(1, 100):
+            stand.names.on_message(NodeId("web", 10), Known(serial, NodeId("web", 10), True, ()))
+        stand.host.pass_time(PATIENCE + 0.01)
+        assert stand.said == ["clear"]
+        assert stand.names.counts["unproved"] == 1
+
+
+def test_a_proof_by_another_name() -> None:
+    """H175: somebody lives there, and has a name of its own."""
+    stand = Stand()
+    ask(stand, NodeId("web", 10), ELSEWHERE, clear=True)
+    stand.answer(NodeId("other", 3), to=ELSEWHERE)
+    stand.host.pass_time(PATIENCE + 0.01)
+    assert stand.said == ["clear"]
+    assert stand.names.counts["unproved"] == 1

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from math import inf
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
+from holdfast.bounds import NUMBER_MAX
 from holdfast.errors import StorageDamaged
+from holdfast.events import RecordUnusable
 from holdfast.host import Address, Message, NodeId
 from holdfast.kit.keeper import Keeper
 from holdfast.protocols.tickets.cells import Cell
@@ -461,3 +464,47 @@ def test_a_page_waits_for_no_disk_but_its_own() -> None:
     alive = answers[-1]
     assert isinstance(alive, Alive)
     assert (alive.key.rid, alive.ok, alive.stamp) == ("p#1/2", True, 7.0)
+
+
+BEYOND = [NUMBER_MAX, NUMBER_MAX + 1, (1 << 64) - 1]
+
+
+@pytest.mark.parametrize("number", BEYOND)
+def test_a_number_that_cannot_be_continued_is_refused_at_the_seat(number: int) -> None:
+    """H174: whoever met it in an answer could not go beyond it. Nothing is said, and nothing is written."""
+    desk = Desk(FakeHost(storage=FakeStorage(auto=True)))
+    desk.keeper = None
+    assert desk.prepare(Ballot(number, Q)) is None
+    assert desk.accept(ballot=Ballot(number, Q)) is None
+    assert desk.accept(replace(VAL, seq=number)) is None
+    assert desk.accept(replace(VAL, fence=number)) is None
+    assert desk.guardian.counts["far_ahead"] + desk.guardian.counts["malformed"] == 4
+    assert desk.guardian.cells == {}
+    assert desk.prepare(HIGH) == Promised(1, NO_BALLOT, None, 0)
+
+
+@pytest.mark.parametrize("number", BEYOND)
+@pytest.mark.parametrize("where", ["promised", "accepted", "fence", "token"])
+def test_a_journal_that_holds_one_says_so_and_goes_on(number: int, where: str) -> None:
+    """H174: the seat starts, names the key, says nothing about it from then on, and keeps the record as it found it."""
+    ballot, val = Ballot(number, Q), replace(VAL, **{where: number}) if where in ("fence", "token") else VAL
+    record = (ballot if where == "promised" else LOW, ballot if where == "accepted" else LOW, val, False)
+    text, good = msgspec.json.encode(KEY).decode(), msgspec.json.encode(Key("cpu", ANCHOR, 0)).decode()
+    durable = {f"cells/{text}": msgspec.msgpack.encode(record), f"cells/{good}": msgspec.msgpack.encode((LOW, LOW, VAL, False))}
+    before = dict(durable)
+    host = FakeHost(storage=FakeStorage(durable, auto=True))
+    desk = Desk(host, keeper=seated(host, longest=0.001))
+    host.clock += 1
+    desk.guardian.start()
+    assert [event.key for event in host.events(RecordUnusable)] == ["gpu/a#1/1/0"]
+    for message in (
+        Query(1, KEY),
+        Prepare(1, KEY, HIGH, None),
+        Accept(1, KEY, HIGH, VAL, True),
+        Renew(KEY, VAL.who, HIGH, 0, 7.0),
+        Forget(1, KEY),
+    ):
+        assert desk.ask(message) is None
+    assert desk.guardian.counts["unusable"] == 5
+    assert isinstance(desk.prepare(HIGH, key=Key("cpu", ANCHOR, 0)), Promised)
+    assert durable[f"cells/{text}"] == before[f"cells/{text}"]

@@ -4,6 +4,9 @@ A name is one process's. A starting agent asks everybody it can greet which othe
 asks there. Whoever answers lives, and of two one must go: the one that is still starting, or else the one with the higher boot. They tell
 each other how far they are, so exactly one of them goes. Whoever is silent is over, as far as anybody can know; if its boot was above ours,
 our wall clock went back.
+
+Nobody goes on one word alone: whoever is said to have our name is asked where it listens, under a serial that was drawn, and has to
+answer (H175).
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from holdfast.bounds import is_beyond
 from holdfast.events import Joined, MembershipEvent, Updated
 from holdfast.host import Address, Host, Membership, Message, NodeId, Timer
 from holdfast.kit.phase import Call, Questions
@@ -27,9 +31,10 @@ LOOK_PERIOD = 10.0
 ASKED_MAX = 32  # addresses in one inquiry; half of F17's, because a seed list and what the seeds say come together
 NAMES_MAX = 8192  # names remembered, as many as a node keeps addresses for
 ADDRESSES_MAX = 4  # per name: a name that lived at more places lately is a name that is handed around
-BOOT_MAX = 1 << 48  # wall-clock milliseconds until the year 10889; whoever claims more would end all later starts of a name
+BOOT_MAX = 1 << 48  # wall-clock milliseconds until the year 10889
 HOST_CHARS_MAX = 255
 TOLD_MAX = 64  # places of other lives of our own name that are kept in mind
+DRAWN_BITS = 52  # of a serial that only whoever was asked can know
 
 
 class Sightings:
@@ -84,6 +89,7 @@ class Names:
         self._sightings = Sightings()
         self._questions = Questions()
         self._calls: dict[Address, Call] = {}  # open now
+        self._proof, self._proving = Questions(), dict[Address, Call]()  # asked for a proof that they have our name
         self._asked: dict[Address, None] = {}  # in this inquiry
         self._told: dict[Address, int] = {}  # where other lives of our name were seen, with their boots
         self._todo: dict[Address, None] = {}  # asked in the next turn
@@ -91,7 +97,7 @@ class Names:
         self._begin: Timer | None = None  # which is then
         self._begun = False  # we know whom to ask, and asked: before that nobody's name is clear
         self._look: Timer | None = None
-        self.counts: Counter[str] = Counter()  # asked, answered, silent, malformed, too_many, others
+        self.counts: Counter[str] = Counter()  # asked, answered, silent, malformed, too_many, others, unproved
         membership.subscribe(self._on_membership)
 
     def start(self) -> None:
@@ -119,15 +125,17 @@ class Names:
                 self.counts["malformed"] += 1
             else:
                 self._questions.answer(message.serial, source, message)
+                self._proof.answer(message.serial, source, message)
 
     def stop(self) -> None:
         self._over = True
         for timer in (self._begin, self._look):
             if timer is not None:
                 timer.cancel()
-        for call in self._calls.values():
+        for call in (*self._calls.values(), *self._proving.values()):
             call.cancel()
         self._calls.clear()
+        self._proving.clear()
 
     # Answering.
 
@@ -141,7 +149,7 @@ class Names:
         others = tuple(each for each in self._sightings.of(source.name) if each != Sighting(source.boot, message.address))
         self._host.send(source, Known(message.serial, self._host.me, self.is_clear, others))
         # For the next who asks; two that start together find each other by it.
-        if source.boot < BOOT_MAX:
+        if self._credible(source.boot):
             self._sightings.put(source.name, source.boot, message.address)
         if source.name == self._host.me.name and not self._over:
             self._judge(source, message.address, clear=message.clear)
@@ -171,17 +179,16 @@ class Names:
             assert isinstance(answer, Known)
             self.counts["answered"] += 1
             self._unheard.pop(address, None)
-            if answer.me.boot < BOOT_MAX:
+            if self._credible(answer.me.boot):
                 self._sightings.put(answer.me.name, answer.me.boot, address)
             self._hear(answer.others)
             if answer.me.name == self._host.me.name:
                 self._judge(answer.me, address, clear=answer.clear)
-        if not self._calls:
-            self._conclude()
+        self._conclude()
 
     def _hear(self, others: tuple[Sighting, ...]) -> None:
         for other in others[:ADDRESSES_MAX]:
-            if not (0 < other.boot < BOOT_MAX and _plausible(other.address)):
+            if not (self._credible(other.boot) and _plausible(other.address)):
                 self.counts["malformed"] += 1
             elif other != Sighting(self._host.me.boot, self._host.address):
                 self._keep_in_mind(other.boot, other.address)
@@ -198,16 +205,49 @@ class Names:
         if self._over:
             return
         self.counts["others"] += 1
-        # The one that is still starting; of two that are equally far, the one that started later.
-        must_go = self._host.me.boot > other.boot if clear == self.is_clear else clear
-        if must_go:
-            self.stop()
-            self._say_conflict(other, address)
+        if self._must_go(other, clear=clear):
+            self._ask_for_proof(address)
         else:
             self._told.pop(address, None)  # It hears the same from us, and goes.
 
+    def _must_go(self, other: NodeId, *, clear: bool) -> bool:
+        """The one that is still starting; of two that are equally far, the one that started later."""
+        return self._host.me.boot > other.boot if clear == self.is_clear else clear
+
+    def _ask_for_proof(self, address: Address) -> None:
+        """Anybody with the key can say that it has our name. Whoever lives there can also read what is sent there."""
+        if address in self._proving or address == self._host.address:
+            return
+        if len(self._proving) >= ASKED_MAX:
+            self.counts["too_many"] += 1
+            return
+        if not self._proving:
+            self._proof = Questions(self._host.random.getrandbits(DRAWN_BITS))
+        call = self._proving[address] = Call(
+            self._host, self._proof, address, lambda serial: WhoIs(serial, self._host.address, self.is_clear),
+            every=ASK_EVERY, tries=TRIES, done=partial(self._on_proof, address),
+        )  # fmt: skip
+        call.start()
+
+    def _on_proof(self, address: Address, answer: Message | None) -> None:
+        del self._proving[address]
+        if isinstance(answer, Known) and answer.me.name == self._host.me.name:
+            if self._must_go(answer.me, clear=answer.clear):
+                self.stop()
+                self._say_conflict(answer.me, address)
+                return
+        else:
+            self.counts["unproved"] += 1
+        self._conclude()
+
+    def _credible(self, boot: int) -> bool:
+        """Whoever claims more would end all later starts of a name."""
+        return 0 < boot < BOOT_MAX and not is_beyond(boot, self._host.wall)
+
     def _conclude(self) -> None:
         """Everybody was asked."""
+        if self._calls or self._proving:
+            return
         self._asked.clear()
         if self._begun and self._begin is None and not self._over:
             self._settle()
@@ -229,8 +269,7 @@ class Names:
         self._begin, self._begun = None, True
         todo, self._todo = self._todo, {}
         self._ask(todo)
-        if not self._calls:
-            self._conclude()
+        self._conclude()
 
     # The member list.
 

@@ -13,16 +13,15 @@ from hashlib import blake2b
 import msgspec
 from msgspec import Struct
 
+from holdfast.bounds import Growing, Label, Name, Small, highest_of, is_beyond
 from holdfast.errors import ConfigError
 from holdfast.host import Host, NodeId, Timer
 from holdfast.kit.exchange import Exchange
-from holdfast.kit.promise import NUMBER_MAX
 from holdfast.kit.versioned import UNREADABLE
 from holdfast.protocols.detection.lead_config import NAME_BYTES_MAX, TOPIC
 
 CANDIDATE, LEADER = 0, 1
 AGENT_BYTES_MAX = 64  # as on the wire
-BOOT_MAX = 1 << 63
 DIGEST_BYTES = 16
 SWEEP_PERIOD = 30.0
 # Seconds that a candidate's life may be missing from the member list before its rows are taken down: longer than lists differ. Whoever was
@@ -33,12 +32,12 @@ ABSENT_MAX = 120.0
 class Row(Struct, frozen=True, array_like=True):
     """A candidate (``major`` boot, ``minor`` its version) or a leader (``major`` the round). ``over``: not any more."""
 
-    kind: int
-    name: str
-    agent: str
-    boot: int
-    major: int
-    minor: int
+    kind: Small
+    name: Label
+    agent: Name
+    boot: Growing
+    major: Growing
+    minor: Growing
     over: bool
 
     @property
@@ -52,7 +51,7 @@ class Board:
     def __init__(self, host: Host, exchange: Exchange, listed: Callable[[NodeId], bool], changed: Callable[[Row], None]) -> None:
         """``changed`` hears of every row that is news."""
         self._host, self._listed, self._changed = host, listed, changed
-        self._rows = exchange.rows(TOPIC, _newer, gone=_over, valid=_valid)
+        self._rows = exchange.rows(TOPIC, _newer, gone=_over, valid=_valid, credible=self._is_credible)
         self._rows.on_change(self._on_change)
         self._standing: dict[str, dict[str, Row]] = {}  # name -> agent -> its row
         self._own: dict[str, int] = {}  # names this agent stands for, with the version of its row
@@ -78,7 +77,7 @@ class Board:
     def withdraw(self, name: str) -> None:
         version, me = self._own.pop(name, None), self._host.me
         if version is not None:
-            self._put(Row(CANDIDATE, name, *me, me.boot, version, over=True))
+            self._hint(Row(CANDIDATE, name, *me, me.boot, version, over=True))
 
     def lead(self, name: str, number: int) -> None:
         self._hint(Row(LEADER, name, *self._host.me, number, 0, over=False))
@@ -91,6 +90,11 @@ class Board:
         """All who stand for it, by hash(name, agent): names spread over the members, and everybody has the same order."""
         rows = self._standing.get(name, {})
         return tuple(rows[agent].life for agent in sorted(rows, key=lambda agent: (_digest(name, agent), agent)))
+
+    def _is_credible(self, value: bytes) -> bool:
+        """Of a row that a peer sent: does an honest clock come to its numbers?"""
+        assert _highest is not None
+        return not is_beyond(_highest(read(value)), self._host.wall)
 
     def _put(self, row: Row) -> None:
         self._rows.set(_key(row), msgspec.msgpack.encode(row))
@@ -185,10 +189,9 @@ def _valid(value: bytes) -> bool:
         row.kind in (CANDIDATE, LEADER)
         and 1 <= len(row.name.encode()) <= NAME_BYTES_MAX
         and 1 <= len(row.agent.encode()) <= AGENT_BYTES_MAX
-        and 0 <= row.boot < BOOT_MAX
-        and 0 <= row.minor < BOOT_MAX
-        and (row.major == row.boot if row.kind == CANDIDATE else 1 <= row.major <= NUMBER_MAX)
+        and (row.major == row.boot if row.kind == CANDIDATE else row.major >= 1)
     )
 
 
+_highest = highest_of(Row)
 _DECODER = msgspec.msgpack.Decoder(Row)

@@ -13,10 +13,6 @@ CANDIDACIES_MAX = 256  # names that one agent stands for: some ten pages of a he
 NAMES_MAX = 8192  # names that one agent knows of, as many as the table has rows; a seat promises 4096
 MONITORS_MAX = 15  # F17: the seats, then the lowest others
 LEADS_MAX = 64  # in one message of a peer: more do not fit a datagram
-# A number in milliseconds that is further ahead of both the recorded one and the wall clock is no clock that went wrong: 35 years. Without
-# this, one message could use up all numbers of a name for ever.
-AHEAD_MAX = 1 << 40
-CLOCK_MIN = 1_577_836_800_000  # 2020 in milliseconds: a clock that says less is not set, and must not refuse what clocks that are say
 
 
 class LeadershipConfig(FfdConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):

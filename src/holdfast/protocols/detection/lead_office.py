@@ -9,16 +9,16 @@ from collections import Counter
 from collections.abc import Sequence
 from math import inf
 
+from holdfast.bounds import CLOCK_MIN, is_beyond
 from holdfast.host import Host, NodeId, Timer
 from holdfast.kit.deadline import Deadline
 from holdfast.kit.outbox import Outbox
 from holdfast.kit.phase import Phase, PhaseEnd, Questions
-from holdfast.kit.promise import NUMBER_MAX
 from holdfast.kit.quorum import majority
 from holdfast.kit.seats import Seats
 from holdfast.protocols.detection.lead_board import Board
 from holdfast.protocols.detection.lead_campaign import Campaign, Candidacy, State
-from holdfast.protocols.detection.lead_config import AHEAD_MAX, CLOCK_MIN, NAMES_MAX, LeadershipConfig
+from holdfast.protocols.detection.lead_config import NAMES_MAX, LeadershipConfig
 from holdfast.protocols.detection.lead_facts import Leading, LostLead, RoundAsked
 from holdfast.protocols.detection.lead_messages import Holders, Holding, StartRounds, Succession, WhoHolds
 from holdfast.protocols.detection.lead_pulse import Pulse
@@ -121,11 +121,12 @@ class LeadOffice:
         """F16: wall-clock milliseconds; of a clock that is not set, the least that one that is could say."""
         return max(CLOCK_MIN, int(self._host.wall() * 1000))
 
-    def credible(self, name: str, number: int) -> bool:
-        """A peer's number: one that no clock and no candidate comes to is counted and dropped."""
-        ceiling = min(NUMBER_MAX - 1, max(self._reigns.highest(name), self.first_number(), CLOCK_MIN) + AHEAD_MAX)
-        self.counts["far_ahead"] += number > ceiling
-        return 0 <= number <= ceiling
+    def credible(self, number: int) -> bool:
+        """A peer's number: one that no clock comes to is counted and dropped. What a peer said before does not make the next one
+        credible, or a few thousand messages could use up all numbers of a name."""
+        beyond = is_beyond(number, self._host.wall)
+        self.counts["far_ahead"] += beyond
+        return number >= 0 and not beyond
 
     def asking(self, campaign: Campaign, why: str) -> None:
         self._host.emit(RoundAsked(campaign.name, campaign.number, why))
@@ -320,7 +321,7 @@ class LeadOffice:
             campaign = self.campaigns.get(name)
             if campaign is not None:
                 said = (holding for answer in answers for holding in answer.holdings[: len(names)])
-                holdings: list[Holding] = [holding for holding in said if holding.name == name and self.credible(name, holding.round)]
+                holdings: list[Holding] = [holding for holding in said if holding.name == name and self.credible(holding.round)]
                 campaign.looked(holdings if len(holdings) >= self.quorum else None)
         self.arm()
 
@@ -341,7 +342,7 @@ class LeadOffice:
         """May come from the own seat at any time: also from its disk."""
         self.lapse()
         campaign = self.campaigns.get(answer.name)
-        if campaign is not None and self.credible(answer.name, answer.number):
+        if campaign is not None and self.credible(answer.number):
             campaign.on_granted(slot, answer, asked_at)
             self.arm()
 

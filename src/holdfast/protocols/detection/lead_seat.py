@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from holdfast.bounds import is_beyond
+from holdfast.events import RecordUnusable
 from holdfast.host import Host, NodeId
 from holdfast.kit.promise import Answer, HolderId, Promises
 from holdfast.kit.seats import Seats
-from holdfast.protocols.detection.lead_config import AHEAD_MAX, CLOCK_MIN, NAMES_MAX
+from holdfast.protocols.detection.lead_config import NAMES_MAX
 from holdfast.protocols.detection.lead_messages import Holding
 from holdfast.protocols.detection.messages import Granted, Lead
 
@@ -42,6 +44,11 @@ class LeadSeat:
         self._given_up: dict[str, tuple[NodeId, int]] = {}  # name -> who resigned it last, under which number
         self._waiting: dict[str, Waiting] = {}  # name -> who was refused last because a promise runs
         self.counts: Counter[str] = Counter()  # far_ahead, given_up, waited
+
+    def report(self) -> None:
+        """Say which names this seat cannot serve, and why (H174)."""
+        for key, why in sorted(({} if self.promises is None else self.promises.unusable).items()):
+            self._host.emit(RecordUnusable(key, why))
 
     def ask(self, holder: NodeId, lead: Lead, then: Callable[[Granted], None], later: Callable[[Granted], None] | None = None) -> None:
         """May that life lead under this number for this length? ``then`` runs at once or when it is durable, or never. Whoever is
@@ -95,7 +102,7 @@ class LeadSeat:
         wait = self._seats.keeper.wait
         if self.promises is None or wait == float("inf"):
             return None
-        return tuple(self._holding(name, wait) for name in names)
+        return tuple(self._holding(name, wait) for name in names if KEY + name not in self.promises.unusable)
 
     def _wait(self, waiting: Waiting) -> None:
         name = waiting.lead.name
@@ -119,7 +126,7 @@ class LeadSeat:
         given_up = self._given_up.get(lead.name)
         if given_up is not None and given_up[0] == holder and lead.round <= given_up[1]:
             self.counts["given_up"] += 1  # A heartbeat that was overtaken by its sender's RESIGN.
-        elif lead.round > max(number, int(self._host.wall() * 1000), CLOCK_MIN) + AHEAD_MAX:
+        elif is_beyond(lead.round, self._host.wall):
             self.counts["far_ahead"] += 1
         else:
             return None

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
+from holdfast.bounds import CLOCK_MIN
 from holdfast.errors import ConfigError, Lost, Unavailable, shown
 from holdfast.events import Decided, Failed, Joined, LeaderChanged, LeaderSuspected, Left, MembershipEvent
 from holdfast.host import Host, Membership, Message, NodeId, Timer
@@ -25,7 +26,7 @@ from holdfast.kit.exchange import Exchange
 from holdfast.kit.seats import Seats
 from holdfast.protocols.detection.lead_board import LEADER, Board, Row
 from holdfast.protocols.detection.lead_campaign import Candidacy
-from holdfast.protocols.detection.lead_config import CANDIDACIES_MAX, CLOCK_MIN, LEADS_MAX, NAME_BYTES_MAX, LeadershipConfig
+from holdfast.protocols.detection.lead_config import CANDIDACIES_MAX, LEADS_MAX, NAME_BYTES_MAX, LeadershipConfig
 from holdfast.protocols.detection.lead_facts import FoundDead
 from holdfast.protocols.detection.lead_messages import Holders, StartRounds, Succession, WhoHolds
 from holdfast.protocols.detection.lead_office import LeadOffice
@@ -158,6 +159,7 @@ class Leadership:
         return self.config.fingerprint
 
     def start(self) -> None:
+        self.seat.report()
         self.board.start()
 
     def on_message(self, source: NodeId, message: Message) -> None:
@@ -382,7 +384,7 @@ class Leadership:
         if not 1 <= len(name.encode()) <= NAME_BYTES_MAX or number < CLOCK_MIN:
             self.counts["malformed"] += 1
             return False
-        return self.office.credible(name, number)
+        return self.office.credible(number)
 
     def _check(self, name: str, length: float) -> None:
         if not 1 <= len(name.encode()) <= NAME_BYTES_MAX or not name.isprintable():

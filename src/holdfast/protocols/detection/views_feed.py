@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
+from holdfast.bounds import Number
 from holdfast.errors import ConfigError
 from holdfast.host import FANOUT_MAX, Address, Host, Message, NodeId, Timer, fingerprint
 from holdfast.kit.deadline import wait_length
@@ -36,7 +37,7 @@ class ViewInstalled(Message, frozen=True, tag=61):
     """The sender's election is in this view, and its disk knows it."""
 
     greeting: ClassVar[bool] = True  # members are names and addresses; which life is there is learned by talking
-    view: int  # 0: in none yet
+    view: Number  # 0: in none yet
     ask: bool  # and where are you?
 
 

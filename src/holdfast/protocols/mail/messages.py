@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from holdfast.bounds import Number, Payload, Small
 from holdfast.host import Address, Message
 
 
@@ -29,14 +30,14 @@ class Outcome(IntEnum):
 class Letter(Message, frozen=True, tag=256):
     """A payload for one life."""
 
-    seq: int  # grows with every letter of the sender's life, to whomever; from 1
-    after: int  # the letter to the same receiver that must be dealt with before this one; 0: none is under way
-    payload: bytes
+    seq: Number  # grows with every letter of the sender's life, to whomever; from 1
+    after: Number  # the letter to the same receiver that must be dealt with before this one; 0: none is under way
+    payload: Payload
     back: Address | None = None  # where receipts go: a stream's far port says nothing, so what may travel by stream says it itself
 
 
 class Receipt(Message, frozen=True, tag=257):
     """What the receiver did with a letter."""
 
-    seq: int
-    outcome: int  # QUEUED, NOBODY, FULL, TOO_LARGE or EARLY
+    seq: Number
+    outcome: Small  # QUEUED, NOBODY, FULL, TOO_LARGE or EARLY

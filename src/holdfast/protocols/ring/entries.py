@@ -6,12 +6,14 @@ living ones wins, and two tombstones agree on the worst that either knows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
 
+from holdfast.bounds import Generation, Growing, Instant, Label, Payload, highest_of, is_beyond
 from holdfast.host import Address, NodeId
 from holdfast.kit.versioned import UNREADABLE
 from holdfast.protocols.ring.ids import CIRCLE, RingId
@@ -21,28 +23,27 @@ NAME_BYTES_MAX = 128
 ROWS_BYTES_MAX = 3072  # all published rows of one member; an entry has to stay below 4096 bytes
 REASON_BYTES_MAX = 32
 
-Count = Annotated[int, Meta(ge=0, le=1 << 53)]  # tokens stay exact in every language (F16)
-
 
 class Listed(Struct, frozen=True, array_like=True, tag=0):
     """A member."""
 
     node: NodeId
     address: Address
-    since: float  # wall clock when it became one
-    version: Count  # of the rest; 0: hearsay of a neighbour, without rows
-    rows: dict[str, bytes]
+    since: Instant  # wall clock when it became one
+    version: Growing  # of the rest; 0: hearsay of a neighbour, without rows
+    rows: Annotated[dict[Label, Payload], Meta(max_length=ROWS_BYTES_MAX)]
 
 
 class Tombstone(Struct, frozen=True, array_like=True, tag=1):
     """A membership that is over, for ever."""
 
     certain: bool  # it can no longer act
-    gen: Count  # the last fencing generation known of it
-    reason: str  # "failed", "left", "orphan", "restarted"
+    gen: Generation  # the last fencing generation known of it
+    reason: Label  # "failed", "left", "orphan", "restarted"
 
 
 Entry = Listed | Tombstone
+_HIGHEST = {kind: found for kind in (Listed, Tombstone) if (found := highest_of(kind)) is not None}
 _DECODER: msgspec.msgpack.Decoder[Listed | Tombstone] = msgspec.msgpack.Decoder(Listed | Tombstone)
 
 
@@ -65,6 +66,12 @@ def valid(value: bytes) -> bool:
     if isinstance(entry, Tombstone):
         return len(entry.reason) <= REASON_BYTES_MAX
     return len(entry.node.name.encode()) <= NAME_BYTES_MAX and rows_bytes(entry.rows) <= ROWS_BYTES_MAX
+
+
+def credible(value: bytes, wall: Callable[[], float]) -> bool:
+    """A peer sent it, and ``valid`` has passed it: does an honest clock come to these numbers?"""
+    entry = read(value)
+    return not is_beyond(_HIGHEST[type(entry)](entry), wall)
 
 
 def gone(value: bytes) -> bool:

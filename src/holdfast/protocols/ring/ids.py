@@ -9,18 +9,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-from msgspec import Meta
-
+from holdfast.bounds import U64
 from holdfast.host import Address, NodeId
 
 CIRCLE = 1 << 64  # M: number of positions
 HASH_BYTES = 8
 
 _positions = blake2b(digest_size=HASH_BYTES, person=b"holdfast ring")  # copied for each key: making one anew takes twice as long
-
-U64 = Annotated[int, Meta(ge=0)]  # MessagePack has nothing above; hashing anything below would raise
 
 
 class RingId(NamedTuple):

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
+from functools import partial
 from typing import Protocol
 
+from holdfast.errors import ConfigError
 from holdfast.host import Host, Member, MemberStatus
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.rows import Row, Rows
-from holdfast.protocols.ring.entries import Entry, Listed, Tombstone, gone, id_of, join, key_of, read, valid, write
+from holdfast.protocols.ring.entries import Entry, Listed, Tombstone, credible, gone, id_of, join, key_of, read, valid, write
 from holdfast.protocols.ring.ids import Peer, RingId
 
 TOPIC = "ring:"
@@ -56,7 +58,8 @@ class MemberList:
 
     def open(self) -> None:
         """A membership begins: the table is shared with everybody in this ring."""
-        self._table = self._exchange.rows(self.topic, join, gone=gone, valid=valid, tombstone_ttl=self._ttl)
+        is_credible = partial(credible, wall=self._host.wall)
+        self._table = self._exchange.rows(self.topic, join, gone=gone, valid=valid, credible=is_credible, tombstone_ttl=self._ttl)
         self._table.on_change(self._on_change)
 
     def close(self) -> None:
@@ -71,8 +74,11 @@ class MemberList:
         return len(self.ids)
 
     def announce(self, ring_id: RingId, entry: Entry) -> None:
-        """Something is new: take it, and tell everybody."""
-        self.table.set(key_of(ring_id), write(entry))
+        """Something is new: take it, and tell everybody. Where peers filled the table, nobody hears of one more."""
+        try:
+            self.table.set(key_of(ring_id), write(entry))
+        except ConfigError:
+            self.table.counts["table_full"] += 1
 
     def hear(self, peers: Iterable[Peer]) -> None:
         """A neighbour's word about others. Whoever is unknown and not gone becomes a member here; nobody else is told."""

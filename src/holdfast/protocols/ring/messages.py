@@ -11,14 +11,14 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from holdfast.bounds import U64, Generation, Growing, Number
 from holdfast.host import Address, Message
-from holdfast.protocols.ring.ids import U64, Peer, RingId
+from holdfast.protocols.ring.ids import Peer, RingId
 
 # What a peer may send. Two lists of 2k neighbours and a group of 2 + 4k, k up to 8, with room to spare.
 Neighbours = Annotated[tuple[Peer, ...], Meta(max_length=64)]
 Group = Annotated[tuple[RingId, ...], Meta(max_length=64)]
-Number = Annotated[int, Meta(ge=0, le=1 << 53)]  # exact in every language, and one more still fits the wire
-Text = Annotated[str, Meta(max_length=64)]
+Reason = Annotated[str, Meta(max_length=64)]
 
 
 class OfRing(Message, frozen=True):
@@ -32,12 +32,12 @@ class OfRing(Message, frozen=True):
 class Lease(OfRing, frozen=True):
     """What a lease request and its answer have in common: the pair's state, as the sender has it."""
 
-    epoch: Number  # which instance of this pair
+    epoch: Growing  # which instance of this pair
     n: Number  # session
-    ver: Number  # of the arbitrator group
+    ver: Growing  # of the arbitrator group
     want: bool  # I want to keep this pair
-    gen: Number  # my fencing generation
-    seen: Number  # yours, as I know it
+    gen: Generation  # my fencing generation
+    seen: Generation  # yours, as I know it
     view: U64  # hash of my neighbours
     knows: U64  # hash of your neighbours, as I know them
     nbrs: Neighbours = ()  # the list itself, when you do not know it
@@ -60,14 +60,14 @@ class LeaseAck(Lease, frozen=True, tag=17):
 class LeaseNak(OfRing, frozen=True, tag=18):
     """NAK: I do not hold this instance and never will."""
 
-    epoch: Number
+    epoch: Growing
 
 
 class ArbUpgrd(OfRing, frozen=True, tag=19):
     """The opener proposes another arbitrator group."""
 
-    epoch: Number
-    ver: Number
+    epoch: Growing
+    ver: Growing
     cfg: Group
     peers: Neighbours = ()  # where those of the group are whom you may not know
 
@@ -75,20 +75,20 @@ class ArbUpgrd(OfRing, frozen=True, tag=19):
 class ArbUpgrdAck(OfRing, frozen=True, tag=20):
     """The responder has this version."""
 
-    epoch: Number
-    ver: Number
+    epoch: Growing
+    ver: Growing
 
 
 class Dissolve(OfRing, frozen=True, tag=21):
     """Neither of us wants this pair; I have given up my right."""
 
-    epoch: Number
+    epoch: Growing
 
 
 class Dissolved(OfRing, frozen=True, tag=22):
     """I have dropped it."""
 
-    epoch: Number
+    epoch: Growing
 
 
 class Want(OfRing, frozen=True, tag=23):
@@ -103,8 +103,8 @@ class Arb(OfRing, frozen=True, tag=24):
     greeting: ClassVar[bool] = True  # static arbitrators are known by their address alone
     serial: Number
     accused: RingId
-    epoch: Number
-    ver: Number
+    epoch: Growing
+    ver: Growing
 
 
 class Vote(OfRing, frozen=True, tag=25):
@@ -117,8 +117,8 @@ class Vote(OfRing, frozen=True, tag=25):
 class Leave(OfRing, frozen=True, tag=26):
     """I am no member any more."""
 
-    reason: Text
-    gen: Number
+    reason: Reason
+    gen: Generation
 
 
 class Gone(OfRing, frozen=True, tag=27):
@@ -131,9 +131,9 @@ class Gone(OfRing, frozen=True, tag=27):
 class Gen(OfRing, frozen=True, tag=28):
     """My generation rose."""
 
-    epoch: Number
-    gen: Number
-    seen: Number
+    epoch: Growing
+    gen: Generation
+    seen: Generation
     reply: bool
 
 
@@ -169,7 +169,7 @@ class Discovered(Message, frozen=True, tag=30):
     view: Neighbours  # OK: owner and its neighbours; REDIRECT: the owner alone
     seeded: bool  # a majority of the seeds is in this ring
     asked: Address  # where I am
-    gen: Number = 0  # NO_MEMBER: the highest generation I ever knew, should you found a ring
+    gen: Generation = 0  # NO_MEMBER: the highest generation I ever knew, should you found a ring
 
 
 class Lock(OfRing, frozen=True, tag=31):
@@ -218,7 +218,7 @@ class FoundPromise(Message, frozen=True, tag=37):
     granted: bool
     member: bool  # I am in a ring: join it through me
     seed: Address  # which of the seeds I am
-    gen: Number = 0  # the highest generation I ever knew: tokens of a ring that is founded now have to be larger
+    gen: Generation = 0  # the highest generation I ever knew: tokens of a ring that is founded now have to be larger
     guide: Address | None = None  # I am in no ring, and know somebody who is
 
 
@@ -253,8 +253,8 @@ class Propose(OfRing, frozen=True, tag=42):
 
     serial: Number
     peer: RingId
-    epoch: Number
-    ver: Number
+    epoch: Growing
+    ver: Growing
 
 
 class Proposed(OfRing, frozen=True, tag=43):

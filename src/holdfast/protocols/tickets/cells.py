@@ -14,8 +14,9 @@ from collections.abc import Callable
 from itertools import takewhile
 from math import inf
 
+from holdfast.bounds import NUMBER_MAX
 from holdfast.protocols.tickets.messages import Accept, Prepare
-from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, NO_LEASE, NUMBER_MAX, Ballot, Key, Val
+from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, NO_LEASE, Ballot, Key, Val
 
 ANCHORS_MAX = 16_384  # pools that were ever used, since none is forgotten; about 5 MiB of journal
 CELLS_MAX = 16_384  # the others: four of the largest pools, every ticket held; about 5 MiB

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from holdfast.bounds import Growing, Number, Payload, highest_of, is_beyond
 from holdfast.errors import ConfigError
 from holdfast.host import Address, NodeId
 from holdfast.kit.broadcast import Broadcast, RumourId
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.rows import Rows
 from holdfast.kit.versioned import UNREADABLE
-from holdfast.protocols.tickets.values import NUMBER_MAX, TICKETS_MAX, Agent, pool_fits
+from holdfast.protocols.tickets.values import TICKETS_MAX, Agent, Tickets, pool_fits
 from holdfast.protocols.tickets.view import Holder
 
 TOPIC = "tickets"  # of the table; events of a pool have TOPIC:POOL
@@ -26,21 +28,26 @@ ENTRY_BYTES_MAX = 1024
 EVENT_BYTES_MAX = 15 * 1024  # of an application event: a rumour of the kit, less its stamp
 POOLS_MAX = 4096  # whose largest tokens of events are remembered
 
+MetadataText = Annotated[str, Meta(max_length=ENTRY_BYTES_MAX)]
+
 Listener = Callable[[int, int, bytes], None]  # number, token, payload
 Changed = Callable[[str, int], None]  # pool, number
+
+
+Metadata = Annotated[tuple[tuple[MetadataText, MetadataText], ...], Meta(max_length=ENTRY_BYTES_MAX)]
 
 
 class Entry(Struct, frozen=True, array_like=True):
     """One ticket, as its owner announced it."""
 
-    token: int
+    token: Growing
     gone: bool
-    version: int  # of one owner's announcements
+    version: Number  # of one owner's announcements
     life: NodeId
     address: Address
-    free: int  # tickets that its coordinator could give away
-    n: int
-    metadata: tuple[tuple[str, str], ...] = ()
+    free: Tickets  # tickets that its coordinator could give away
+    n: Tickets
+    metadata: Metadata = ()
 
     @property
     def agent(self) -> Agent:
@@ -54,9 +61,9 @@ class Entry(Struct, frozen=True, array_like=True):
 class Cview:
     """The view of one agent, of all pools."""
 
-    def __init__(self, exchange: Exchange, broadcast: Broadcast) -> None:
-        self._broadcast = broadcast
-        self._rows: Rows = exchange.rows(TOPIC, larger, gone=is_gone, valid=is_entry)
+    def __init__(self, exchange: Exchange, broadcast: Broadcast, wall: Callable[[], float]) -> None:
+        self._broadcast, self._wall = broadcast, wall
+        self._rows: Rows = exchange.rows(TOPIC, larger, gone=is_gone, valid=is_entry, credible=self._is_credible)
         self._rows.on_change(self._on_row)
         self.pools: dict[str, dict[int, Entry]] = {}  # what is owned
         self._holders: dict[str, Counter[Agent]] = {}  # of ``pools``: who owns something, and how many
@@ -123,7 +130,7 @@ class Cview:
         except UNREADABLE:
             self.counts["malformed"] += 1
             return
-        if not (0 <= number < TICKETS_MAX and 0 < token <= NUMBER_MAX):
+        if not (number < TICKETS_MAX and token > 0) or is_beyond(token, self._wall):
             self.counts["malformed"] += 1  # A token that no owner can have would silence all that do.
             return
         self._deliver(pool, number, token, body)
@@ -138,6 +145,11 @@ class Cview:
         self._tokens[pool, number] = token
         for listener in tuple(self._listeners.get(pool, ())):
             listener(number, token, payload)
+
+    def _is_credible(self, value: bytes) -> bool:
+        """Of an entry that a peer sent: does an honest clock come to its token?"""
+        assert _highest is not None
+        return not is_beyond(_highest(_decode(value)), self._wall)
 
     def _on_row(self, key: str, before: bytes | None, now: bytes) -> None:
         number, _, pool = key.partition("/")
@@ -187,7 +199,7 @@ def is_entry(value: bytes) -> bool:
         entry = _decode(value)
     except UNREADABLE:
         return False
-    return 0 <= entry.token <= NUMBER_MAX and 0 <= entry.free < TICKETS_MAX and 1 <= entry.n <= TICKETS_MAX
+    return entry.free < TICKETS_MAX and 1 <= entry.n <= TICKETS_MAX
 
 
 def metadata_of(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
@@ -203,5 +215,6 @@ def _key(pool: str, number: int) -> str:
     return f"{number}/{pool}"
 
 
+_highest = highest_of(Entry)
 _decode = msgspec.msgpack.Decoder(Entry).decode
-_EVENT = msgspec.msgpack.Decoder(tuple[int, int, bytes])
+_EVENT = msgspec.msgpack.Decoder(tuple[Tickets, Growing, Payload])

@@ -17,7 +17,7 @@ from holdfast.kit.quorum import Quorum, count, majority
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import own_slot
 from holdfast.protocols.tickets.config import TicketConfig
-from holdfast.protocols.tickets.messages import Accept, Forget, Info, Prepare, Promised, Query, Refuse
+from holdfast.protocols.tickets.messages import Accept, Accepted, Forget, Info, Prepare, Promised, Query, Refuse
 from holdfast.protocols.tickets.rounds import Rounds
 from holdfast.protocols.tickets.values import NO_BALLOT, NO_SLOT, NOBODY, Agent, Ballot, Key, LeaseId, Place, Val, Who, life, newest, seat
 
@@ -136,7 +136,7 @@ class Desk:
     # Questions to guardian sets.
 
     def prepare(self, key: Key, places: Sequence[Place], ballot: Ballot, who: Who | None, done: Done) -> Phase[Voter]:
-        return self._ask(places, lambda op: Prepare(op, key, ballot, who), done)
+        return self._ask(places, lambda op: Prepare(op, key, ballot, who), done, expects=(Promised, Refuse))
 
     def accept(
         self,
@@ -150,11 +150,12 @@ class Desk:
         era: int | None = None,
         timeout: float = 0.0,
     ) -> Phase[Voter]:
-        return self._ask(places, lambda op: Accept(op, key, ballot, val, grant), done, era=era, timeout=timeout)
+        return self._ask(places, lambda op: Accept(op, key, ballot, val, grant), done, expects=(Accepted, Refuse), era=era, timeout=timeout)
 
     def query(self, key: Key, places: Sequence[Place], done: Done, *, everybody: bool = False) -> Phase[Voter]:
         voters = [voter(place) for place in places]
-        return self._ask(places, lambda op: Query(op, key), done, enough=count(len(voters), voters) if everybody else None)
+        enough = count(len(voters), voters) if everybody else None
+        return self._ask(places, lambda op: Query(op, key), done, expects=(Info,), enough=enough)
 
     def forget(self, key: Key, places: Sequence[Place], but: Container[Voter] = ()) -> None:
         """Told until everybody answered or ``FORGET_TIMEOUT``; nobody waits for it. ``but``: those had no room for it. What
@@ -167,7 +168,13 @@ class Desk:
             return
         voters = [voter(place) for place in places]
         self._ask(
-            places, lambda op: Forget(op, key), lambda end: None, enough=count(len(voters), voters), every=1.0, timeout=FORGET_TIMEOUT
+            places,
+            lambda op: Forget(op, key),
+            lambda end: None,
+            expects=(Accepted,),
+            enough=count(len(voters), voters),
+            every=1.0,
+            timeout=FORGET_TIMEOUT,
         )
 
     def _ask(
@@ -176,6 +183,7 @@ class Desk:
         request: Request,
         done: Done,
         *,
+        expects: tuple[type[Message], ...],
         enough: Quorum[Voter] | None = None,
         era: int | None = None,
         every: float = 0.0,
@@ -202,6 +210,7 @@ class Desk:
             enough=enough or majority(members),
             done=ended,
             era=era,
+            expects=expects,
         )
         phase.start()
         if None in members.values():

@@ -18,7 +18,9 @@ from math import inf
 
 import msgspec
 
+from holdfast.bounds import highest_of, is_beyond, is_bound_broken
 from holdfast.errors import StorageDamaged
+from holdfast.events import RecordUnusable
 from holdfast.host import Host, Message, NodeId, Timer
 from holdfast.kit.keeper import Keeper
 from holdfast.protocols.tickets.cells import Cell, Cells
@@ -47,6 +49,7 @@ SWEEP_SAVES_MAX = 512  # deletions that wait for the disk at a time: it takes 40
 
 Reply = Callable[[Message], None]
 Record = tuple[Ballot, Ballot, Val | None, bool]  # promised, accepted, val, gone
+_highest = highest_of(Record)
 
 
 class Guardian:
@@ -57,9 +60,10 @@ class Guardian:
         self._storage = host.storage.part("cells")
         self.table = Cells()
         self.draining = False
+        self.unusable: dict[Key, str] = {}  # why: this seat says nothing about this cell
         self.counts: Counter[str] = (
             Counter()
-        )  # renewed, refused_renewal, promised, refused, accepted, forgotten, silent, malformed, table_full
+        )  # renewed, refused_renewal, promised, refused, accepted, forgotten, silent, malformed, table_full, far_ahead, unusable
         self._timer: Timer | None = None
         self._deleting = False  # a sweep waits for the disk
         if keeper is not None:
@@ -71,6 +75,8 @@ class Guardian:
         return self.table.kept
 
     def start(self) -> None:
+        for key, why in self.unusable.items():
+            self._host.emit(RecordUnusable(f"{key.pool}/{key.rid}/{key.cfg}", why))
         self._timer = self._host.after(SWEEP_PERIOD, self._on_sweep)
 
     def stop(self) -> None:
@@ -87,6 +93,12 @@ class Guardian:
         assert isinstance(message, Renew | Prepare | Accept | Query | Forget)
         if not key_fits(message.key) or (isinstance(message, Accept) and not val_fits(message.val)):
             self.counts["malformed"] += 1
+            return
+        if is_beyond(_growth(message), self._host.wall):
+            self.counts["far_ahead"] += 1  # Nobody could go on from it; a peer's is refused by the codec already.
+            return
+        if message.key in self.unusable:
+            self.counts["unusable"] += 1
             return
         grants = isinstance(message, Renew) or (isinstance(message, Accept) and message.grant)
         if grants and self._keeper is not None and not self._keeper.reaches(self._host.now + self._config.lease):
@@ -270,12 +282,28 @@ class Guardian:
         for text, value in sorted(self._storage.load().items()):
             try:
                 key = msgspec.json.decode(text, type=Key)
-                promised, accepted, val, gone = msgspec.msgpack.decode(value, type=Record)
+                record = self._read(key, value)
             except (msgspec.DecodeError, ValueError) as error:
                 raise StorageDamaged(f"the cell {text!r} in the seat's journal is unreadable: {error}") from None
-            cell = Cell(self._host.now)
-            cell.promised, cell.accepted, cell.val, cell.gone = promised, accepted, val, gone
-            self.table.put(key, cell)
+            if record is not None:
+                cell = Cell(self._host.now)
+                cell.promised, cell.accepted, cell.val, cell.gone = record
+                self.table.put(key, cell)
+
+    def _read(self, key: Key, value: bytes) -> Record | None:
+        """None: nobody could go on from a number in it. The record stays as it is, and the cell unused (H174)."""
+        try:
+            record: Record = msgspec.msgpack.decode(value, type=Record)
+        except msgspec.ValidationError as error:
+            if not is_bound_broken(error):
+                raise
+            self.unusable[key] = str(error)
+            return None
+        assert _highest is not None
+        if is_beyond(_highest(record), self._host.wall):
+            self.unusable[key] = f"number {_highest(record)} is further ahead of the clock than any honest one"
+            return None
+        return record
 
     def _on_sweep(self) -> None:
         """Tombstones and cells that never got a value are deleted when no message about them can be on the road any more."""
@@ -344,6 +372,13 @@ def _renew(source: NodeId, renewal: Renewal, stamp: float) -> Renew:
     return Renew(
         renewal.key, Who(holder, renewal.token), Ballot(renewal.ballot, holder if renewal.by is None else renewal.by), renewal.seq, stamp
     )
+
+
+def _growth(message: Renew | Prepare | Accept | Query | Forget) -> int:
+    """The largest number in it that the next one goes on from."""
+    if isinstance(message, Accept):
+        return max(message.ballot.number, message.val.fence, message.val.seq)
+    return message.ballot.number if isinstance(message, Renew | Prepare) else 0
 
 
 def _text(key: Key) -> str:

@@ -11,15 +11,15 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from msgspec import Meta
 
+from holdfast.bounds import PLACES_MAX, Growing, Instant, Label, Number, Seconds, Small, Text
 from holdfast.host import Address, Message
-from holdfast.protocols.tickets.values import NUMBER_MAX, TICKETS_MAX, Agent, Ballot, Key, LeaseId, Place, Val, Who
+from holdfast.protocols.tickets.values import TICKETS_MAX, Agent, Ballot, Key, LeaseId, Places, Pool, Tickets, Val, Who
 
 REASONS = ("full", "leaving", "not-coordinator", "mismatch", "crowded", "late")
 CELLS_MAX = 32  # cells that one message renews (H166): about 45 bytes each, so some 20 fill a datagram
 UPDATES_MAX = 16  # words between neighbours that one message carries: about 100 bytes each
 
-Number = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
-Stamp = Annotated[float, Meta(ge=-1e12, le=1e12)]  # seconds on the sender's own clock
+Few = Meta(max_length=PLACES_MAX)
 Index = Annotated[int, Meta(ge=0, lt=CELLS_MAX)]
 Indices = Annotated[tuple[Index, ...], Meta(max_length=CELLS_MAX)]
 
@@ -30,8 +30,8 @@ class Renew(Message, frozen=True, tag=64):
     key: Key
     who: Who
     ballot: Ballot
-    seq: int
-    stamp: float  # own clock when it was sent: what the lease counts from (D5)
+    seq: Growing
+    stamp: Instant  # own clock when it was sent: what the lease counts from (D5)
 
 
 class Alive(Message, frozen=True, tag=65):
@@ -39,7 +39,7 @@ class Alive(Message, frozen=True, tag=65):
 
     key: Key
     who: Who
-    stamp: float  # echo
+    stamp: Instant  # echo
     ok: bool
     promised: Ballot
     stale: bool  # an older version is here: send the present one
@@ -49,7 +49,7 @@ class Alive(Message, frozen=True, tag=65):
 class Prepare(Message, frozen=True, tag=66):
     """(REQCOORD) An excluder or a candidate (``who`` None), or the holder itself, wants to write under a new ballot."""
 
-    op: int
+    op: Number
     key: Key
     ballot: Ballot
     who: Who | None
@@ -58,16 +58,16 @@ class Prepare(Message, frozen=True, tag=66):
 class Promised(Message, frozen=True, tag=67):
     """(ACKCOORD) Nothing below that ballot is accepted here any more; this is what was."""
 
-    op: int
+    op: Number
     accepted: Ballot
     val: Val | None
-    era: int
+    era: Number
 
 
 class Accept(Message, frozen=True, tag=68):
     """Write this version. ``grant``: it is a renewal at the same time (D13)."""
 
-    op: int  # 0: nobody waits for an answer
+    op: Number  # 0: nobody waits for an answer
     key: Key
     ballot: Ballot
     val: Val
@@ -77,19 +77,19 @@ class Accept(Message, frozen=True, tag=68):
 class Accepted(Message, frozen=True, tag=69):
     """Done, or done before; also the answer to ``Forget``."""
 
-    op: int
-    era: int
+    op: Number
+    era: Number
 
 
 class Refuse(Message, frozen=True, tag=70):
     """No to ``Prepare`` or ``Accept``, and why."""
 
-    op: int
+    op: Number
     promised: Ballot
     val: Val | None
-    busy: float  # seconds that a grant to another one still runs; 0.0 if that is not the reason
+    busy: Seconds  # seconds that a grant to another one still runs; 0.0 if that is not the reason
     gone: bool  # the cell was merged and forgotten
-    era: int
+    era: Number
     full: bool = False  # there is no such cell here, and no room for it (H133)
 
 
@@ -97,37 +97,37 @@ class Query(Message, frozen=True, tag=71):
     """What is in this cell? To a seat also as the first word ever (F3)."""
 
     greeting: ClassVar[bool] = True
-    op: int
+    op: Number
     key: Key
 
 
 class Info(Message, frozen=True, tag=72):
     """The answer to ``Query``."""
 
-    op: int
+    op: Number
     accepted: Ballot
     val: Val | None
-    busy: float
+    busy: Seconds
     gone: bool
-    era: int
+    era: Number
 
 
 class Forget(Message, frozen=True, tag=73):
     """This cell was merged, or its guardians replaced, and that is chosen."""
 
-    op: int
+    op: Number
     key: Key
 
 
 class Cjoin(Message, frozen=True, tag=74):
     """(CJOIN) A candidate asks a coordinator's agent for a ticket; repeated, which also keeps its place in the queue."""
 
-    pool: str
-    n: int
+    pool: Pool
+    n: Tickets
     lease: LeaseId
     address: Address  # of the candidate's agent
     wait: bool  # queue me if you have none
-    stamp: float = 0.0  # own clock when it was sent: comes back with the grant
+    stamp: Instant = 0.0  # own clock when it was sent: comes back with the grant
 
 
 class AckCjoin(Message, frozen=True, tag=75):
@@ -135,81 +135,81 @@ class AckCjoin(Message, frozen=True, tag=75):
 
     lease: LeaseId
     key: Key
-    places: tuple[Place, ...]
+    places: Places
     ballot: Ballot
     val: Val
     pred: Agent
-    waiters: tuple[tuple[LeaseId, Address], ...] = ()  # who else waits for this very cell, first come first
-    stamp: float = 0.0  # of a CJOIN that came before the cell was written: a majority has granted it since (H113). 0.0: unknown
-    stamps: tuple[float, ...] = ()  # of the last CJOIN of each of the waiters
+    waiters: Annotated[tuple[tuple[LeaseId, Address], ...], Few] = ()  # who else waits for this very cell, first come first
+    stamp: Instant = 0.0  # of a CJOIN that came before the cell was written: a majority has granted it since (H113). 0.0: unknown
+    stamps: Annotated[tuple[Instant, ...], Few] = ()  # of the last CJOIN of each of the waiters
 
 
 class Reject(Message, frozen=True, tag=76):
     """(REJECT) Not here."""
 
-    pool: str
+    pool: Pool
     lease: LeaseId
-    reason: str  # one of REASONS
-    n: int  # tickets of the pool as known here; 0: unknown
-    roomy: tuple[Agent, ...]  # who may have free tickets
+    reason: Label  # one of REASONS
+    n: Tickets  # tickets of the pool as known here; 0: unknown
+    roomy: Annotated[tuple[Agent, ...], Few]  # who may have free tickets
 
 
 class Queued(Message, frozen=True, tag=77):
     """You wait at this position, 1 is next."""
 
-    pool: str
+    pool: Pool
     lease: LeaseId
-    position: int
+    position: Small
 
 
 class Cancel(Message, frozen=True, tag=78):
     """The acquire gave up, or was served elsewhere."""
 
-    pool: str
+    pool: Pool
     lease: LeaseId
 
 
 class Update(Message, frozen=True, tag=79):
     """(UPDATE, NEWSUCC) A coordinator to its successor, every round."""
 
-    pool: str
-    rid: str  # the successor's cell
-    cfg: int  # as the sender's cell records it: sets before it are not needed any more
-    chain: tuple[Agent, ...]  # R: the sender, then its predecessors, 2k+1 at most
+    pool: Pool
+    rid: Label  # the successor's cell
+    cfg: Growing  # as the sender's cell records it: sets before it are not needed any more
+    chain: Annotated[tuple[Agent, ...], Few]  # R: the sender, then its predecessors, 2k+1 at most
 
 
 class AckUpdate(Message, frozen=True, tag=80):
     """(ACKSUCC, ACKEXCLUDE) The successor is ``agent``: the sender itself, or whom it handed the cell to."""
 
-    pool: str
-    rid: str
-    cfg: int
-    places: tuple[Place, ...]
+    pool: Pool
+    rid: Label
+    cfg: Growing
+    places: Places
     agent: Agent
 
 
 class Cleave(Message, frozen=True, tag=81):
     """(CLEAVE) My cell is RETIRED. A hint: its predecessor finds out anyway (D8)."""
 
-    pool: str
-    rid: str
-    hops: int = 0  # how often it was passed on: whom the leaver takes for its predecessor may have split its arc meanwhile
+    pool: Pool
+    rid: Label
+    hops: Small = 0  # how often it was passed on: whom the leaver takes for its predecessor may have split its arc meanwhile
     head: Annotated[int, Meta(ge=-1, lt=TICKETS_MAX)] = -1  # the leaver's ticket: its predecessor is before it on the circle; -1: not said
 
 
 class Abandon(Message, frozen=True, tag=82):
     """An operator confirms that the holder of your successor's cell is dead (9.5)."""
 
-    op: int
-    pool: str
-    rid: str
+    op: Number
+    pool: Pool
+    rid: Label
 
 
 class Abandoned(Message, frozen=True, tag=83):
     """What became of it; "" if it was done."""
 
-    op: int
-    refusal: str
+    op: Number
+    refusal: Text
 
 
 class Renewal(NamedTuple):
@@ -217,17 +217,17 @@ class Renewal(NamedTuple):
 
     key: Key
     holder: Number  # serial of the lease
-    token: Number
-    ballot: Number
+    token: Growing
+    ballot: Growing
     by: LeaseId | None  # whose ballot it is; None: the holder's own
-    seq: Number
+    seq: Growing
 
 
 class Renewals(Message, frozen=True, tag=84):
     """``Renew`` of many cells of one agent to one guardian, whatever their pools (H166)."""
 
     serial: Number  # of this page; comes back
-    stamp: Stamp  # own clock before it was sent: what every lease in it counts from (D5)
+    stamp: Instant  # own clock before it was sent: what every lease in it counts from (D5)
     cells: Annotated[tuple[Renewal, ...], Meta(min_length=1, max_length=CELLS_MAX)]
 
 

@@ -12,6 +12,7 @@ from hashlib import blake2b
 from math import inf
 from typing import Protocol
 
+from holdfast.bounds import TEXT_CHARS_MAX
 from holdfast.errors import ConfigError, shown
 from holdfast.events import Decided, Failed, Joined, Left, MembershipEvent
 from holdfast.host import Host, Membership, Message, NodeId, Timer, fingerprint
@@ -47,7 +48,7 @@ from holdfast.protocols.tickets.orphans import Orphans
 from holdfast.protocols.tickets.pool import Pool
 from holdfast.protocols.tickets.reading import Abandoning, Read, Reading
 from holdfast.protocols.tickets.requests import Requests
-from holdfast.protocols.tickets.values import TICKETS_MAX, Agent, pool_fits
+from holdfast.protocols.tickets.values import TICKETS_MAX, Agent, pool_fits, val_fits
 from holdfast.protocols.tickets.view import (
     CROWDED,
     DEPOSED,
@@ -125,7 +126,7 @@ class Tickets:
         self.fingerprint = fingerprint(ticket_lease=config.lease, ticket_rho=config.rho, ticket_seats=_digest(seats))
         self.guardian = Guardian(host, config, seats.keeper if seats.own is not None else None)
         self.desk = Desk(host, config, seats, self.on_message)
-        self.cview = Cview(exchange, broadcast)
+        self.cview = Cview(exchange, broadcast, host.wall)
         self._requests = Requests(host, self.desk.counts)
         self._orphans = Orphans(self.desk, self.guardian)
         self.pool_table: dict[str, Pool] = {}
@@ -245,6 +246,8 @@ class Tickets:
             with self.desk.rounds.together():
                 for each in message.updates if isinstance(message, Updates) else message.acks:
                     self._on_pool(source, each)
+        elif isinstance(message, Promised | Info | Refuse) and message.val is not None and not val_fits(message.val):
+            self.desk.counts["malformed"] += 1  # Whoever asked goes on from it: an arc that cannot be is no answer.
         elif isinstance(message, Promised | Info | Accepted):
             self.desk.questions.answer(message.op, self.desk.voter_of(source), message, yes=True, era=message.era)
         elif isinstance(message, Refuse):
@@ -276,7 +279,7 @@ class Tickets:
         found = [each for each in ([] if pool is None else pool.active) if each.val.succ.rid == abandon.rid]
 
         def answer(refusal: str) -> None:
-            self.desk.reply(source, Abandoned(abandon.op, refusal))
+            self.desk.reply(source, Abandoned(abandon.op, refusal[:TEXT_CHARS_MAX]))
 
         if not found or not found[0].enqueue("abandon", Abandonment(found[0], abandon.rid, answer).start):
             answer("the ring has changed meanwhile; look again")

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from holdfast.bounds import NUMBER_MAX, Growing, Label, Number, Slot
 from holdfast.host import Address, NodeId
 
 ANCHOR = "anchor"  # rid of the first arc: head ticket 0, kept by the seats, never absorbed or moved (D11)
@@ -20,14 +21,16 @@ TICKETS_MAX = 4096  # of one pool; Cview has room for two such pools, fully owne
 POOL_BYTES_MAX = 56  # a pool is a topic of the broadcast, with a few letters before it
 RID_BYTES_MAX = 128  # the longest name, its boot and a serial
 PLACES_MAX = 7  # k <= 3
-NUMBER_MAX = 2**53 - 1  # F16
+
+Pool = Annotated[str, Meta(max_length=POOL_BYTES_MAX)]
+Tickets = Annotated[int, Meta(ge=0, le=TICKETS_MAX)]  # one of a pool, or how many
 
 
 class LeaseId(NamedTuple):
     """One attempt of one life to hold something; never used again (D12, D18)."""
 
     life: NodeId
-    serial: int
+    serial: Number
 
     def __str__(self) -> str:
         return f"{self.life}/{self.serial}"
@@ -37,13 +40,13 @@ class Who(NamedTuple):
     """One ownership of one cell (D12): the same lease may not come back under another token."""
 
     holder: LeaseId | None
-    token: int
+    token: Growing
 
 
 class Ballot(NamedTuple):
     """Compared lexicographically. Nobody uses a ballot for two different questions."""
 
-    number: int
+    number: Growing
     lease: LeaseId
 
 
@@ -57,32 +60,35 @@ class Agent(NamedTuple):
 class Place(NamedTuple):
     """One member of a guardian set: a seat by its slot, whoever sits there now, or one life of another agent."""
 
-    slot: int  # NO_SLOT: a life
+    slot: Slot  # NO_SLOT: a life
     agent: Agent  # NOBODY: a slot
+
+
+Places = Annotated[tuple[Place, ...], Meta(max_length=PLACES_MAX)]
 
 
 class Next(NamedTuple):
     """The guardian set that a cell is being moved to (D4)."""
 
-    cfg: int
-    places: tuple[Place, ...]
+    cfg: Growing
+    places: Places
 
 
 class Ptr(NamedTuple):
     """The cell of the next arc, and who holds it as far as known (a hint)."""
 
-    rid: str
-    cfg: int
-    places: tuple[Place, ...]
+    rid: Label
+    cfg: Growing
+    places: Places
     agent: Agent
 
 
 class Key(NamedTuple):
     """Under what a guardian keeps a cell. ``cfg`` grows with every move to another guardian set."""
 
-    pool: str
-    rid: str
-    cfg: int
+    pool: Pool
+    rid: Label
+    cfg: Growing
 
 
 class Status(IntEnum):
@@ -96,16 +102,16 @@ class Status(IntEnum):
 class Val(Struct, frozen=True, array_like=True, gc=False):
     """One version of a cell."""
 
-    seq: int  # one more with every write of the same cell
+    seq: Growing  # one more with every write of the same cell
     holder: LeaseId | None
-    token: int  # fencing token of the holder for ticket ``head``
-    fence: int  # at least every token ever issued for a ticket of this arc
-    head: int
-    length: int
+    token: Growing  # fencing token of the holder for ticket ``head``
+    fence: Growing  # at least every token ever issued for a ticket of this arc
+    head: Tickets
+    length: Tickets
     succ: Ptr
     status: Status
     nxt: Next | None
-    n: int  # tickets of the pool
+    n: Tickets  # tickets of the pool
     address: Address  # of the holder, a hint
 
     @property
@@ -121,7 +127,7 @@ class Vacant(NamedTuple):
     """The anchor as this life of an agent gave it up: FREE, chosen under a ballot that nobody but this agent writes under (H114)."""
 
     ballot: Ballot
-    era: int | None
+    era: Number | None
     val: Val
 
 

@@ -1,0 +1,156 @@
+"""What a value may be that another process wrote: every field of every message, row and record.  Spec: foundation F16; docs/wire.md.
+
+Types, not checks: ``wire`` and ``disk`` decode with them, so a machine never sees a value outside. A test walks all messages and fails
+for a field that has no bound.
+
+Numbers that grow for as long as a group lives (``Growing``, ``Generation``) have a second bound that moves with the clock. Each of them
+begins at 0 or at wall-clock time and takes far fewer steps than its clock has ticks, so none is ahead of the clock unless a clock was
+wrong or a peer lies. What is further ahead than ``AHEAD_MAX`` is refused where it arrives. So what was accepted can be continued:
+at the latest a tick later, one more is within the bound again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Meta
+from msgspec import inspect as types
+
+NUMBER_MAX = (1 << 53) - 1  # F16: exact in every language
+# Milliseconds, 139 years: a clock that stands at the end of 32-bit time (2106) is wrong and no lie. From today the bound for a generation,
+# in microseconds, is below NUMBER_MAX until the year 2116.
+AHEAD_MAX = 1 << 42
+CLOCK_MIN = 1_577_836_800_000  # 2020 in milliseconds: a clock that says less is not set, and must not refuse what clocks that are say
+NAME_CHARS_MAX = 64  # of an agent; ``wire`` holds a sender to 64 bytes
+LABEL_CHARS_MAX = 128  # of a pool, a leadership, a topic, a cell, a row: the longest has 128 bytes
+HOST_CHARS_MAX = 255  # of a DNS name; an address is shorter
+PORT_MAX = 65_535
+TEXT_CHARS_MAX = 256  # a sentence for people
+SECONDS_MAX = 1e9  # 31 years: no process waits or lives so long
+INSTANT_MAX = 1e12  # seconds on the clock of a process, whatever it counts from
+PLACES_MAX = 64  # neighbours, guardians, candidates: F17's fan-out
+ROWS_MAX = 8192  # keys of a table
+PAYLOAD_BYTES_MAX = 32 * 1024  # of a letter, the largest thing that is carried for a user
+SLOT_MAX = 63  # far beyond the largest list of seats
+MOVES = {"ms": 1, "us": 1000}  # ticks of a clock per millisecond, by the mark of a type
+
+Number = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]  # serials, counters of one life
+Index = Annotated[int, Meta(ge=-1, le=NUMBER_MAX)]  # -1: none
+Growing = Annotated[int, Meta(ge=0, le=NUMBER_MAX, extra={"moves": "ms"})]  # boots, ballots, terms, tokens, versions
+Generation = Annotated[int, Meta(ge=0, le=NUMBER_MAX, extra={"moves": "us"})]  # of a ring: wall-clock microseconds at first (H26)
+U64 = Annotated[int, Meta(ge=0, extra={"bits": 64})]  # a hash, a position: MessagePack has nothing above
+Bits32 = Annotated[int, Meta(ge=0, lt=1 << 32)]
+Small = Annotated[int, Meta(ge=0, le=65_535)]  # tags, hops, attempts, pages, buckets, ports
+Slot = Annotated[int, Meta(ge=-1, le=SLOT_MAX)]  # -1: no seat
+Seconds = Annotated[float, Meta(ge=0.0, le=SECONDS_MAX)]  # how long; not a number is neither
+Instant = Annotated[float, Meta(ge=-INSTANT_MAX, le=INSTANT_MAX)]  # when, on the clock of the sender
+Ratio = Annotated[float, Meta(ge=0.0, le=1.0)]
+Name = Annotated[str, Meta(max_length=NAME_CHARS_MAX)]
+Label = Annotated[str, Meta(max_length=LABEL_CHARS_MAX)]
+Host = Annotated[str, Meta(max_length=HOST_CHARS_MAX)]
+Text = Annotated[str, Meta(max_length=TEXT_CHARS_MAX)]
+Payload = Annotated[bytes, Meta(max_length=PAYLOAD_BYTES_MAX)]
+
+
+def is_beyond(number: int, wall: Callable[[], float]) -> bool:
+    """A number that grows, in milliseconds, is further ahead of the wall clock than an honest one can be."""
+    return number > CLOCK_MIN + AHEAD_MAX and number > int(wall() * 1000) + AHEAD_MAX
+
+
+def is_bound_broken(error: msgspec.ValidationError) -> bool:
+    """The value has the right type and is outside of its bounds. msgspec has no class of its own for this; a test holds the wording."""
+    return ", got " not in str(error) and str(error).startswith("Expected `")
+
+
+class Leaf(NamedTuple):
+    """One value somewhere inside a type."""
+
+    path: str
+    type: types.Type
+    extra: dict[str, Any]
+    bounded: bool
+
+
+def leaves(kind: Any) -> list[Leaf]:
+    """Every value that a message of this type holds, and every collection."""
+    return list(_leaves(types.type_info(kind), "", {}))
+
+
+Read = Callable[[Any], int]
+
+
+def highest_of(kind: Any) -> Read | None:
+    """How to find the largest number that grows in a value of this type, in milliseconds, rounded up. None: it holds none."""
+    return _reader(types.type_info(kind), None)
+
+
+def _reader(type_: types.Type, mark: str | None) -> Read | None:
+    if isinstance(type_, types.Metadata):
+        return _reader(type_.type, (type_.extra or {}).get("moves"))
+    if isinstance(type_, types.IntType):
+        if mark is None:
+            return None
+        ticks = MOVES[mark]
+        return _same if ticks == 1 else lambda value: -(-value // ticks)
+    if isinstance(type_, types.StructType | types.NamedTupleType):
+        return _of_fields([(field.name, read) for field in type_.fields if (read := _reader(field.type, None)) is not None])
+    if isinstance(type_, types.TupleType):
+        return _of_items([(at, read) for at, item in enumerate(type_.item_types) if (read := _reader(item, None)) is not None])
+    if isinstance(type_, types.VarTupleType | types.ListType):
+        return _of_each(_reader(type_.item_type, None))
+    if isinstance(type_, types.UnionType):
+        found = [read for item in type_.types if (read := _reader(item, None)) is not None]
+        assert len(found) <= 1, "which of them it is could not be told"
+        return None if not found else lambda value: 0 if value is None else found[0](value)
+    return None
+
+
+def _same(value: int) -> int:
+    return value
+
+
+def _of_fields(reads: list[tuple[str, Read]]) -> Read | None:
+    if not reads:
+        return None
+    if len(reads) == 1:
+        ((name, read),) = reads
+        return lambda value: read(getattr(value, name))
+    return lambda value: max(read(getattr(value, name)) for name, read in reads)
+
+
+def _of_items(reads: list[tuple[int, Read]]) -> Read | None:
+    return (lambda value: max(read(value[at]) for at, read in reads)) if reads else None
+
+
+def _of_each(read: Read | None) -> Read | None:
+    return None if read is None else lambda value: max(map(read, value), default=0)
+
+
+def _leaves(type_: types.Type, path: str, extra: dict[str, Any]) -> Iterable[Leaf]:
+    if isinstance(type_, types.Metadata):
+        yield from _leaves(type_.type, path, type_.extra or {})
+    elif isinstance(type_, types.IntType | types.FloatType):
+        low, high = type_.ge is not None or type_.gt is not None, type_.le is not None or type_.lt is not None
+        yield Leaf(path, type_, extra, low and (high or extra.get("bits") == 64))
+    elif isinstance(type_, types.StrType | types.BytesType):
+        yield Leaf(path, type_, extra, type_.max_length is not None)
+    elif isinstance(type_, types.VarTupleType | types.ListType):
+        yield Leaf(path, type_, extra, type_.max_length is not None)
+        yield from _leaves(type_.item_type, f"{path}[]", {})
+    elif isinstance(type_, types.DictType):
+        yield Leaf(path, type_, extra, type_.max_length is not None)
+        yield from _leaves(type_.key_type, f"{path}{{key}}", {})
+        yield from _leaves(type_.value_type, f"{path}{{value}}", {})
+    elif isinstance(type_, types.TupleType):
+        for at, item in enumerate(type_.item_types):
+            yield from _leaves(item, f"{path}[{at}]", {})
+    elif isinstance(type_, types.UnionType):
+        for item in type_.types:
+            yield from _leaves(item, path, {})
+    elif isinstance(type_, types.StructType | types.NamedTupleType):
+        for field in type_.fields:
+            yield from _leaves(field.type, f"{path}.{field.name}", {})
+    else:  # Whatever else there is has to be one of a few values.
+        yield Leaf(path, type_, extra, isinstance(type_, types.EnumType | types.BoolType | types.NoneType | types.LiteralType))

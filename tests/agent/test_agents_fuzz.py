@@ -1,0 +1,38 @@
+"""The fuzz target of whole agents, in short; the long run is a command (docs/wire.md, "Fuzzing")."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from fuzz import agents
+from holdfast.drops import Drop
+from holdfast.protocols.tickets.desk import Desk
+from holdfast.protocols.tickets.values import NO_BALLOT, Ballot, LeaseId
+
+MESSAGES = 6_000
+RATE = 3_000.0
+
+
+def test_forged_messages_end_in_counters() -> None:
+    """docs/security.md: whatever somebody with the key sends, no agent ends, and afterwards they lead and give tickets."""
+    outcomes = agents.run(MESSAGES, random.getrandbits(32), rate=RATE)  # another seed in every run of the tests, from the one they print
+    assert outcomes["(sent)"] >= MESSAGES
+    assert {Drop.OUT_OF_BOUNDS.value, Drop.FAR_AHEAD.value, Drop.REFLECTED.value, Drop.WRONG_LIFE.value} <= set(outcomes)
+    assert outcomes["(granted to clients)"] > 0
+
+
+def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The target can fail: an asker that dies of a ballot above what honest ones reach is named, with the messages before it."""
+    ballot = Desk.ballot
+
+    def careless(desk: Desk, lease: LeaseId, above: Ballot = NO_BALLOT) -> Ballot:
+        assert above.number < 1_000_000
+        return ballot(desk, lease, above)
+
+    monkeypatch.setattr(Desk, "ballot", careless)
+    assert agents.main(["--messages", "200000", "--seed", "1", "--rate", str(RATE)]) == 1
+    printed = capsys.readouterr().out
+    assert "FAILED: seed 1, after " in printed
+    assert "AssertionError" in printed
