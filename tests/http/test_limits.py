@@ -309,13 +309,24 @@ def test_an_answer_may_take_longer_than_its_request(group: StubGroup, monkeypatc
 
 
 def test_a_client_that_does_not_read_is_closed(group: StubGroup, monkeypatch: pytest.MonkeyPatch) -> None:
-    """H180: an answer that is not taken keeps its connection for a limited time, also on a connection that closes after it."""
+    """H180: an answer that is not taken keeps its connection for a limited time, also on a connection that closes after it, and one with
+    another request behind it; and it is idle, so it makes room before that."""
     monkeypatch.setattr("holdfast.agent.http_app._bytes_of", lambda path: b"x" * (32 << 20))
     monkeypatch.setattr(http_server, "KEEP_ALIVE", 0.1)
     server = server_of(group)
     monkeypatch.setattr(server.config, "timeout_keep_alive", 0.1)
-    for close in (b"", b"Connection: close\r\n"):
+    closing = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    for request in (GET % b"/", closing, GET % b"/" * 3, GET % b"/" + GET % b"/events"):
         with connect(group.url) as client:
-            client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + close + b"\r\n")
+            client.sendall(request)
             assert client.recv(12) == b"HTTP/1.1 200"
             until(lambda: group.call(lambda: server.connections) == 0, "its connection was ended")
+    monkeypatch.setattr(http_server, "KEEP_ALIVE", 10 * PATIENCE)
+    monkeypatch.setattr(http_server, "CONNECTIONS_MAX", 2)
+    clients = [connect(group.url) for _ in range(2)]
+    for each in clients:
+        each.sendall(GET % b"/" * 3)
+        assert each.recv(12) == b"HTTP/1.1 200"
+    assert ask(group.url, "/v1/info").status == 200
+    for each in clients:
+        each.close()

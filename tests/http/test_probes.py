@@ -9,7 +9,6 @@ import pytest
 
 from holdfast.agent import http_app
 from holdfast.agent.http_views import unready
-from holdfast.agent.seat_metrics import of_seats
 from holdfast.kit.seats import SeatState
 from tests.http.wire import ask
 from tests.page.stub_agent import StubGroup
@@ -63,18 +62,3 @@ def test_who_is_ready(asked: Any, reason: str) -> None:
     """H181: a member; and whoever has a seat votes with it. Otherwise the reason is said."""
     assert unready(asked).endswith(reason)
     assert bool(unready(asked)) == bool(reason)
-
-
-@pytest.mark.parametrize(
-    "asked, voting",
-    [
-        (agent(seat=SeatState.SERVING), 2),
-        (agent(seat=SeatState.WAITING), 1),
-        (agent(seat=SeatState.NOT_A_SEAT, own=None), 2),
-    ],
-)
-def test_seats_that_vote_are_counted(asked: Any, voting: int) -> None:
-    """H182: the own seat by its state, others while the life that was heard there is a member."""
-    values = {metric.name: metric.samples[0].value for metric in of_seats(asked)}
-    assert (values["seats"], values["seats_voting"]) == (3, voting)
-    assert list(of_seats(agent())) == []

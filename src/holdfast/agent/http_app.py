@@ -31,7 +31,6 @@ from holdfast.agent.http_server import PROBES, Admission, Server
 from holdfast.agent.lead_metrics import of_leadership
 from holdfast.agent.openapi import EVENTS_DEFAULT, EVENTS_MAX, ROUTES, document
 from holdfast.agent.pools import PoolsVersion, held_lines
-from holdfast.agent.seat_metrics import of_seats
 from holdfast.agent.sse import PULSE_INTERVAL, EventStream, Feed, Lists, Pulse
 from holdfast.agent.ticket_metrics import of_tickets
 from holdfast.events import Internal
@@ -199,7 +198,7 @@ class Handlers:
     def _metrics(self) -> bytes:
         agent = self._agent
         of_agent = numbers.of_agent(agent, self._feed, self._lateness, self._version)
-        return numbers.render([*of_agent, *of_seats(agent), *of_leadership(agent), *of_tickets(agent), *self._load.metrics()]).encode()
+        return numbers.render([*of_agent, *of_leadership(agent), *of_tickets(agent), *self._load.metrics()]).encode()
 
     def _beat(self) -> answers.Beat:
         """Looked at once for all readers."""

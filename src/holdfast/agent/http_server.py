@@ -131,6 +131,7 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
         self._rests_until = 0.0
         self._deadline: asyncio.TimerHandle | None = None
         self._resting: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
 
     # asyncio.BufferedProtocol.
 
@@ -154,18 +155,29 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._unread = b""
-        for timer in (self._deadline, self._resting, self.timeout_keep_alive_task):
+        for timer in (self._deadline, self._resting, self._stalled, self.timeout_keep_alive_task):
             if timer is not None:
                 timer.cancel()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client does not read. Whatever is being answered waits for it, so the wait has an end."""
+        super().pause_writing()
+        self._stalled = self.loop.call_later(KEEP_ALIVE, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._stalled is not None:
+            self._stalled.cancel()
 
     # For the server and for ``Admission``.
 
     @property
     def idle(self) -> bool:
-        """No answer is under way. A request that is not complete makes no difference: its bytes may come for ever."""
+        """No answer is under way. A request that is not complete makes no difference: its bytes may come for ever; nor does an answer
+        that the client does not read."""
         cycle: object = self.cycle  # None until a request came, whatever uvicorn's annotation says
-        return cycle is None or self.cycle.response_complete or self.cycle.more_body
+        return cycle is None or self.cycle.response_complete or self.cycle.more_body or self.flow.write_paused
 
     @property
     def in_line(self) -> bool:
@@ -252,7 +264,7 @@ class Connection(H11Protocol, asyncio.BufferedProtocol):
 
     def _watch_request(self) -> None:
         """A request has so much time from its first byte to its last, however its bytes are spread."""
-        answering = not self.idle
+        answering = not self.idle or self.flow.write_paused
         between = self.timeout_keep_alive_task is not None and not self.conn.trailing_data[0]
         if (answering or between) and self.conn.their_state is not h11.SEND_BODY:
             if self._deadline is not None:
