@@ -14,13 +14,10 @@ from tests.http.wire import ask
 from tests.page.stub_agent import StubGroup
 
 
-def agent(state: str = "member", seat: SeatState | None = None, wait: float = 0.0, own: int | None = 1) -> Any:
-    """As much of one as is looked at; slot 0 was heard and is a member, slot 2 never was."""
-    lives = {0: "a#1", 1: "me#1", 2: None}
-    slots = [SimpleNamespace(number=number) for number in range(3)]
-    seats = SimpleNamespace(own=own, state=seat, keeper=SimpleNamespace(wait=wait), slots=slots, life=lives.get)
-    members = [SimpleNamespace(id="a#1"), SimpleNamespace(id="me#1")]
-    return SimpleNamespace(state=state, seats=None if seat is None else seats, view=lambda: SimpleNamespace(members=members))
+def agent(state: str = "member", seat: SeatState | None = None, wait: float = 0.0, own: int | None = 1, why: str = "") -> Any:
+    """As much of one as is looked at."""
+    seats = SimpleNamespace(own=own, state=seat, keeper=SimpleNamespace(wait=wait), why=why)
+    return SimpleNamespace(state=state, seats=None if seat is None else seats)
 
 
 def test_probes_of_a_member(group: StubGroup) -> None:
@@ -55,7 +52,8 @@ def test_protocols_that_stand_still_are_not_well(group: StubGroup, monkeypatch: 
         (agent(seat=SeatState.NOT_A_SEAT, own=None), ""),
         (agent(seat=SeatState.WAITING, wait=3.25), "seat 1 of this agent does not vote: it is waiting, for 3.2 s more"),
         (agent(seat=SeatState.ASKING, wait=float("inf")), "seat 1 of this agent does not vote: it is asking"),
-        (agent(seat=SeatState.SILENT), "seat 1 of this agent does not vote: it is silent"),
+        (agent(seat=SeatState.SILENT, why="its journal is lost"), "seat 1 of this agent does not vote: its journal is lost"),
+        (agent(seat=SeatState.FAILED, why="its disk failed"), "seat 1 of this agent does not vote: its disk failed"),
     ],
 )
 def test_who_is_ready(asked: Any, reason: str) -> None:

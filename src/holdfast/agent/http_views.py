@@ -164,6 +164,8 @@ def unready(agent: Agent) -> str:
     seats = agent.seats
     if seats is None or seats.own is None or seats.state.name == "SERVING":
         return ""
+    if seats.why:
+        return f"seat {seats.own} of this agent does not vote: {seats.why}"
     wait = f", for {seats.keeper.wait:.1f} s more" if isfinite(seats.keeper.wait) and seats.keeper.wait > 0 else ""
     return f"seat {seats.own} of this agent does not vote: it is {seats.state.name.lower()}{wait}"
 
