@@ -122,8 +122,14 @@ def test_requests_that_come_together_have_a_turn_each(group: StubGroup, monkeypa
             each.close()
     assert turns.most == 1
     line: Any = group.http._service.load.line  # type: ignore[union-attr]
-    added, add = [], line.add
-    monkeypatch.setattr(line, "add", lambda piece: (added.append(piece), add(piece)))
+    added: list[object] = []
+    add = line.add
+
+    def counted(piece: Callable[[], None]) -> None:
+        added.append(piece)
+        add(piece)
+
+    monkeypatch.setattr(line, "add", counted)
     with Turns(group) as turns, connect(group.url) as client:
         client.sendall(GET % b"/v1/members" * 30)
         assert read_answers(client, 30) == [200] * 30
@@ -186,7 +192,7 @@ def test_requests_beyond_the_rate_get_503(group: StubGroup, monkeypatch: pytest.
 
 def test_who_was_refused_is_not_read(group: StubGroup, monkeypatch: pytest.MonkeyPatch) -> None:
     """H179: a connection that was told to wait waits, whether it wants to or not; others are served meanwhile."""
-    monkeypatch.setattr(http_server, "RETRY_AFTER", PATIENCE)
+    monkeypatch.setattr(http_server, "RETRY_AFTER", 5.0)
     monkeypatch.setattr(http_server, "OWN_BURST", 1.0)
     monkeypatch.setattr(http_server, "OWN_PER_SECOND", 0.001)
     with connect(group.url) as client:
