@@ -16,6 +16,7 @@ NAMES = {
     "memory": "what a run of 1000 nodes needs",
     "ring-real": "a ring of 64 real members: crashes, kill -9, SIGSTOP; takes half an hour",
     "agent": "what an agent costs: memory, CPU and packets while idle, calls, start, the command line",
+    "http-load": "an agent that is asked as fast as strangers can, over HTTP and its local socket; takes eight minutes",
     "leadership": "kill -9 of the holder: Holdfast, ZooKeeper and etcd side by side; takes 20 minutes",
     "leadership-kills": "seven agents, kill -9 of the leader fifty times, and hand-overs by will; takes ten minutes",
     "tickets": "locks and tickets: Holdfast, Redis, ZooKeeper and etcd side by side, all syncing; takes 20 minutes",

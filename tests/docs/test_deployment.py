@@ -38,7 +38,13 @@ def accepted(environment: Mapping[str, str], tmp_path: Path, file: Path | None =
     key = tmp_path / "key"
     key.write_text(generate())
     key.chmod(0o600)
-    config = load(file, {**environment, "HOLDFAST_KEY_FILE": str(key)}, {})
+    token = tmp_path / "token"
+    token.write_text("a-token-of-some-length")
+    given = {
+        "HOLDFAST_KEY_FILE": str(key),
+        **({"HOLDFAST_HTTP_TOKEN_FILE": str(token)} if "HOLDFAST_HTTP_TOKEN_FILE" in environment else {}),
+    }
+    config = load(file, {**environment, **given}, {})
     config.check()
     return config
 
@@ -81,15 +87,17 @@ def test_toml_is_accepted(tmp_path: Path) -> None:
 def test_compose_is_accepted(tmp_path: Path) -> None:
     """Each agent listens where the seeds say it does, on an address of the network, with a volume that is declared."""
     described = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
-    assert len(described["services"]) == 3
-    for service in described["services"].values():
+    services = {name: each for name, each in described["services"].items() if name.startswith("agent-")}
+    assert len(services) == 3
+    for service in services.values():
         config = accepted(service["environment"], tmp_path)
         (network,) = service["networks"].values()
         assert config.bind == f"{network['ipv4_address']}:7946"
         assert config.bind in config.seeds
         assert {volume.partition(":")[0] for volume in service["volumes"]} <= set(described["volumes"])
         assert service["environment"]["HOLDFAST_KEY_FILE"] == "/run/secrets/holdfast-key"
-    assert set(described["secrets"]) == {"holdfast-key"}
+        assert service["environment"]["HOLDFAST_HTTP_TOKEN_FILE"] == "/run/secrets/holdfast-token"
+        assert set(service["secrets"]) == set(described["secrets"]) == {"holdfast-key", "holdfast-token"}
 
 
 def test_kubernetes_is_accepted(tmp_path: Path) -> None:
@@ -99,9 +107,9 @@ def test_kubernetes_is_accepted(tmp_path: Path) -> None:
     pod = spec["template"]["spec"]
     (container,) = pod["containers"]
     environment = {each["name"]: each.get("value", "holdfast-0") for each in container["env"]}
-    environment["HOLDFAST_BIND"] = environment["HOLDFAST_BIND"].replace("$(POD_IP)", "10.1.2.3")
-    environment["HOLDFAST_STATE_DIR"] = image_environment()["HOLDFAST_STATE_DIR"]
-    config = accepted({name: value for name, value in environment.items() if name != "POD_IP"}, tmp_path)
+    named = {name: value.replace("$(POD_IP)", "10.1.2.3") for name, value in environment.items()}
+    named["HOLDFAST_STATE_DIR"] = image_environment()["HOLDFAST_STATE_DIR"]
+    config = accepted({name: value for name, value in named.items() if name != "POD_IP"}, tmp_path)
     assert spec["serviceName"] == service["metadata"]["name"]
     labels = spec["template"]["metadata"]["labels"]
     assert labels == service["spec"]["selector"] == spec["selector"]["matchLabels"] == budget["spec"]["selector"]["matchLabels"]
@@ -111,6 +119,7 @@ def test_kubernetes_is_accepted(tmp_path: Path) -> None:
     assert [seat.partition("@")[2] for seat in config.seats] == list(config.seeds)
     assert [seat.partition("@")[0] for seat in config.seats] == [seed.partition(".")[0] for seed in config.seeds]
     assert config.moved
+    assert (service["spec"]["ports"][-1]["name"], f"10.1.2.3:{service['spec']['ports'][-1]['port']}") == ("http", config.http)
     volumes = {each["name"] for each in pod["volumes"]} | {each["metadata"]["name"] for each in spec["volumeClaimTemplates"]}
     assert {mount["name"] for mount in container["volumeMounts"]} == volumes
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import http_app
+from holdfast.agent import http_app, http_server
 from holdfast.agent.http import HttpServer, listen
 from holdfast.agent.http_guard import Guard, accepted_hosts, host_name
 from holdfast.errors import AddressUnusable, ConfigError
 from tests.http.conftest import TOKEN
 from tests.http.wire import ask, connect
-from tests.page.stub_agent import PATIENCE, StubGroup
+from tests.page.stub_agent import StubGroup
 from tests.support.agents import until
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -43,7 +43,9 @@ async def fine(scope: Any, receive: Any, send: Any) -> None:
 
 
 def guard(*, loopback: bool, token: bytes | None) -> Guard:
-    return Guard(fine, hosts=accepted_hosts("127.0.0.1") if loopback else None, token=token, is_data=http_app.is_data)
+    return Guard(
+        fine, hosts=accepted_hosts("127.0.0.1") if loopback else None, token=token, is_data=http_app.is_data, free=http_server.PROBES
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,6 +64,64 @@ def test_a_foreign_host_is_refused_on_loopback(host: str, status: int) -> None:
 def test_a_missing_host_is_refused_on_loopback() -> None:
     """Without a Host nobody knows who is meant."""
     assert through(guard(loopback=True, token=None), "/v1/members") == 421
+
+
+FOREIGN: list[dict[str, str]] = [
+    {"origin": "https://evil.example"}, {"origin": "http://localhost:3000"}, {"origin": "null"}, {"origin": ""}, {"origin": "http://"},
+    {"origin": "http://localhost"}, {"origin": "file://localhost:7980"}, {"origin": "http://localhost:7980.evil.example"},
+    {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"sec-fetch-site": "Cross-Site"}, {"sec-fetch-site": "unheard-of"},
+    {"sec-fetch-site": "cross-site", "origin": "http://localhost:7980"}, {"sec-fetch-site": "same-origin", "origin": "http://evil.example"},
+    {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe"},
+    {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "document"},
+]  # fmt: skip
+OWN: list[dict[str, str]] = [
+    {}, {"origin": "http://localhost:7980"}, {"origin": "https://LOCALHOST:7980"}, {"sec-fetch-site": "none"},
+    {"sec-fetch-site": "same-origin"}, {"sec-fetch-site": "same-origin", "origin": "http://localhost:7980"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("headers", FOREIGN, ids=str)
+@pytest.mark.parametrize("loopback", [True, False])
+def test_a_page_of_another_site_is_refused(headers: dict[str, str], *, loopback: bool) -> None:
+    """H179: whatever a browser sends for a page of another site gets 403: data, files, streams, probes, and with the token too."""
+    watched = guard(loopback=loopback, token=TOKEN.encode())
+    for path in ("/", "/main.js", "/v1/members", "/metrics", "/events", "/healthz", "/readyz"):
+        assert through(watched, path, host="localhost:7980", **headers, **BEARER) == 403
+    assert through(watched, "/v1/tags", "POST", host="localhost:7980", **headers, **BEARER) == 403
+
+
+@pytest.mark.parametrize("headers", OWN, ids=str)
+def test_the_own_page_and_programs_are_served(headers: dict[str, str]) -> None:
+    """H179: programs send neither header; the page's own requests name the host they are sent to."""
+    watched = guard(loopback=True, token=TOKEN.encode())
+    for path in ("/", "/v1/members", "/events"):
+        assert through(watched, path, host="localhost:7980", **headers) == 200
+    assert through(watched, "/v1/tags", "POST", host="localhost:7980", **headers, **BEARER) == 200
+
+
+def test_a_link_to_the_page_may_be_anywhere() -> None:
+    """H179: a person who follows a link from a runbook opens the page, and not the data."""
+    click = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    assert through(guard(loopback=True, token=None), "/", host="localhost:7980", **click) == 200
+    assert through(guard(loopback=True, token=None), "/v1/members", host="localhost:7980", **click) == 403
+    assert through(guard(loopback=True, token=TOKEN.encode()), "/v1/tags", "POST", host="localhost:7980", **click, **BEARER) == 403
+
+
+def test_an_origin_without_its_port() -> None:
+    """A browser leaves out the usual port, of Host and of Origin."""
+    watched = guard(loopback=True, token=None)
+    assert through(watched, "/v1/members", host="localhost", origin="http://localhost") == 200
+    assert through(watched, "/v1/members", host="localhost:443", origin="https://localhost") == 200
+    assert through(watched, "/v1/members", host="[::1]:7980", origin="http://[::1]:7980") == 200
+    assert through(watched, "/v1/members", host="[::1]", origin="http://[::1]:7980") == 403
+
+
+def test_probes_need_no_token() -> None:
+    """H181: /healthz and /readyz beyond loopback, for a kubelet that has no token. They are read only."""
+    beyond = guard(loopback=False, token=TOKEN.encode())
+    for path in http_server.PROBES:
+        assert through(beyond, path) == 200
+        assert through(beyond, path, "POST") == 401
 
 
 def test_host_names_lose_their_port() -> None:
@@ -149,50 +209,15 @@ def test_long_bodies_and_headers_are_refused(group: StubGroup) -> None:
     answer = ask(group.url, "/v1/tags", "POST", b" " * (http_app.BODY_BYTES_MAX + 1), BEARER)
     assert (answer.status, answer.json["error"]) == (413, "TooLarge")
     with connect(group.url) as client:
-        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"x" * (2 * http_app.HEADER_BYTES_MAX))
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"x" * (2 * http_server.HEADER_BYTES_MAX))
         assert client.recv(64).startswith(b"HTTP/1.1 4")
-
-
-def test_connections_are_limited(group: StubGroup, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One connection too many is closed at once, so that strangers cannot take the descriptors that peers need."""
-    monkeypatch.setattr(http_app, "CONNECTIONS_MAX", 3)
-    monkeypatch.setattr(http_app, "REQUEST_TIMEOUT", 10 * PATIENCE)  # so that nothing else closes it
-    clients = [connect(group.url) for _ in range(6)]
-    try:
-        refused = sum(_closed(each) for each in clients[3:])
-        assert refused == 3
-    finally:
-        for each in clients:
-            each.close()
-    until(lambda: _answers(group), "there is room again")
-
-
-def test_a_silent_connection_is_closed(group: StubGroup, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who connects and sends no request keeps its connection for a limited time."""
-    monkeypatch.setattr(http_app, "REQUEST_TIMEOUT", 0.05)
-    with connect(group.url) as client:
-        client.sendall(b"GET / HTT")
-        assert _closed(client)
-
-
-def _closed(client: Any) -> bool:
-    try:
-        return not client.recv(1)
-    except ConnectionError:
-        return True
-
-
-def _answers(group: StubGroup) -> bool:
-    try:
-        return ask(group.url, "/v1/info").status == 200
-    except OSError:
-        return False
 
 
 def test_a_missing_extra_is_named(group: StubGroup, monkeypatch: pytest.MonkeyPatch) -> None:
     """Starlette and uvicorn are optional: an agent that is told to serve HTTP without them says what to install."""
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "holdfast.agent.http_app")
+    monkeypatch.delitem(sys.modules, "holdfast.agent.http_server")
     with pytest.raises(ConfigError, match=r"pip install 'holdfast\[http\]'"):
         group.run(HttpServer.start(group.agents["a"]))  # type: ignore[arg-type]
 

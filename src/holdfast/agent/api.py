@@ -18,7 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.agent.connection import Connection, Handler, TurnsNow
+from holdfast.agent.budget import Slices
+from holdfast.agent.connection import READ_BYTES_MAX, Connection, Handler, TurnsNow
 from holdfast.agent.handlers import Handlers
 from holdfast.errors import ConfigError, StorageError, StorageLocked, Unavailable, shown
 from holdfast.local.calls import Call
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 CLIENTS_MAX = 1024  # processes of one machine that attach to one agent
 BACKLOG = 256  # connections that wait to be accepted while the agent is busy; the kernel keeps them
+ACCEPTS_MAX = 8  # connections that are accepted in one turn of the loop: each costs a tenth of a millisecond
 FILES_WANTED = 8192  # clients, the pidfds of their grants, peers, and room
 PATH_BYTES_MAX = 107  # what the kernel has room for
 PID_BYTES_MAX = 20
@@ -43,6 +45,8 @@ class LocalServer:
         self.watched: dict[int, Connection] = {}  # sessions whose process is watched; some longer than they are connected
         self.turns: TurnsNow = agent.host
         self.grants = agent.grants
+        self.slices = Slices(asyncio.get_running_loop())
+        self.read_buffer = bytearray(READ_BYTES_MAX)
         self.handlers = Handlers(agent, self.connections, self.counts)
         self.at_once: Mapping[type[Call], Handler] = self.handlers.at_once
         self.in_turn: Mapping[type[Call], Handler] = self.handlers.in_turn
@@ -61,7 +65,9 @@ class LocalServer:
             os.close(lock)
             raise
         server = cls(agent, path, lock)
-        server._server = await asyncio.get_running_loop().create_unix_server(lambda: Connection(server), sock=sock, backlog=BACKLOG)
+        # asyncio accepts as many connections in one turn as its backlog has room for; the kernel may well keep more.
+        server._server = await asyncio.get_running_loop().create_unix_server(lambda: Connection(server), sock=sock, backlog=ACCEPTS_MAX)
+        sock.listen(BACKLOG)
         return server
 
     @property

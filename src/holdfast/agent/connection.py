@@ -2,7 +2,8 @@
 
 Bytes become calls with one typed decode. What only reads the agent's state is answered at once; what enters a protocol has a turn of the
 host (F10), one for all calls that came together. Answers are collected and leave in one write per batch. A client that does not read is
-paused: none of its calls is read, its events wait in their buffer, and nothing it was granted is extended.
+paused: none of its calls is read, its events wait in their buffer, and nothing it was granted is extended. A client that sends more than
+one turn has time for waits in line, unread, while protocols and other clients have theirs (``budget.Slices``).
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from time import monotonic
 from typing import Any, Protocol, cast
 
 import msgspec
 
 from holdfast.agent import encode
 from holdfast.agent.bodies import Body, peer_body, peer_pid, peer_user
+from holdfast.agent.budget import Slices
 from holdfast.agent.granted import Turns
 from holdfast.agent.grants import Grants
 from holdfast.errors import ConfigError, HoldfastError, Unavailable
@@ -32,6 +35,9 @@ HIGH_BYTES = 256 * 1024  # written and not taken by the kernel yet: the client i
 LOW_BYTES = 64 * 1024  # and goes on
 BACKLOG_BYTES_MAX = 16 << 20  # answers to calls that were under way when it stopped reading; two of the longest frames
 ITEMS_BATCH = 64  # items of a stream that are written before the next stream has its turn
+ITEMS_MAX = 256  # items of all streams of one client in one turn of the loop
+READ_BYTES_MAX = 16 * 1024  # taken from the kernel at once: 500 short calls, a few milliseconds
+ENTER_MAX = 16  # calls that enter a protocol in one turn, of one client: any of them may take a tenth of a millisecond
 
 UNREADABLE_MAX = 1024  # calls of one connection that cannot be read: one that goes on so speaks another language
 UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)  # bad UTF-8 and nesting have errors of their own
@@ -72,6 +78,8 @@ class Service(Protocol):
     """What a connection needs of its server."""
 
     turns: TurnsNow
+    slices: Slices
+    read_buffer: bytearray  # of all connections: what was read into it is taken out at once
     grants: Grants
     counts: Counter[str]
     connections: dict[int, Connection]
@@ -83,7 +91,7 @@ class Service(Protocol):
         """The number of its session. Raises Unavailable."""
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """A session: what was granted on it ends with it, and not before F14 allows."""
 
     def __init__(self, service: Service) -> None:
@@ -92,11 +100,13 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._frames = Frames(CALL_BYTES_MAX)
-        self._bodies: deque[bytes] = deque()  # frames that wait because the client does not read
+        self._unread = b""  # not cut into frames yet
+        self._bodies: deque[bytes] = deque()  # frames that wait for their turn, or because the client does not read
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._flush_due = False
         self._paused = False
+        self._waiting_for_turn = False
         self._ending = False
         self._last_serial = 0
         self._unreadable = 0  # calls that could not be read
@@ -114,7 +124,7 @@ class Connection(asyncio.Protocol):
         self.clock = float("inf")  # when it greeted; before that nothing is believed about its process
         self.greeted = False
 
-    # asyncio.Protocol.
+    # asyncio.BufferedProtocol.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -127,15 +137,14 @@ class Connection(asyncio.Protocol):
         except Unavailable as error:
             self.end_all("Unavailable", str(error))
 
-    def data_received(self, data: bytes) -> None:
-        if self._ending:
-            return
-        try:
-            self._bodies.extend(self._frames.feed(data))
-        except FrameTooLong:
-            self._violation("too_long", f"a call of more than {CALL_BYTES_MAX} bytes")
-            return
-        self._work()
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._service.read_buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if not self._ending:
+            data = bytes(memoryview(self._service.read_buffer)[:nbytes])
+            self._unread = self._unread + data if self._unread else data
+            self._service.slices.enter(self)
 
     def pause_writing(self) -> None:
         self._paused = True
@@ -146,9 +155,10 @@ class Connection(asyncio.Protocol):
         self._paused = False
         if self._transport is None or self._ending:
             return
-        self._transport.resume_reading()
+        if not self._waiting_for_turn:
+            self._transport.resume_reading()
         self._service.turns.post(partial(self._service.grants.readable, self))
-        self._work()
+        self._service.slices.enter(self)
 
     def eof_received(self) -> bool:
         """Whoever hangs up half-way is gone: nobody is left who could say "stopped"."""
@@ -160,6 +170,8 @@ class Connection(asyncio.Protocol):
         self._ending = True
         if self._timer is not None:
             self._timer.cancel()
+        self._service.slices.forget(self)
+        self._unread = b""
         self._bodies.clear()
         self._out.clear()
         self._ready.clear()
@@ -256,20 +268,45 @@ class Connection(asyncio.Protocol):
 
     # Calls in.
 
-    def _work(self) -> None:
-        """Everything that has come, as long as the client takes the answers."""
+    def wait(self) -> None:
+        """There is no time for it in this turn (``budget.Sliced``)."""
+        self._waiting_for_turn = True
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def serve(self, end_at: float) -> bool:
+        """What has come, as long as there is time and the client takes the answers; True if something is left."""
+        self._cut()
         was_due, self._flush_due = self._flush_due, True
         bodies = self._bodies
         while bodies and not self._paused and not self._ending:
             self._on_frame(bodies.popleft())
             if self._out_bytes >= HIGH_BYTES:
                 self._write()
+            if len(self._entering) >= ENTER_MAX or monotonic() >= end_at:
+                break
         if self._entering:
             entering, self._entering = self._entering, []
             self._service.turns.enter(entering)
         self._flush_due = was_due
         self._pull()
         self._write()
+        more = bool(bodies) and not self._paused and not self._ending
+        if not more and self._waiting_for_turn:
+            self._waiting_for_turn = False
+            if self._transport is not None and not self._paused and not self._ending:
+                self._transport.resume_reading()
+        return more
+
+    def _cut(self) -> None:
+        """What was read, into frames."""
+        if not self._unread or self._ending:
+            return
+        data, self._unread = self._unread, b""
+        try:
+            self._bodies.extend(self._frames.feed(data))
+        except FrameTooLong:
+            self._violation("too_long", f"a call of more than {CALL_BYTES_MAX} bytes")
 
     def _on_frame(self, body: bytes) -> None:
         try:
@@ -353,10 +390,15 @@ class Connection(asyncio.Protocol):
         self._write()
 
     def _pull(self) -> None:
-        """Items of streams, a batch of each in turn, as long as the client takes them."""
+        """Items of streams, a batch of each in turn, as long as the client takes them; what is too much for one turn comes in the next."""
+        left = ITEMS_MAX
         while self._ready and not self._paused and not self._ending:
+            if left <= 0:
+                self._flush_soon()
+                return
             serial, stream = next(iter(self._ready.items()))
             items = stream.take(ITEMS_BATCH)
+            left -= len(items) + 1
             del self._ready[serial]
             if len(items) == ITEMS_BATCH:
                 self._ready[serial] = stream  # Behind the others.

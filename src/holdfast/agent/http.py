@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
     from holdfast.agent.http_app import Service
 
-BACKLOG = 64  # connections that wait for an accept
+BACKLOG = 256  # connections that wait for an accept; the kernel keeps them
 MISSING = "http: serving it needs starlette and uvicorn; pip install 'holdfast[http]', or leave http empty"
 
 

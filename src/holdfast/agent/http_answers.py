@@ -275,6 +275,12 @@ class TagsBody(Struct, frozen=True, forbid_unknown_fields=True):
     tags: dict[str, str | None]
 
 
+class Probe(Struct, frozen=True):
+    """Yes; no is a Refusal."""
+
+    state: Literal["ok", "ready"]
+
+
 class Accepted(Struct, frozen=True):
     """It was done, or has begun."""
 

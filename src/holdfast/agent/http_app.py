@@ -8,33 +8,33 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
-from functools import partial
+from collections.abc import Callable, Generator, Iterable
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from holdfast import errors
 from holdfast.agent import http_answers as answers
 from holdfast.agent import http_views as views
 from holdfast.agent import metrics as numbers
+from holdfast.agent.budget import Line
 from holdfast.agent.http_guard import Guard
+from holdfast.agent.http_server import PROBES, Admission, Server
 from holdfast.agent.lead_metrics import of_leadership
 from holdfast.agent.openapi import EVENTS_DEFAULT, EVENTS_MAX, ROUTES, document
 from holdfast.agent.pools import PoolsVersion, held_lines
-from holdfast.agent.sse import EventStream, Feed, Lists, Pulse
+from holdfast.agent.sse import PULSE_INTERVAL, EventStream, Feed, Lists, Pulse
 from holdfast.agent.ticket_metrics import of_tickets
 from holdfast.events import Internal
+from holdfast.host import Timer
 from holdfast.local.news import name_of
 from holdfast.protocols.care.farewell import Parting
 from holdfast.protocols.tickets.facts import FREQUENT
@@ -42,16 +42,15 @@ from holdfast.protocols.tickets.facts import FREQUENT
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
 
-CONNECTIONS_MAX = 128  # at once; a browser opens 6, a scraper 1, and streams are counted apart
-HEADER_BYTES_MAX = 16 * 1024
 BODY_BYTES_MAX = 64 * 1024  # as on the local socket: 32 tags of 200 bytes fit many times
-REQUEST_TIMEOUT = 10.0  # seconds from the connection to the end of its first header
 TURN_TIMEOUT = 10.0  # seconds until the protocols have taken a change
 FORCE_LEAVE_TIMEOUT = 10.0  # seconds until another agent has agreed
-KEEP_ALIVE = 30  # seconds that an idle connection stays
-CLOSE_TIMEOUT = 2  # seconds for answers that have begun
 KEY_CHARS_MAX = 1024
 FACTS_BATCH = 256  # taken from the hub at once
+KEPT_SECONDS = 0.2  # for which an answer is given again as it is: a person sees no faster, and a crowd costs no more than one
+ANSWERS_MAX = 64  # answers; those with parameters are few
+BEAT_INTERVAL = 1.0  # seconds between two turns of the protocols that /healthz looks for
+BEAT_MISSED = 5.0  # seconds without one: the loop turns, and the protocols on it do not
 
 PAGE = Path(__file__).parent / "page"
 MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -65,8 +64,10 @@ CODES = {400: "BadRequest", 404: "NotFound", 405: "MethodNotAllowed", 413: "TooL
 class Handlers:
     """One method per route of the table."""
 
-    def __init__(self, agent: Agent, feed: Feed, lateness: numbers.Lateness) -> None:
-        self._agent, self._feed, self._lateness = agent, feed, lateness
+    def __init__(self, agent: Agent, feed: Feed, lateness: numbers.Lateness, load: Load) -> None:
+        self._agent, self._feed, self._lateness, self._load = agent, feed, lateness, load
+        self._kept: dict[str, tuple[float, bytes]] = {}  # answers, until when
+        self._beat_kept: tuple[float, answers.Beat] | None = None
         self._lists = (
             Lists(lambda: agent.view().version, lambda: agent.view().members, partial(views.members_of, agent)),
             Lists(lambda: agent.leaders.version, lambda: agent.leaders.lines, partial(views.leaders_of, agent), event="leaders"),
@@ -76,16 +77,16 @@ class Handlers:
         self._document = msgspec.json.encode(document(self._version))
 
     async def info(self, request: Request) -> Response:
-        return _json(self._agent.info())
+        return self._again("info", self._agent.info)
 
     async def members(self, request: Request) -> Response:
-        return _json(views.members_of(self._agent))
+        return self._again("members", partial(views.members_of, self._agent))
 
     async def member(self, request: Request) -> Response:
         return _json(views.member_of(self._agent, request.path_params["name"]))
 
     async def ring(self, request: Request) -> Response:
-        return _json(views.ring_of(self._agent))
+        return self._again("ring", partial(views.ring_of, self._agent))
 
     async def owner(self, request: Request) -> Response:
         key = request.query_params.get("key", "")
@@ -94,35 +95,47 @@ class Handlers:
         return _json(views.owner_of(self._agent, key))
 
     async def seats(self, request: Request) -> Response:
-        return _json(views.seats_of(self._agent))
+        return self._again("seats", partial(views.seats_of, self._agent))
 
     async def leaders(self, request: Request) -> Response:
-        return _json(views.leaders_of(self._agent))
+        return self._again("leaders", partial(views.leaders_of, self._agent))
 
     async def tickets(self, request: Request) -> Response:
-        return _json(views.tickets_of(self._agent))
+        return self._again("tickets", partial(views.tickets_of, self._agent))
 
     async def grants(self, request: Request) -> Response:
-        return _json(views.grants_of(self._agent))
+        return self._again("grants", partial(views.grants_of, self._agent))
 
     async def recent(self, request: Request) -> Response:
         limit = _integer(request, "limit", EVENTS_DEFAULT, EVENTS_MAX)
+        internal = _flag(request, "internal")
         feed = self._feed
-        events = feed.recent(limit, internal=_flag(request, "internal"))
-        return _json(answers.EventsAnswer(feed.life, feed.id_of(feed.last), events))
+        return self._again(
+            f"events {limit} {internal}",
+            lambda: answers.EventsAnswer(feed.life, feed.id_of(feed.last), feed.recent(limit, internal=internal)),
+        )
 
     async def openapi(self, request: Request) -> Response:
         return Response(self._document, media_type="application/json")
 
     async def metrics(self, request: Request) -> Response:
-        of_agent = numbers.of_agent(self._agent, self._feed, self._lateness, self._version)
-        text = numbers.render([*of_agent, *of_leadership(self._agent), *of_tickets(self._agent)])
-        return Response(text, headers={"content-type": numbers.CONTENT_TYPE})
+        return Response(self._remembered("metrics", self._metrics), headers={"content-type": numbers.CONTENT_TYPE})
+
+    async def healthz(self, request: Request) -> Response:
+        """The loop turns, or this would not run; what is asked is whether the protocols have turns on it."""
+        since = self._load.since_beat()
+        if since > BEAT_MISSED:
+            return _refused(503, "Stalled", f"the protocols of this agent have had no turn for {since:.1f} s")
+        return _json(answers.Probe("ok"))
+
+    async def readyz(self, request: Request) -> Response:
+        reason = views.unready(self._agent)
+        return _refused(503, "NotReady", reason) if reason else _json(answers.Probe("ready"))
 
     async def stream(self, request: Request) -> Any:
         pulse = Pulse(self._lists, self._beat, asyncio.get_running_loop().time) if _flag(request, "pulse") else None
         since = request.headers.get("last-event-id")
-        return EventStream(self._feed, since=since, internal=_flag(request, "internal"), pulse=pulse)
+        return EventStream(self._feed, since=since, internal=_flag(request, "internal"), pulse=pulse, turn=self._load.line.turn)
 
     async def set_tags(self, request: Request) -> Response:
         try:
@@ -165,9 +178,71 @@ class Handlers:
                 await done
         except TimeoutError:
             raise errors.Unavailable("the agent is ending and takes no more changes") from None
+        finally:
+            self._kept.clear()  # Who changed something sees it.
+
+    def _again(self, name: str, make: Callable[[], Any]) -> Response:
+        return Response(self._remembered(name, lambda: msgspec.json.encode(make())), media_type="application/json")
+
+    def _remembered(self, name: str, make: Callable[[], bytes]) -> bytes:
+        """Made anew at most every so often, however often it is asked for."""
+        now = asyncio.get_running_loop().time()
+        until, body = self._kept.get(name, (0.0, b""))
+        if now >= until:
+            if len(self._kept) >= ANSWERS_MAX:
+                self._kept.clear()
+            body = make()
+            self._kept[name] = now + KEPT_SECONDS, body
+        return body
+
+    def _metrics(self) -> bytes:
+        agent = self._agent
+        of_agent = numbers.of_agent(agent, self._feed, self._lateness, self._version)
+        return numbers.render([*of_agent, *of_leadership(agent), *of_tickets(agent), *self._load.metrics()]).encode()
 
     def _beat(self) -> answers.Beat:
-        return views.beat_of(self._agent, self._lateness, numbers.resident_bytes(), self._feed.readers)
+        """Looked at once for all readers."""
+        now = asyncio.get_running_loop().time()
+        if self._beat_kept is None or now >= self._beat_kept[0]:
+            beat = views.beat_of(self._agent, self._lateness, numbers.resident_bytes(), self._feed.readers)
+            self._beat_kept = now + PULSE_INTERVAL / 2, beat
+        return self._beat_kept[1]
+
+
+class Load:
+    """What HTTP costs this agent, and whether the protocols have their turns."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self.line = Line(asyncio.get_running_loop())
+        self.admission: Admission | None = None
+        self.server: Server | None = None
+        self._beat_at = agent.host.now
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        self._agent.host.post(self._on_beat)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def since_beat(self) -> float:
+        return self._agent.host.now - self._beat_at
+
+    def metrics(self) -> Iterable[numbers.Metric]:
+        assert self.admission is not None
+        assert self.server is not None
+        counts = {what: float(count) for what, count in self.admission.counts.items()}
+        yield numbers.labelled("http_requests_total", "counter", "Requests over HTTP, by what became of them.", "what", counts)
+        yield numbers.counter("http_seconds_total", "Seconds of the event loop that HTTP took.", self.line.spent)
+        yield numbers.gauge("http_piece_seconds_max", "Longest time that HTTP kept the loop at once.", self.line.longest)
+        yield numbers.gauge("http_connections", "Connections over HTTP.", self.server.connections)
+        yield numbers.counter("http_evicted_total", "Idle connections that were closed for newer ones.", self.server.evicted)
+
+    def _on_beat(self) -> None:
+        self._beat_at = self._agent.host.now
+        self._timer = self._agent.host.after(BEAT_INTERVAL, self._on_beat)
 
 
 class Service:
@@ -177,24 +252,21 @@ class Service:
         self._agent = agent
         self.feed = Feed(str(agent.me.boot))
         self.lateness = numbers.Lateness()
+        self.load = Load(agent)
         app = Starlette(
-            routes=list(_routes(Handlers(agent, self.feed, self.lateness))),
+            routes=list(_routes(Handlers(agent, self.feed, self.lateness, self.load))),
             exception_handlers={HTTPException: _on_http_exception, errors.HoldfastError: _on_refused, Exception: _on_bug},  # type: ignore[dict-item]
         )
-        guarded = Guard(app, hosts=hosts, token=token, is_data=is_data)
-        self._server = Server(
-            uvicorn.Config(
-                guarded, loop="none", http=Connection, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
-                proxy_headers=False, timeout_keep_alive=KEEP_ALIVE, timeout_graceful_shutdown=CLOSE_TIMEOUT,
-                h11_max_incomplete_event_size=HEADER_BYTES_MAX, limit_concurrency=None,
-            )
-        )  # fmt: skip
+        self.load.admission = Admission(app, asyncio.get_running_loop().time)
+        guarded = Guard(self.load.admission, hosts=hosts, token=token, is_data=is_data, free=PROBES)
+        self._server = self.load.server = Server(guarded, self.load.line)
         self._serving: asyncio.Task[None] | None = None
         self._subscription = agent.events.subscribe(self._take, internal=True)
 
     async def start(self, listener: socket.socket) -> None:
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # What a stranger sends to a port is not worth a line.
         self.lateness.start()
+        self.load.start()
         self._serving = asyncio.ensure_future(self._server.serve([listener]))
         while not self._server.started:
             if self._serving.done():
@@ -204,6 +276,7 @@ class Service:
     async def close(self) -> None:
         self._subscription.close()
         self.lateness.stop()
+        self.load.stop()
         self.feed.close()
         self._server.should_exit = True
         if self._serving is not None:
@@ -219,36 +292,6 @@ class Service:
                     continue
                 fields = views.fields_of(event, self._agent.ring)
                 self.feed.put(record.at, name_of(event), record.version, fields, internal=isinstance(event, Internal))
-
-
-class Server(uvicorn.Server):
-    """Signals belong to the agent, not to its HTTP server."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        yield
-
-
-class Connection(H11Protocol):
-    """Limits that uvicorn has not: so many connections at all, and so long for the first request."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        if len(self.connections) > CONNECTIONS_MAX:
-            # Not an answer of 503: connections that only wait would still use up the descriptors that peers need.
-            transport.abort()
-            return
-        self._first_request = self.loop.call_later(REQUEST_TIMEOUT, self._on_request_timeout)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        with suppress(AttributeError):
-            self._first_request.cancel()
-        super().connection_lost(exc)
-
-    def _on_request_timeout(self) -> None:
-        cycle: object = self.cycle  # None until a request came, whatever uvicorn's annotation says
-        if cycle is None:
-            self.transport.abort()
 
 
 def _nothing() -> None:
@@ -285,8 +328,17 @@ def _routes(handlers: Handlers) -> Generator[BaseRoute, None, None]:
 
 
 async def _file(path: Path, request: Request) -> Response:
-    # A few kilobytes that the system keeps in memory: handing them to a thread would cost more than reading them.
-    return Response(path.read_bytes(), media_type=MEDIA[path.suffix], headers={"cache-control": "no-cache"})  # noqa: ASYNC240
+    return Response(_bytes_of(path), media_type=MEDIA[path.suffix], headers={"cache-control": "no-cache"})
+
+
+@cache
+def _bytes_of(path: Path) -> bytes:
+    """Read once: a disk that is slow must not keep the loop whenever a page is asked for."""
+    return path.read_bytes()
+
+
+def _refused(status: int, error: str, text: str) -> Response:
+    return _json(answers.Refusal(error, text), status)
 
 
 def _json(value: Any, status: int = 200) -> Response:

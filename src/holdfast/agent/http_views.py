@@ -66,9 +66,10 @@ def members_of(agent: Agent) -> MembersAnswer:
 
 
 def member_of(agent: Agent, name: str) -> MemberAnswer:
-    for member in members_of(agent).members:
+    view = agent.view()
+    for number, member in enumerate(view.members):
         if member.name == name:
-            return member
+            return _member(member, view.positions[number] if number < len(view.positions) else None, _since(agent.ring), agent.me)
     raise NotAMember(f"{name!r} is not in the group")
 
 
@@ -154,6 +155,19 @@ def seats_of(agent: Agent) -> SeatsAnswer:
 def _seat(view: SeatView) -> SeatAnswer:
     life = None if view.life is None else str(view.life)
     return SeatAnswer(view.number, view.name, view.address, life, view.own, view.state, view.wait, view.heard_ago, view.why)
+
+
+def unready(agent: Agent) -> str:
+    """Why this agent is not ready, in one sentence; "" if it is: a member, and its seat, if it has one, votes."""
+    if agent.state != "member":
+        return f"this agent is no member of its group: it is {agent.state}"
+    seats = agent.seats
+    if seats is None or seats.own is None or seats.state.name == "SERVING":
+        return ""
+    if seats.why:
+        return f"seat {seats.own} of this agent does not vote: {seats.why}"
+    wait = f", for {seats.keeper.wait:.1f} s more" if isfinite(seats.keeper.wait) and seats.keeper.wait > 0 else ""
+    return f"seat {seats.own} of this agent does not vote: it is {seats.state.name.lower()}{wait}"
 
 
 def beat_of(agent: Agent, lateness: Lateness, resident_bytes: int, streams: int) -> Beat:

@@ -201,6 +201,8 @@ def of_seats(agent: Agent) -> Iterable[Metric]:
     if agent.seats is not None:
         yield gauge("seats", "Seats of the group.", len(agent.seats.slots))
         yield gauge("seats_voting", "Seats that vote, as far as this agent knows; below a majority nothing is granted.", agent.seats.voting)
+        if agent.seats.own is not None:
+            yield gauge("seat_voting", "1 while the seat of this agent votes.", float(agent.seats.state.name == "SERVING"))
 
 
 def of_agent(agent: Agent, feed: Feed, lateness: Lateness, version: str) -> list[Metric]:

@@ -61,6 +61,10 @@ ROUTES = (
     Route("GET", "/v1/grants", "grants", "What the clients of this agent hold.", a.GrantsAnswer),
     Route("GET", "/v1/events", "recent", "The latest events.", a.EventsAnswer, parameters=(INTERNAL, LIMIT), errors=(400,)),
     Route("GET", "/v1/openapi.json", "openapi", "This document.", dict[str, Any]),
+    Route("GET", "/healthz", "healthz", "For a liveness probe: do the protocols have their turns?", a.Probe, errors=(503,)),
+    Route(
+        "GET", "/readyz", "readyz", "For a readiness probe: is this agent a member, and does its seat vote?", a.Probe, errors=(503,),
+    ),
     Route("GET", "/metrics", "metrics", "Metrics for Prometheus, text format 0.0.4.", None, media="text/plain"),
     Route(
         "GET", "/events", "stream", "Events as they happen (server-sent events).", None,
@@ -77,11 +81,11 @@ ROUTES = (
 ERRORS = {
     400: "A parameter or the body is wrong.",
     401: "The token is missing or wrong.",
-    403: "This agent has no token: nothing can be changed over HTTP.",
+    403: "A web page of another site sent it; or this agent has no token, and nothing can be changed over HTTP.",
     404: "There is no such thing.",
     413: "The body is too large.",
     421: "The request names another host.",
-    503: "It cannot be done now.",
+    503: "It cannot be done now, or more is asked than this agent has time for (Retry-After says how long to wait).",
     504: "The other agent did not answer.",
 }
 
@@ -104,7 +108,7 @@ def document(version: str) -> dict[str, Any]:
 
 def _operation(route: Route) -> dict[str, Any]:
     mutating = route.method != "GET"
-    errors = sorted({*route.errors, 421, 401, *((403,) if mutating else ())})
+    errors = sorted({*route.errors, 401, 403, 421, 503})
     operation: dict[str, Any] = {
         "operationId": route.handler,
         "summary": route.text,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -31,12 +31,20 @@ LINES_PER_SECOND = 1000  # of lists that are sent again and again while a large 
 HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
 
 
-class Kept(Struct, frozen=True):
+class Kept(Struct):
     """One event in the buffer."""
 
     serial: int
     internal: bool
     answer: EventAnswer
+    _frame: bytes = b""
+
+    @property
+    def frame(self) -> bytes:
+        """Encoded once for all readers, when the first of them asks."""
+        if not self._frame:
+            self._frame = frame(self.answer, event_id=self.answer.id)
+        return self._frame
 
 
 class Feed:
@@ -144,8 +152,17 @@ class Pulse:
 class EventStream:
     """One reader: an ASGI application that ends when the reader goes, stalls, or the agent closes."""
 
-    def __init__(self, feed: Feed, *, since: str | None, internal: bool, pulse: Pulse | None = None) -> None:
-        self._feed, self._internal, self._pulse = feed, internal, pulse
+    def __init__(
+        self,
+        feed: Feed,
+        *,
+        since: str | None,
+        internal: bool,
+        pulse: Pulse | None = None,
+        turn: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """``turn``: waited for before anything is encoded; protocols come first (``budget.Line``)."""
+        self._feed, self._internal, self._pulse, self._turn = feed, internal, pulse, turn
         known = None if since is None else feed.serial_of(since)
         self._foreign = since is not None and known is None  # of another life: how much was missed, nobody knows
         self._serial = feed.last if known is None else known
@@ -169,6 +186,8 @@ class EventStream:
         await self._write(send, f"retry: {RETRY_MS}\n\n".encode() + self._hello())
         beat_at = loop.time() + (0.0 if self._pulse is not None else HEARTBEAT_INTERVAL)
         while not feed.closed and not gone.done():
+            if self._turn is not None:
+                await self._turn()
             changed.clear()
             chunk = b"".join(self._news())
             if loop.time() >= beat_at:
@@ -196,7 +215,7 @@ class EventStream:
             yield frame({"count": lost}, event="lost")
         for kept in batch:
             if self._internal or not kept.internal:
-                yield frame(kept.answer, event_id=kept.answer.id)
+                yield kept.frame
         if batch:
             self._serial = batch[-1].serial
 
