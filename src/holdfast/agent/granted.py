@@ -84,6 +84,7 @@ class Granted:
         self.asked_at = law.host.now
         self.reaper: Reaper | None = None  # of a client that asked for it: the agent ends its command
         self.confirmable = bool(bodies)  # False: the kernel cannot name the client, so nobody will confirm its death
+        self.confirmed = False  # the client said that it took it up; before that nothing is extended
         self.attached = True  # False: nothing is published any more
         self.at_risk_told = False
         self.delay_told = False  # the client heard why the seats grant nothing yet
@@ -149,4 +150,5 @@ class Granted:
     def tell(self, what: str, why: str = "", numbers: Mapping[str, int] = NO_NUMBERS) -> None:
         if self.attached:
             deadline = self.published if self.published > NEVER else 0.0
-            self.session.push(self.serial, GrantItem(what, self.token, deadline, self.number, why, numbers))
+            length = deadline - self._law.host.now if what == "granted" else 0.0
+            self.session.push(self.serial, GrantItem(what, self.token, deadline, self.number, why, numbers, length))

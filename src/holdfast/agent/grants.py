@@ -5,6 +5,9 @@ was *published*: handed to the client's socket. It is released when the client s
 every body, or when that deadline has passed, and for no other reason. A closed socket only ends the extensions. Whatever
 happens first looks at the clock: a grant whose published deadline has passed is over, also if its renewal is just coming in.
 
+A client that was told is not yet a client that holds: it may be stopped, or its machine starved, and then no client acts under what is
+renewed for it. So the first deadline is the last one until the client confirmed that it read it; what was not confirmed by then is lost.
+
 All of this runs in the host's turns.
 """
 
@@ -24,7 +27,7 @@ from holdfast.errors import Lost as LostError
 from holdfast.events import AtRisk, Lost, Released, TokenRefused
 from holdfast.events import Granted as GrantedEvent
 from holdfast.local.calls import Acquire, GrantItem
-from holdfast.local.ends import LAPSED, LEAVING, RELEASES, TEXTS, UNREAD
+from holdfast.local.ends import LAPSED, LEAVING, RELEASES, TEXTS, UNREAD, UNTAKEN
 
 GRANTS_MAX = 4096  # of all clients together; each has a timer and up to BODIES_MAX descriptors
 GRANTS_PER_SESSION_MAX = 256  # tickets that one process may want at once
@@ -94,6 +97,20 @@ class Grants:
             self._cancel(grant)
         else:
             self._release(grant, "stopped")
+
+    def confirm(self, session: Session, serial: int, token: int) -> None:
+        """The client took it up, in time: from now on it is extended. What its kind has said meanwhile it is told at once."""
+        grant = self._find(session, serial)
+        if grant is not None:
+            if grant.published == NEVER:
+                raise ConfigError(f"grant: {serial} is not granted yet; accepted is one that this connection was told of")
+            self._look(grant)
+        if grant is None or grant.state is not State.HELD:
+            raise LostError(f"grant: {serial} is not held on this connection; it is over, or was never asked for")
+        if token != grant.token:
+            raise ConfigError(f"token: {token}; accepted is the one that was granted, {grant.token}")
+        grant.confirmed = True
+        self._publish(grant)
 
     def held(self, session: Session, serial: int) -> Held | None:
         """What its kind keeps for it, if the client holds it now: by the word that it was told, and by the clock (F9)."""
@@ -253,8 +270,9 @@ class Grants:
     def _publish(self, grant: Granted) -> None:
         """Tell the client how long it may act, if it can hear it. What was told counts from this moment on."""
         reaped = grant.reaper is not None and grant.reaper.begun
-        if grant.wanted and not reaped and grant.session.reads and grant.deadline > max(self.host.now, grant.published):
-            first = grant.published == NEVER
+        first = grant.published == NEVER
+        told = grant.wanted and not reaped and (first or grant.confirmed)
+        if told and grant.session.reads and grant.deadline > max(self.host.now, grant.published):
             grant.published = grant.deadline
             grant.tell("granted" if first else "extended")
             if first:
@@ -307,7 +325,7 @@ class Grants:
     def _expire(self, grant: Granted) -> None:
         """What was told has ended. If the client was to go on, it has lost it."""
         if grant.wanted:
-            self._lose(grant, LAPSED if grant.deadline <= grant.ends_at else UNREAD, NO_NUMBERS)
+            self._lose(grant, _why_it_lapsed(grant), NO_NUMBERS)
         self._release(grant, "deadline")
 
     def _lose(self, grant: Granted, why: str, numbers: Mapping[str, int]) -> None:
@@ -413,3 +431,9 @@ def _nothing() -> None:
 
 def _unheard(what: str, **fields: object) -> None:
     pass
+
+
+def _why_it_lapsed(grant: Granted) -> str:
+    if not grant.confirmed:
+        return UNTAKEN
+    return LAPSED if grant.deadline <= grant.ends_at else UNREAD
