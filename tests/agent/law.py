@@ -59,6 +59,7 @@ class FakeSession:
         self.client = body
         self.connected = True
         self.paused = False
+        self.read: int | None = None  # so many items; None: all
         self.items: list[tuple[int, GrantItem]] = []
         self.ended: list[tuple[int, str]] = []
         self.forgets = 0
@@ -66,6 +67,13 @@ class FakeSession:
     @property
     def reads(self) -> bool:
         return self.connected and not self.paused
+
+    @property
+    def sent(self) -> int:
+        return len(self.items)
+
+    def follows(self, sent: int) -> bool:
+        return self.read is None or sent <= self.read
 
     def push(self, serial: int, item: GrantItem) -> None:
         assert self.connected

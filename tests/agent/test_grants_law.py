@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from holdfast.agent.bodies import Body
-from holdfast.agent.grants import BODIES_MAX, GRANTS_PER_SESSION_MAX, TOKEN_FIRST_MIN, TOKEN_MAX
+from holdfast.agent.grants import BODIES_MAX, GRANTS_PER_SESSION_MAX, READING_INTERVAL, TOKEN_FIRST_MIN, TOKEN_MAX
 from holdfast.agent.reaper import Asked
 from holdfast.errors import ConfigError, Forked, Lost, Unavailable
 from holdfast.events import AtRisk, Granted, Released, TokenRefused
@@ -587,3 +587,38 @@ def test_a_late_reader_is_told_how_long_it_was() -> None:
     assert session.last.length == 10.0
     held.sink.extended(stand.host.now + 12.0)
     assert session.last.length == 0.0
+
+
+def test_a_client_that_is_stopped_loses_what_it_holds() -> None:
+    """H148, F14: no deadline is published to a client that has not read the one before. Renewals go on, and it is lost and goes back when
+    the last published one has passed; it says so."""
+    stand = Stand()
+    session = stand.session()
+    held = stand.hold(session, 10.0)
+    session.read = session.sent
+    for _ in range(6):
+        stand.host.pass_time(2.0)
+        if not held.calls:
+            held.sink.extended(stand.host.now + 10.0)
+    assert session.said == ["granted", "extended", "lost"]
+    assert held.calls == ["release"]
+    assert session.last.why == UNREAD
+    assert stand.host.now == session.items[1][1].deadline
+
+
+def test_a_client_that_reads_again_is_extended_at_once() -> None:
+    """H148: the newest deadline follows within READING_INTERVAL of its reading, without waiting for the next renewal."""
+    stand = Stand()
+    session = stand.session()
+    held = stand.hold(session, 10.0)
+    session.read = session.sent
+    for _ in range(3):
+        stand.host.pass_time(2.0)
+        held.sink.extended(stand.host.now + 10.0)
+    assert session.said == ["granted", "extended"]
+    session.read = None
+    stand.host.pass_time(READING_INTERVAL)
+    assert session.said == ["granted", "extended", "extended"]
+    assert session.last.deadline == 1016.0
+    stand.law.stopped(session, 1)
+    assert held.calls == ["release"]

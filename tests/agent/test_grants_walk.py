@@ -34,7 +34,7 @@ class Walk:
             self.of[session.number] = session, stand.ask(session, name=f"x{session.number}")
             return
         session, held = self.of[number]
-        steps = (self._grant, self._extend, self._extend, self._end, self._pause, self._time, self._time, self._confirm)
+        steps = (self._grant, self._extend, self._extend, self._end, self._pause, self._time, self._time, self._confirm, self._stop)
         random.choice(steps)(session, held)
         stand.host.settle()
 
@@ -84,6 +84,10 @@ class Walk:
         session.paused = not was
         if was and session.connected:
             self.stand.law.readable(session)
+
+    def _stop(self, session: FakeSession, held: FakeHeld) -> None:
+        """Its process does not read any more, or reads again."""
+        session.read = session.sent if session.read is None else None
 
     def _time(self, session: FakeSession, held: FakeHeld) -> None:
         length = self.random.uniform(0.0, 2.0)

@@ -117,6 +117,22 @@ def test_a_standby_that_stays_stopped(fleet: TicketFleet, start: Start, kind: st
     assert (standby.poll(), runs(second)) == (None, False)
 
 
+@pytest.mark.parametrize("kind", ["lead", "ticket"])
+def test_a_holder_that_is_stopped(fleet: TicketFleet, start: Start, kind: str) -> None:
+    """H148: a `run` that is stopped cannot move its deadline, and its guardian ends the command. Its agent does not renew for it what no
+    command runs under: the standby runs. Continued, the stopped one ends with 124."""
+    holder, first = start(fleet.seats[0], kind)
+    until(lambda: runs(first), "the holder works")
+    _, second = start(fleet.seats[1], kind)
+    pass_time(1.0)  # It is extended.
+    holder.send_signal(signal.SIGSTOP)
+    until(lambda: runs(second), "the standby runs", 2 * LEASE + SLACK)  # What was read last, and one more that was sent.
+    assert alive(first.pids()) == set()
+    assert max(first.times("work")) < second.times("start")[0]
+    holder.send_signal(signal.SIGCONT)
+    assert holder.wait(60) == 124
+
+
 def test_a_rolling_restart_of_the_agents(fleet: TicketFleet, start: Start) -> None:
     """H147: three agents are restarted one after the other under three `run --restart`, each of which is there afterwards. Then the one
     that runs its command is killed, and another one runs its own."""

@@ -43,6 +43,13 @@ class Session(Protocol):
     def reads(self) -> bool:
         """It is connected and does not have more before it than it can read."""
 
+    @property
+    def sent(self) -> int:
+        """Bytes that it was sent until now."""
+
+    def follows(self, sent: int) -> bool:
+        """The client reads: it has read all of them up to there, or something since then. Also True where the kernel cannot tell."""
+
     def push(self, serial: int, item: GrantItem) -> None: ...
     def end(self, serial: int, error: str, text: str) -> None:
         """The stream is over."""
@@ -91,6 +98,8 @@ class Granted:
         self.stopping = False  # the client was asked to stop: nothing is extended any more
         self.held: Held | None = None  # None: ``acquire`` of the kind has not returned yet
         self.timer: Timer | None = None
+        self.sent = 0  # of the session, when the client was told last
+        self.reading: Timer | None = None  # there is more to tell it when it has read that
         self.then: list[Callable[[], None]] = []  # when it is over
         self._law = law
 

@@ -7,6 +7,8 @@ happens first looks at the clock: a grant whose published deadline has passed is
 
 A client that was told is not yet a client that holds: it may be stopped, or its machine starved, and then no client acts under what is
 renewed for it. So the first deadline is the last one until the client confirmed that it read it; what was not confirmed by then is lost.
+Later, too: no deadline is published to a client that has read nothing since the one before, so a client that is stopped while it holds
+something loses it at the last deadline that it was sent, and is not renewed for ever.
 
 All of this runs in the host's turns.
 """
@@ -35,6 +37,7 @@ BODIES_MAX = 16  # commands that act under one grant, beside the client
 NAME_BYTES_MAX = 128
 TOKEN_MAX = (1 << 53) - 1  # F16: every language's numbers hold it
 TOKEN_FIRST_MIN = 1_577_836_800_000  # F16: the first token of a name is wall-clock ms; nobody's clock is before 2020
+READING_INTERVAL = 0.05  # seconds between two looks whether a client reads: a third of the shortest term there is
 TOKENS_MAX = 65_536  # names whose last token is remembered, so that none is given twice
 
 
@@ -272,12 +275,27 @@ class Grants:
         reaped = grant.reaper is not None and grant.reaper.begun
         first = grant.published == NEVER
         told = grant.wanted and not reaped and (first or grant.confirmed)
-        if told and grant.session.reads and grant.deadline > max(self.host.now, grant.published):
+        if not told or grant.deadline <= max(self.host.now, grant.published):
+            pass
+        elif not first and not grant.session.follows(grant.sent):
+            self._publish_later(grant)
+        elif grant.session.reads:
             grant.published = grant.deadline
             grant.tell("granted" if first else "extended")
+            grant.sent = grant.session.sent
             if first:
                 self.host.emit(GrantedEvent(grant.fact))
         self._watch(grant)
+
+    def _publish_later(self, grant: Granted) -> None:
+        """The kernel does not say when a client reads, so it is looked at until it does, or until it is too late."""
+        if grant.reading is None:
+            grant.reading = self.host.at(self.host.now + READING_INTERVAL, partial(self._on_reading, grant))
+
+    def _on_reading(self, grant: Granted) -> None:
+        grant.reading = None
+        if grant.state is State.HELD and self.host.now < grant.ends_at:
+            self._publish(grant)
 
     def _watch(self, grant: Granted) -> None:
         """Look at it again when what was told ends. An extension does not move the timer: one that comes early looks and waits on."""
@@ -368,8 +386,9 @@ class Grants:
 
     def _end(self, grant: Granted) -> None:
         grant.state = State.OVER
-        if grant.timer is not None:
-            grant.timer.cancel()
+        for timer in (grant.timer, grant.reading):
+            if timer is not None:
+                timer.cancel()
         for step in grant.then:
             step()
         mine = self._sessions.get(grant.session.number, {})
