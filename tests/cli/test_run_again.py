@@ -61,6 +61,11 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, err
 
 
+def until_runs(pid: int, name: str) -> None:
+    """It is the command; before, it is a copy of `holdfast run`, whose words name the command too."""
+    until(lambda: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0] == name.encode(), "it runs")
+
+
 def successor(path: Path) -> FakeAgent:
     """The next agent on the same socket, which grants at once."""
     path.unlink()
@@ -293,9 +298,9 @@ def test_it_says_that_its_command_was_killed(agent: FakeAgent, start: Start) -> 
 
 def test_it_says_that_it_killed_its_command(agent: FakeAgent, start: Start) -> None:
     """docs/run.md: killed, not only stopped, and why: here the agent is gone and the command does not hear SIGTERM."""
-    agent.on[calls.Acquire] = lambda client, call: client.grant(call, seconds=1.6)
+    agent.on[calls.Acquire] = lambda client, call: client.grant(call, seconds=2.4)
     process = start(command=("sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"))
-    agent.wait_for(calls.Body, 2)
+    until_runs(agent.wait_for(calls.Body, 2)[1].pid, "sh")
     agent.die()
     code, err = ended(process)
     assert code == 124
@@ -306,7 +311,7 @@ def test_it_says_that_its_guardian_was_killed(agent: FakeAgent, start: Start) ->
     """docs/run.md: then the kernel kills the command, and the hold has nothing to do with it."""
     process = start(command=("sleep", "50"))
     bodies = [agent.wait_for(calls.Body, number)[1].pid for number in (1, 2)]
-    until(lambda: b"sleep" in Path(f"/proc/{bodies[1]}/cmdline").read_bytes(), "it runs")
+    until_runs(bodies[1], "sleep")
     os.kill(bodies[0], signal.SIGKILL)
     code, err = ended(process)
     assert (code, err) == (124, "holdfast: run: sleep was killed, because its guardian was killed\n")
@@ -315,10 +320,10 @@ def test_it_says_that_its_guardian_was_killed(agent: FakeAgent, start: Start) ->
 
 def test_it_says_that_it_was_stopped_itself(agent: FakeAgent, start: Start) -> None:
     """docs/run.md: extended in time, and not read in time: the guardian killed the command."""
-    agent.on[calls.Acquire] = lambda client, call: client.grant(call, seconds=1.6)
+    agent.on[calls.Acquire] = lambda client, call: client.grant(call, seconds=2.4)
     process = start(command=("sleep", "50"))
     _, call = agent.wait_for(calls.Body, 2)
-    until(lambda: b"sleep" in Path(f"/proc/{call.pid}/cmdline").read_bytes(), "it runs")
+    until_runs(call.pid, "sleep")
     process.send_signal(signal.SIGSTOP)
     until(lambda: alive({call.pid}) == set(), "the guardian killed it")
     until(lambda: clock.now() > agent.clients[0].deadline, "its deadline has passed")

@@ -56,26 +56,28 @@ class Attempts:
         self._told = Told()
 
     def run(self) -> int:
-        self._wait_anew()
         try:
-            while True:
-                began_at = clock.now()
-                try:
-                    code, again = self._once()
-                    if not again:
-                        return code
-                    self._wait_anew()
-                except (HoldfastError, OSError) as error:
-                    self._check(error, began_at)
-                self._pause()
+            with _interruptible():
+                return self._run()
         except Interrupted as ended:
             return SIGNALLED + ended.number
 
+    def _run(self) -> int:
+        self._wait_anew()
+        while True:
+            began_at = clock.now()
+            try:
+                code, again = self._once()
+                if not again:
+                    return code
+                self._wait_anew()
+            except (HoldfastError, OSError) as error:
+                self._check(error, began_at)
+            time.sleep(max(0.0, min(AGAIN_INTERVAL, self._until - clock.now())))
+
     def _once(self) -> tuple[int, bool]:
         """The exit code, and whether the hold is to be asked for again."""
-        with _interruptible():
-            call = self._connected()
-        with call:
+        with self._connected() as call:
             wanted = self._wanted
             hold: Hold = GrantHold(call, *parsed_hold(wanted.hold), wanted.options) if wanted.hold else MemberHold(call)
             supervisor = Supervisor(
@@ -113,14 +115,11 @@ class Attempts:
         self._told.forget()
         self._until = clock.now() + self._timeout
 
-    def _pause(self) -> None:
-        with _interruptible():
-            time.sleep(max(0.0, min(AGAIN_INTERVAL, self._until - clock.now())))
-
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """A signal ends this, as it does while a hold is waited for. One that was ignored when we started (nohup) stays ignored."""
+    """A signal ends this, as it does while a hold is waited for: there the supervisor catches it. One that was ignored when we started
+    (nohup) stays ignored."""
 
     def interrupt(number: int, frame: object) -> NoReturn:
         raise Interrupted(number)
