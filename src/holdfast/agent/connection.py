@@ -200,8 +200,8 @@ class Connection(asyncio.BufferedProtocol):
         return not (self._ending or self._paused)
 
     def follows(self, sent: int) -> bool:
-        """The kernel counts more than there is (``unread_bytes``), so a slow client may seem to have read less than it has. But of a client that
-        reads nothing, what waits grows by all that is sent: if it did not, the client has read something since the last look."""
+        """The kernel counts more than there is (``unread_bytes``), so a slow client may seem to have read less than it has. But of one
+        that reads nothing, what waits grows by all that is sent: if it did not, the client has read something since the last look."""
         if self._transport is None:
             return False
         waiting = self._out_bytes + self._transport.get_write_buffer_size() + unread_bytes(self._descriptor)
