@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any, TextIO
@@ -67,6 +68,7 @@ class Client:
     """One session that takes and gives back one thing after the other."""
 
     connected = reads = True
+    sent = 0
 
     def __init__(self, player: Player, number: int) -> None:
         self._player, self.number = player, number
@@ -74,8 +76,15 @@ class Client:
         self.held: dict[int, str] = {}  # serial -> asked, granted
         self.counts: Counter[str] = Counter()
 
+    def follows(self, sent: int) -> bool:
+        del sent
+        return True
+
     def push(self, serial: int, item: GrantItem) -> None:
         self.counts[item.what] += 1
+        if item.what == "granted":
+            with suppress(HoldfastError):
+                self.agent.grants.confirm(self, serial, item.token)
         if item.what in ("granted", "extended"):
             self.held[serial] = "granted"
         elif item.what in ("lost", "released"):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 from holdfast.agent.bodies import Body
 from holdfast.agent.grants import TOKEN_FIRST_MIN, Grants
 from holdfast.agent.kinds import Sink
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, HoldfastError
 from holdfast.local.calls import Acquire, GrantItem
 from tests.support.fake_host import FakeHost
 
@@ -52,11 +53,13 @@ class FakeBody:
 class FakeSession:
     """A connection that remembers what it was told."""
 
-    def __init__(self, number: int, body: FakeBody | None) -> None:
-        self.number = number
+    def __init__(self, number: int, body: FakeBody | None, law: Grants | None = None) -> None:
+        """``law``: where it confirms what it is granted, at once."""
+        self.number, self.law = number, law
         self.client = body
         self.connected = True
         self.paused = False
+        self.read: int | None = None  # so many items; None: all
         self.items: list[tuple[int, GrantItem]] = []
         self.ended: list[tuple[int, str]] = []
         self.forgets = 0
@@ -65,9 +68,19 @@ class FakeSession:
     def reads(self) -> bool:
         return self.connected and not self.paused
 
+    @property
+    def sent(self) -> int:
+        return len(self.items)
+
+    def follows(self, sent: int) -> bool:
+        return self.read is None or sent <= self.read
+
     def push(self, serial: int, item: GrantItem) -> None:
         assert self.connected
         self.items.append((serial, item))
+        if item.what == "granted" and self.law is not None:
+            with suppress(HoldfastError):  # What a client is answered to its confirmation is nothing to it.
+                self.law.confirm(self, serial, item.token)
 
     def end(self, serial: int, error: str, text: str) -> None:
         self.ended.append((serial, error))
@@ -133,10 +146,10 @@ class Stand:
         self.sessions = 0
         self.token = TOKEN_FIRST_MIN
 
-    def session(self, *, named: bool = True) -> FakeSession:
-        """``named``: the kernel can name its process."""
+    def session(self, *, named: bool = True, confirms: bool = True) -> FakeSession:
+        """``named``: the kernel can name its process. ``confirms``: it takes up what it is granted, at once."""
         self.sessions += 1
-        return FakeSession(self.sessions, FakeBody(self.sessions) if named else None)
+        return FakeSession(self.sessions, FakeBody(self.sessions) if named else None, self.law if confirms else None)
 
     def ask(self, session: FakeSession, serial: int = 1, name: str = "x") -> FakeHeld:
         self.law.acquire(session, Acquire(serial, KIND, name, {}), lambda: None)

@@ -96,10 +96,12 @@ class RawClient:
             self.next()
         return msgspec.msgpack.decode(self.pushed[serial].popleft(), type=kind)
 
-    def grant(self, serial: int, what: str) -> GrantItem:
-        """The next item of a grant that says so; others are passed over."""
+    def grant(self, serial: int, what: str, *, confirm: bool = True) -> GrantItem:
+        """The next item of a grant that says so; others are passed over. What was granted is taken up, as a client that acts does."""
         while True:
             item: GrantItem = self.item(serial, GrantItem)
+            if item.what == "granted" and confirm:
+                self.say(calls.Confirm, serial, item.token)
             if item.what == what:
                 return item
 

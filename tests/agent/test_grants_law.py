@@ -7,13 +7,14 @@ from typing import Any, cast
 import pytest
 
 from holdfast.agent.bodies import Body
-from holdfast.agent.grants import BODIES_MAX, GRANTS_PER_SESSION_MAX, TOKEN_FIRST_MIN, TOKEN_MAX
+from holdfast.agent.grants import BODIES_MAX, GRANTS_PER_SESSION_MAX, READING_INTERVAL, TOKEN_FIRST_MIN, TOKEN_MAX
 from holdfast.agent.reaper import Asked
 from holdfast.errors import ConfigError, Forked, Lost, Unavailable
 from holdfast.events import AtRisk, Granted, Released, TokenRefused
 from holdfast.events import Lost as LostEvent
 from holdfast.local import ends
 from holdfast.local.calls import Acquire
+from holdfast.local.ends import UNREAD, UNTAKEN
 from tests.agent.law import KIND, FakeBody, FakeHeld, FakeSession, Stand
 
 
@@ -512,3 +513,112 @@ def test_who_did_not_ask_is_never_ended(monkeypatch: pytest.MonkeyPatch) -> None
     stand.hold(session, 10.0)
     stand.law.add_body(session, 1, 77)
     assert stand.law.all[0].reaper is None
+
+
+def test_what_is_not_confirmed_is_not_extended() -> None:
+    """H146, F14: a client that does not say that it took a grant up (it is stopped, and reads nothing) has its first deadline and no other;
+    then it is lost and goes back, however often it was renewed."""
+    stand = Stand()
+    session = stand.session(confirms=False)
+    held = stand.hold(session, 10.0)
+    for _ in range(4):
+        stand.host.pass_time(2.0)
+        held.sink.extended(stand.host.now + 10.0)
+    assert (session.said, held.calls) == (["granted"], [])
+    stand.host.pass_time(2.0)
+    assert (session.said, held.calls) == (["granted", "lost"], ["release"])
+    assert session.last.why == UNTAKEN
+    with pytest.raises(Lost):
+        stand.law.confirm(session, 1, stand.token)
+
+
+def test_what_is_confirmed_is_extended_at_once() -> None:
+    """H146: with the confirmation comes what was renewed meanwhile, and all later renewals. Said twice it changes nothing."""
+    stand = Stand()
+    session = stand.session(confirms=False)
+    held = stand.hold(session, 10.0)
+    stand.host.pass_time(9.0)
+    held.sink.extended(stand.host.now + 10.0)
+    for _ in range(2):
+        stand.law.confirm(session, 1, stand.token)
+        assert session.said == ["granted", "extended"]
+        assert session.last.deadline == stand.host.now + 10.0
+    stand.host.pass_time(5.0)
+    held.sink.extended(stand.host.now + 10.0)
+    assert (session.said, held.calls) == (["granted", "extended", "extended"], [])
+
+
+def test_a_confirmation_after_the_deadline_is_none() -> None:
+    """F9: the word of a client comes in when its deadline has passed, before any timer had its turn. Nothing is revived."""
+    stand = Stand()
+    session = stand.session(confirms=False)
+    held = stand.hold(session, 10.0)
+    held.sink.extended(stand.host.now + 20.0)
+    stand.host.pause(11.0)
+    with pytest.raises(Lost):
+        stand.law.confirm(session, 1, stand.token)
+    assert (session.said, held.calls) == (["granted", "lost"], ["release"])
+
+
+def test_only_what_was_read_is_confirmed() -> None:
+    """H146: who names the token has read it. A confirmation in advance, or a guess, is refused and confirms nothing."""
+    stand = Stand()
+    session = stand.session(confirms=False)
+    held = stand.ask(session)
+    with pytest.raises(ConfigError, match="not granted yet"):
+        stand.law.confirm(session, 1, 0)
+    session.paused = True
+    held.sink.granted(stand.token + 1, stand.host.now + 10.0)
+    with pytest.raises(ConfigError, match="not granted yet"):
+        stand.law.confirm(session, 1, stand.token + 1)
+    session.paused = False
+    stand.law.readable(session)
+    with pytest.raises(ConfigError, match="token: 5; accepted is the one that was granted"):
+        stand.law.confirm(session, 1, 5)
+    held.sink.extended(stand.host.now + 20.0)
+    assert session.said == ["granted"]
+
+
+def test_a_late_reader_is_told_how_long_it_was() -> None:
+    """H146: the item has the length of the hold, so that a client that reads it late takes its rest for its rest."""
+    stand = Stand()
+    session = stand.session()
+    held = stand.hold(session, 10.0)
+    assert session.last.length == 10.0
+    held.sink.extended(stand.host.now + 12.0)
+    assert session.last.length == 0.0
+
+
+def test_a_client_that_is_stopped_loses_what_it_holds() -> None:
+    """H148, F14: no deadline is published to a client that has not read the one before. Renewals go on, and it is lost and goes back when
+    the last published one has passed; it says so."""
+    stand = Stand()
+    session = stand.session()
+    held = stand.hold(session, 10.0)
+    session.read = session.sent
+    for _ in range(6):
+        stand.host.pass_time(2.0)
+        if not held.calls:
+            held.sink.extended(stand.host.now + 10.0)
+    assert session.said == ["granted", "extended", "lost"]
+    assert held.calls == ["release"]
+    assert session.last.why == UNREAD
+    assert stand.host.now == session.items[1][1].deadline
+
+
+def test_a_client_that_reads_again_is_extended_at_once() -> None:
+    """H148: the newest deadline follows within READING_INTERVAL of its reading, without waiting for the next renewal."""
+    stand = Stand()
+    session = stand.session()
+    held = stand.hold(session, 10.0)
+    session.read = session.sent
+    for _ in range(3):
+        stand.host.pass_time(2.0)
+        held.sink.extended(stand.host.now + 10.0)
+    assert session.said == ["granted", "extended"]
+    session.read = None
+    stand.host.pass_time(READING_INTERVAL)
+    assert session.said == ["granted", "extended", "extended"]
+    assert session.last.deadline == 1016.0
+    stand.law.stopped(session, 1)
+    assert held.calls == ["release"]

@@ -31,7 +31,7 @@ class Stand:
 
     def client(self) -> FakeSession:
         self._sessions += 1
-        return FakeSession(self._sessions, FakeBody(self._sessions))
+        return FakeSession(self._sessions, FakeBody(self._sessions), self.law)
 
     def ask(self, client: FakeSession, name: str = "x", serial: int = 1, **options: Any) -> None:
         self.law.acquire(client, Acquire(serial, "lead", name, options), lambda: None)

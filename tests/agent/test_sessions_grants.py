@@ -9,7 +9,8 @@ from functools import partial
 
 import pytest
 
-from holdfast.agent.grants import TOKEN_FIRST_MIN
+from holdfast.agent.grants import READING_INTERVAL, TOKEN_FIRST_MIN
+from holdfast.agent.unread import unread_bytes
 from holdfast.events import StorageFailed
 from holdfast.local import calls, ends
 from holdfast.local.calls import GrantItem
@@ -127,6 +128,41 @@ def test_a_client_that_does_not_read_is_not_extended(stand: Stand) -> None:
         item: GrantItem = client.grant(serial, "extended")
         assert item.deadline == later
         assert grant.published == later
+
+
+def test_a_client_that_reads_nothing_is_extended_once(stand: Stand) -> None:
+    """H148: the kernel says what a client has read. One extension is ahead of it, and the next waits for its reading."""
+    live = stand.live
+    with RawClient(live.path) as client:
+        serial, held = stand.hold(client)
+        client.ask(calls.Look)  # All of it is read.
+        (grant,) = live.call(lambda: live.agent.grants.all)
+        ahead, newest = now() + 2 * LONG, now() + 3 * LONG
+        live.turn(partial(held.sink.extended, ahead))
+        live.turn(partial(held.sink.extended, newest))
+        assert grant.published == ahead
+        until(lambda: now() > newest - 3 * LONG + 3 * READING_INTERVAL, "it was looked at")
+        assert grant.published == ahead
+        assert [client.grant(serial, "extended").deadline, client.grant(serial, "extended").deadline] == [ahead, newest]
+
+
+def test_a_client_that_reads_slowly_is_extended(stand: Stand) -> None:
+    """H148: who is always behind, and reads, is alive: of one that reads nothing, what waits would grow."""
+    live = stand.live
+    with RawClient(live.path) as client:
+        assert client.welcome is not None
+        session = live.server.connections[client.welcome.session]
+        _, held = stand.hold(client)
+        (grant,) = live.call(lambda: live.agent.grants.all)
+        client.answer(calls.Watch, client.say(calls.Watch))
+        for step in range(1, 4):
+            for _ in range(40):
+                live.turn(partial(live.agent.host.emit, StorageFailed("x" * 1000)))
+            live.turn(partial(held.sink.extended, now() + LONG + step))
+            client.sock.recv(2000)  # Some of it, never all.
+            live.turn(partial(session.follows, 0))
+        assert now() + LONG + 1 < grant.published
+        assert live.call(lambda: unread_bytes(session._descriptor)) > 0
 
 
 def _paused_by(live: Live, session: object, event: StorageFailed) -> bool:

@@ -36,7 +36,7 @@ class Stand:
 
     def client(self) -> FakeSession:
         self._sessions += 1
-        return FakeSession(self._sessions, FakeBody(self._sessions))
+        return FakeSession(self._sessions, FakeBody(self._sessions), self.law)
 
     def ask(self, client: FakeSession, **options: Any) -> FakeAttempt:
         self.law.acquire(client, Acquire(1, "ticket", "gpu", {"of": 8, **options}), lambda: None)

@@ -70,6 +70,10 @@ class Client:
     def tell(self, serial: int, what: str, why: str = "") -> None:
         self.push(serial, calls.GrantItem(what, 7, self.deadline, 0, why))
 
+    def end(self, serial: int, error: str, text: str) -> None:
+        """End a stream, or with 0 the connection."""
+        self._say(calls.Closed(serial, error, text))
+
     def _say(self, said: Any) -> None:
         with suppress(OSError):
             self._socket.sendall(framed(_encode(said)))
@@ -137,7 +141,7 @@ class FakeAgent:
         with self._changed:
             self.heard.append((clock.now(), call))
             self._changed.notify_all()
-        if isinstance(call, calls.Hello):
+        if isinstance(call, calls.Hello) and calls.Hello not in self.on:
             now = clock.now() + self._ahead
             client.done(call.serial, calls.Welcome(calls.VERSION, ME, os.getpid(), "test", now, 1))
         elif type(call) in self.on:

@@ -140,6 +140,7 @@ def test_odd_values_cost_nothing(client: Spelling, agent: FakeAgent, group: Any)
     """Every argument of every call of a group: one clear error, nothing is sent, and what is held stays held."""
     agent.answers[calls.Acquire] = lambda call: agent.push(call, calls.GrantItem("granted", 7, now() + 3600.0, 0))
     term, ticket = client.enter(client.run(group.lead, "held")), client.enter(client.run(group.ticket, "held", of=2))
+    agent.wait_for(calls.Confirm, 2)  # They are not waited for by the client.
     asked = len(agent.asked)
     for name, rows in GROUP.items():
         kinds = inspect.signature(getattr(group, name)).parameters

@@ -43,6 +43,13 @@ class Session(Protocol):
     def reads(self) -> bool:
         """It is connected and does not have more before it than it can read."""
 
+    @property
+    def sent(self) -> int:
+        """Bytes that it was sent until now."""
+
+    def follows(self, sent: int) -> bool:
+        """The client reads: it has read all of them up to there, or something since then. Also True where the kernel cannot tell."""
+
     def push(self, serial: int, item: GrantItem) -> None: ...
     def end(self, serial: int, error: str, text: str) -> None:
         """The stream is over."""
@@ -84,12 +91,15 @@ class Granted:
         self.asked_at = law.host.now
         self.reaper: Reaper | None = None  # of a client that asked for it: the agent ends its command
         self.confirmable = bool(bodies)  # False: the kernel cannot name the client, so nobody will confirm its death
+        self.confirmed = False  # the client said that it took it up; before that nothing is extended
         self.attached = True  # False: nothing is published any more
         self.at_risk_told = False
         self.delay_told = False  # the client heard why the seats grant nothing yet
         self.stopping = False  # the client was asked to stop: nothing is extended any more
         self.held: Held | None = None  # None: ``acquire`` of the kind has not returned yet
         self.timer: Timer | None = None
+        self.sent = 0  # of the session, when the client was told last
+        self.reading: Timer | None = None  # there is more to tell it when it has read that
         self.then: list[Callable[[], None]] = []  # when it is over
         self._law = law
 
@@ -149,4 +159,5 @@ class Granted:
     def tell(self, what: str, why: str = "", numbers: Mapping[str, int] = NO_NUMBERS) -> None:
         if self.attached:
             deadline = self.published if self.published > NEVER else 0.0
-            self.session.push(self.serial, GrantItem(what, self.token, deadline, self.number, why, numbers))
+            length = deadline - self._law.host.now if what == "granted" else 0.0
+            self.session.push(self.serial, GrantItem(what, self.token, deadline, self.number, why, numbers, length))

@@ -5,6 +5,11 @@ was *published*: handed to the client's socket. It is released when the client s
 every body, or when that deadline has passed, and for no other reason. A closed socket only ends the extensions. Whatever
 happens first looks at the clock: a grant whose published deadline has passed is over, also if its renewal is just coming in.
 
+A client that was told is not yet a client that holds: it may be stopped, or its machine starved, and then no client acts under what is
+renewed for it. So the first deadline is the last one until the client confirmed that it read it; what was not confirmed by then is lost.
+Later, too: no deadline is published to a client that has read nothing since the one before, so a client that is stopped while it holds
+something loses it at the last deadline that it was sent, and is not renewed for ever.
+
 All of this runs in the host's turns.
 """
 
@@ -24,7 +29,7 @@ from holdfast.errors import Lost as LostError
 from holdfast.events import AtRisk, Lost, Released, TokenRefused
 from holdfast.events import Granted as GrantedEvent
 from holdfast.local.calls import Acquire, GrantItem
-from holdfast.local.ends import LAPSED, LEAVING, RELEASES, TEXTS, UNREAD
+from holdfast.local.ends import LAPSED, LEAVING, RELEASES, TEXTS, UNREAD, UNTAKEN
 
 GRANTS_MAX = 4096  # of all clients together; each has a timer and up to BODIES_MAX descriptors
 GRANTS_PER_SESSION_MAX = 256  # tickets that one process may want at once
@@ -32,6 +37,7 @@ BODIES_MAX = 16  # commands that act under one grant, beside the client
 NAME_BYTES_MAX = 128
 TOKEN_MAX = (1 << 53) - 1  # F16: every language's numbers hold it
 TOKEN_FIRST_MIN = 1_577_836_800_000  # F16: the first token of a name is wall-clock ms; nobody's clock is before 2020
+READING_INTERVAL = 0.05  # seconds between two looks whether a client reads: a third of the shortest term there is
 TOKENS_MAX = 65_536  # names whose last token is remembered, so that none is given twice
 
 
@@ -94,6 +100,20 @@ class Grants:
             self._cancel(grant)
         else:
             self._release(grant, "stopped")
+
+    def confirm(self, session: Session, serial: int, token: int) -> None:
+        """The client took it up, in time: from now on it is extended. What its kind has said meanwhile it is told at once."""
+        grant = self._find(session, serial)
+        if grant is not None:
+            if grant.published == NEVER:
+                raise ConfigError(f"grant: {serial} is not granted yet; accepted is one that this connection was told of")
+            self._look(grant)
+        if grant is None or grant.state is not State.HELD:
+            raise LostError(f"grant: {serial} is not held on this connection; it is over, or was never asked for")
+        if token != grant.token:
+            raise ConfigError(f"token: {token}; accepted is the one that was granted, {grant.token}")
+        grant.confirmed = True
+        self._publish(grant)
 
     def held(self, session: Session, serial: int) -> Held | None:
         """What its kind keeps for it, if the client holds it now: by the word that it was told, and by the clock (F9)."""
@@ -253,13 +273,29 @@ class Grants:
     def _publish(self, grant: Granted) -> None:
         """Tell the client how long it may act, if it can hear it. What was told counts from this moment on."""
         reaped = grant.reaper is not None and grant.reaper.begun
-        if grant.wanted and not reaped and grant.session.reads and grant.deadline > max(self.host.now, grant.published):
-            first = grant.published == NEVER
+        first = grant.published == NEVER
+        told = grant.wanted and not reaped and (first or grant.confirmed)
+        if not told or grant.deadline <= max(self.host.now, grant.published):
+            pass
+        elif not first and not grant.session.follows(grant.sent):
+            self._publish_later(grant)
+        elif grant.session.reads:
             grant.published = grant.deadline
             grant.tell("granted" if first else "extended")
+            grant.sent = grant.session.sent
             if first:
                 self.host.emit(GrantedEvent(grant.fact))
         self._watch(grant)
+
+    def _publish_later(self, grant: Granted) -> None:
+        """The kernel does not say when a client reads, so it is looked at until it does, or until it is too late."""
+        if grant.reading is None:
+            grant.reading = self.host.at(self.host.now + READING_INTERVAL, partial(self._on_reading, grant))
+
+    def _on_reading(self, grant: Granted) -> None:
+        grant.reading = None
+        if grant.state is State.HELD and self.host.now < grant.ends_at:
+            self._publish(grant)
 
     def _watch(self, grant: Granted) -> None:
         """Look at it again when what was told ends. An extension does not move the timer: one that comes early looks and waits on."""
@@ -307,7 +343,7 @@ class Grants:
     def _expire(self, grant: Granted) -> None:
         """What was told has ended. If the client was to go on, it has lost it."""
         if grant.wanted:
-            self._lose(grant, LAPSED if grant.deadline <= grant.ends_at else UNREAD, NO_NUMBERS)
+            self._lose(grant, _why_it_lapsed(grant), NO_NUMBERS)
         self._release(grant, "deadline")
 
     def _lose(self, grant: Granted, why: str, numbers: Mapping[str, int]) -> None:
@@ -350,8 +386,9 @@ class Grants:
 
     def _end(self, grant: Granted) -> None:
         grant.state = State.OVER
-        if grant.timer is not None:
-            grant.timer.cancel()
+        for timer in (grant.timer, grant.reading):
+            if timer is not None:
+                timer.cancel()
         for step in grant.then:
             step()
         mine = self._sessions.get(grant.session.number, {})
@@ -413,3 +450,9 @@ def _nothing() -> None:
 
 def _unheard(what: str, **fields: object) -> None:
     pass
+
+
+def _why_it_lapsed(grant: Granted) -> str:
+    if not grant.confirmed:
+        return UNTAKEN
+    return LAPSED if grant.deadline <= grant.ends_at else UNREAD

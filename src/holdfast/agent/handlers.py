@@ -74,8 +74,8 @@ class Handlers:
         self.in_turn: dict[type[calls.Call], Handler] = {
             calls.Owns: self._owns, calls.SetTags: self._set_tags, calls.Leave: self._leave, calls.Join: self._join,
             calls.ForceLeave: self._force_leave, calls.Keys: self._keys, calls.Send: self._send, calls.Cast: self._cast,
-            calls.Messages: self._messages, calls.Acquire: self._acquire, calls.Stopped: self._stopped, calls.Body: self._body,
-            calls.Close: self._close, calls.Doctor: self._doctor,
+            calls.Messages: self._messages, calls.Acquire: self._acquire, calls.Confirm: self._confirm, calls.Stopped: self._stopped,
+            calls.Body: self._body, calls.Close: self._close, calls.Doctor: self._doctor,
             calls.ReadTickets: pools.read, calls.StopTicket: pools.stop, calls.AbandonTicket: pools.abandon,
             calls.Publish: pools.publish, calls.Touch: pools.touch, calls.WatchTickets: pools.watch,
         }  # fmt: skip
@@ -183,6 +183,10 @@ class Handlers:
     def _acquire(self, client: Connection, call: calls.Acquire) -> None:
         client.check_room()
         self._agent.grants.acquire(client, call, partial(_granting, client, call.serial))
+
+    def _confirm(self, client: Connection, call: calls.Confirm) -> None:
+        self._agent.grants.confirm(client, call.grant, call.token)
+        client.done(call.serial)
 
     def _stopped(self, client: Connection, call: calls.Stopped) -> None:
         """Serial 0: the client acts for no key any more."""

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from holdfast.cli.exits import BAD_INPUT, FOUND, INTERRUPTED, exit_code, one_line
+from holdfast.cli.exits import BAD_INPUT, FOUND, INTERRUPTED, OWN_ERROR, exit_code, one_line
 from holdfast.errors import HoldfastError
 
 COMPLETING = "_HOLDFAST_COMPLETE"  # set by the shell's completion script; typer answers it
@@ -64,7 +64,7 @@ def _thorough() -> int | None:
         code: int | None = app(prog_name="holdfast", standalone_mode=False)
     except UsageError as error:
         print(usage(error), file=sys.stderr)
-        return BAD_INPUT
+        return OWN_ERROR if sys.argv[1:2] == ["run"] else BAD_INPUT  # Other codes of `run` are its command's.
     except Abort:  # older versions of typer tell Ctrl-C so
         return INTERRUPTED
     except SystemExit as ended:

@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.cli.agent_call import AgentCall
 from holdfast.errors import HoldfastError
-from holdfast.local.calls import Acquire, GrantItem, Pushed
+from holdfast.local.calls import Acquire, Confirm, GrantItem, Pushed
 from holdfast.net import clock
 
 NAME = "scheduler"
@@ -46,7 +46,7 @@ class Candidate:
         try:
             while (said := self._call.hear(0)) is not None:
                 if isinstance(said, Pushed):
-                    self._on_item(msgspec.msgpack.decode(said.item, type=GrantItem))
+                    self._on_item(said.serial, msgspec.msgpack.decode(said.item, type=GrantItem))
         except HoldfastError:
             self._call.close()
             return False
@@ -58,11 +58,12 @@ class Candidate:
     def _ask(self) -> None:
         self._call.say(Acquire, "lead", NAME, {})
 
-    def _on_item(self, item: GrantItem) -> None:
+    def _on_item(self, serial: int, item: GrantItem) -> None:
         if item.what == "lost":
             self._ask()  # A busy machine costs it a term now and then; whoever lost one stands again, or in the end nobody would.
         elif item.what == "granted":
             self.reign = Reign(self.name, item.token, clock.now(), item.deadline)
+            self._call.say(Confirm, serial, item.token)
         elif item.what == "extended" and self.reign is not None:
             self.reign = self.reign._replace(until=item.deadline)
 

@@ -86,6 +86,7 @@ class Command:
         self.status: int | None = None  # of the command's own process, as waitpid says it
         self.errno = 0  # why it could not be executed
         self.over = False  # nothing of it is left
+        self.unguarded = False  # because the guardian was killed
         self.pid = 0
         self._await_pid(until)
 
@@ -169,6 +170,7 @@ class Command:
         in_order = os.waitstatus_to_exitcode(os.waitpid(self.guardian, 0)[1]) == 0
         self._family.above = [Own(os.getpid())]  # The guardian's pid may be somebody else's from here on.
         if self.pid and not in_order:
+            self.unguarded = True
             self._end_orphans()
         self.over = True  # From here on its pid may be somebody else's.
         self.kill()

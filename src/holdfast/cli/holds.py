@@ -2,6 +2,8 @@
 
 A hold knows until when it is good, on the clock of this machine, and whether it has ended. It is moved by what the agent says and by
 nothing else; an agent that is gone says nothing any more, so what was granted ends at the last deadline.
+
+A hold that ended before anything was done under it is no loss: it is given back, and asked for ``again``.
 """
 
 from __future__ import annotations
@@ -15,11 +17,13 @@ import msgspec
 
 from holdfast.cli.agent_call import ANSWER_TIMEOUT, AgentCall, value_of
 from holdfast.client.holding import delay_text
-from holdfast.errors import AgentLost, ConfigError, HoldfastError, Lost, Unavailable
+from holdfast.errors import AgentLost, HoldfastError, Lost, TicketCountMismatch, Unavailable
 from holdfast.local.calls import (
     Acquire,
     Body,
+    Close,
     Closed,
+    Confirm,
     Done,
     EventItem,
     FromAgent,
@@ -31,18 +35,21 @@ from holdfast.local.calls import (
     Stopped,
     Watch,
 )
+from holdfast.local.ends import LAPSED, UNREAD, UNTAKEN
 from holdfast.net import clock
 
 NEVER = float("-inf")
 FOREVER = float("inf")
 LOOK_INTERVAL = 1.0  # seconds: membership has no deadline, so it is asked for, also when nothing is heard
 LOOK_INTERVAL_MIN = 0.05  # seconds: a burst of events is one reason to look
+GONE = "its agent is gone, and nothing is extended any more"
 
 
 class Hold(Protocol):
     """Something that a command has while it runs."""
 
     deadline: float  # nothing of the command may run after it
+    length: float  # seconds from the grant to its first deadline, also for a process that read it late
     ended: str  # why the command has to stop; "" while it may go on
     position: int  # where it waits before it is held, 1 is next; 0: nowhere yet
     delay: str  # why the seats grant nothing to any client, as the agent said; "": it did not
@@ -50,6 +57,17 @@ class Hold(Protocol):
     @property
     def held(self) -> bool:
         """The command may start."""
+
+    @property
+    def why(self) -> str:
+        """Why it is not held any more, by word or by clock."""
+
+    @property
+    def over(self) -> bool:
+        """It was held, or refused; it is not held and will not be unless it is asked for again."""
+
+    def again(self) -> None:
+        """Nothing is done under it: give back what there was, and ask anew. Raises why if it was refused, or if the agent is gone."""
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -72,7 +90,7 @@ class Connected:
     """The part that talks."""
 
     def __init__(self, call: AgentCall, kind: type[Any], *fields: Any) -> None:
-        self.deadline, self.ended, self.position, self.delay = FOREVER, "", 0, ""
+        self.deadline, self.length, self.ended, self.position, self.delay = FOREVER, FOREVER, "", 0, ""
         self._call = call
         self._serial = call.say(kind, *fields)
         self._gone = False
@@ -84,19 +102,38 @@ class Connected:
     def fileno(self) -> int:
         return -1 if self._gone else self._call.fileno()
 
+    @property
+    def why(self) -> str:
+        return self.ended or (GONE if self._gone else LAPSED)
+
+    @property
+    def over(self) -> bool:
+        return bool(self.ended)
+
     def read(self) -> None:
-        try:
-            while (said := self._call.hear(0)) is not None:
-                self._on_said(said)
-        except AgentLost as error:
-            self._gone = True
-            self._on_lost_agent(error)
+        while (said := self._heard(0)) is not None:
+            self._on_said(said)
 
     def register(self, pid: int, *, before: float = 0.0, mark: str = "") -> None:
         """There is no deadline."""
 
     def stopped(self) -> None:
         """Nobody waits for it."""
+
+    def _heard(self, timeout: float) -> FromAgent | None:
+        """However the connection ends, and whatever the agent says about it: there will be no more news."""
+        if self._gone:
+            return None
+        try:
+            return self._call.hear(timeout)
+        except HoldfastError as error:
+            self._gone = True
+            self._on_lost_agent(error if isinstance(error, AgentLost) else AgentLost(str(error)))
+            return None
+
+    def _check_agent(self) -> None:
+        if self._gone:
+            raise AgentLost(f"the agent at {self._call.path} ended")
 
     def _on_said(self, said: FromAgent) -> None:
         if said.serial != self._serial:
@@ -128,14 +165,37 @@ class GrantHold(Connected):
         if not call.same_clock:
             raise Unavailable(f"the agent at {call.path} reads another clock than this command, so its deadlines mean nothing here (F14)")
         super().__init__(call, Acquire, kind, name, options)
-        self.deadline = NEVER
-        self._kind, self._name, self._now = kind, name, now
+        self._kind, self._name, self._options, self._now = kind, name, options, now
+        self._reset()
+
+    def _reset(self) -> None:
+        self.deadline, self.length, self.ended, self.position, self.delay = NEVER, 0.0, "", 0, ""
         self._token = self._number = 0
         self._released = False
 
     @property
     def held(self) -> bool:
         return not self.ended and self._now() < self.deadline
+
+    @property
+    def over(self) -> bool:
+        return bool(self.ended) or NEVER < self.deadline <= self._now()
+
+    @property
+    def refused(self) -> str:
+        """Why it was never to be had; "" if it was, or may be."""
+        return self.ended if self.deadline == NEVER else ""
+
+    def again(self) -> None:
+        if self.refused:
+            error = TicketCountMismatch if self.refused.startswith("mismatch:") else Lost
+            raise error(f"{self._kind} {self._name!r}: {self.refused}")
+        self._check_agent()
+        if not self._released:
+            self._call.say(Stopped, self._serial)
+        self._call.say(Close, self._serial)  # An agent keeps a stream until it is closed, and not any number of them.
+        self._serial = self._call.say(Acquire, self._kind, self._name, self._options)
+        self._reset()
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -149,11 +209,12 @@ class GrantHold(Connected):
     def register(self, pid: int, *, before: float = 0.0, mark: str = "") -> None:
         serial = self._call.say(Body, self._serial, pid, before, mark)
         until = self._now() + ANSWER_TIMEOUT
-        while (said := self._call.hear(max(0.001, min(until, self.deadline) - self._now()))) is not None:
+        while (said := self._heard(max(0.001, min(until, self.deadline) - self._now()))) is not None:
             if said.serial == serial and not isinstance(said, Pushed):
-                value_of(said, None)
+                self._on_registered(said)
                 return
             self._on_said(said)
+        self._check_agent()
         raise Lost(f"{self._kind} {self._name!r}: the agent did not confirm the command in time")
 
     def stopped(self) -> None:
@@ -164,6 +225,12 @@ class GrantHold(Connected):
             except HoldfastError:
                 self._gone = True
 
+    def _on_registered(self, said: Done | Refused | Closed) -> None:
+        try:
+            value_of(said, None)
+        except HoldfastError as error:  # Whatever it objects to, nothing was executed yet.
+            raise Lost(f"{self._kind} {self._name!r}: the agent refused the command: {error}") from None
+
     def _on_item(self, item: msgspec.Raw) -> None:
         news: GrantItem = msgspec.msgpack.decode(item, type=GrantItem)
         if news.what == "queued" and news.why:
@@ -171,10 +238,12 @@ class GrantHold(Connected):
         elif news.what == "queued":
             self.position = news.number
         elif news.what == "granted":
-            self.deadline, self._token, self._number = news.deadline, news.token, news.number
+            self._on_granted(news)
         elif news.what == "extended":
             if self._now() < self.deadline:  # F9: what has ended is not revived by a late word
                 self.deadline = max(self.deadline, news.deadline)
+            else:
+                self.ended = self.ended or UNREAD
         elif news.what in ("stop", "lost", "released"):
             self._released = self._released or news.what == "released"
             self.ended = self.ended or news.why or news.what
@@ -183,6 +252,17 @@ class GrantHold(Connected):
         """The agent says it once."""
         self.delay = delay_text(news.why, news.deadline - self._now())
         print(f"holdfast: waiting: {self.delay}", file=sys.stderr, flush=True)
+
+    def _on_granted(self, news: GrantItem) -> None:
+        """Read in time, it is taken up: the agent extends it from now on. Read too late, it was never held (F9)."""
+        now = self._now()
+        self.deadline, self._token, self._number = news.deadline, news.token, news.number
+        self.length = news.length or news.deadline - now
+        if now < self.deadline:
+            with suppress(AgentLost):  # It is heard when the next word is read.
+                self._call.say(Confirm, self._serial, self._token)
+        else:
+            self.ended = UNTAKEN
 
     def _on_closed(self, said: Refused | Closed) -> None:
         if self.deadline == NEVER:
@@ -207,6 +287,11 @@ class MemberHold(Connected):
     @property
     def held(self) -> bool:
         return self._member and not self.ended
+
+    def again(self) -> None:
+        self._check_agent()
+        self._member, self.ended = False, ""
+        self._look()
 
     def read(self) -> None:
         super().read()
@@ -253,10 +338,3 @@ class MemberHold(Connected):
         if not self._member:
             raise error
         self._end("the agent is gone")
-
-
-def parsed_hold(text: str) -> tuple[str, str]:
-    kind, colon, name = text.partition(":")
-    if not kind or not colon or not name:
-        raise ConfigError(f"--hold {text}: accepted is KIND:NAME")
-    return kind, name

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from functools import partial
 from typing import Annotated, NamedTuple
 
-from holdfast.cli.agent_call import AgentCall, socket_path
-from holdfast.cli.exits import HOLD_LOST, NOT_EXECUTABLE, NOT_FOUND, OWN_ERROR, one_line
+from holdfast.cli.agent_call import socket_path
+from holdfast.cli.exits import NOT_EXECUTABLE, NOT_FOUND, OWN_ERROR, one_line
 from holdfast.cli.options import AGENT, GROUP, checked_timeout
 from holdfast.cli.words import Flag, Word
-from holdfast.errors import AgentLost, ConfigError, HoldfastError, Unavailable, shown
+from holdfast.errors import ConfigError, HoldfastError, shown
 
-AGAIN_INTERVAL = 1.0  # seconds before a hold that was lost is asked for again
 GRACE_MAX = 3600.0
 
 
@@ -34,7 +32,9 @@ def run(
         Flag("--grace", help="Seconds from SIGTERM to SIGKILL (default: with --lead 0, else a quarter of the hold).", metavar="SECONDS"),
     ] = None,
     timeout: Annotated[float | None, Flag("--timeout", help="Give up if it is not held within so many seconds.", metavar="SECONDS")] = None,
-    restart: Annotated[bool, Flag("--restart", help="When the hold was lost, ask for it again and start the command anew.")] = False,
+    restart: Annotated[
+        bool, Flag("--restart", help="Wait for an agent that is not there; when the hold was lost, ask again and start the command anew.")
+    ] = False,
     agent: Annotated[str, AGENT] = "",
     group: Annotated[str, GROUP] = "",
 ) -> int:
@@ -44,14 +44,13 @@ def run(
     Returns the command's exit code, or 124: it was stopped because the hold ended; 125: Holdfast failed; 126, 127: it cannot be run."""
     try:
         _check(words, grace, timeout)
-        wanted_hold = _wanted(lead, ticket, hold, option, grace)
-        once = partial(_once, words, wanted_hold, timeout, socket_path(agent, group))
-        code, wanted = once()
-        while code == HOLD_LOST and restart and wanted:
-            _pause()
-            with suppress(AgentLost, Unavailable):  # It drains or is gone; it comes back, or somebody ends this.
-                code, wanted = once()
-        return code
+        wanted = _wanted(lead, ticket, hold, option, grace)
+        missing = _missing(words[0])
+        if missing is not None:
+            return missing
+        from holdfast.cli.attempts import Attempts
+
+        return Attempts(words, wanted, socket_path(agent, group), timeout=timeout, restart=restart).run()
     except (HoldfastError, OSError) as error:
         print(f"holdfast: {one_line(error)}", file=sys.stderr)
         return OWN_ERROR
@@ -81,7 +80,16 @@ def _wanted(lead: str | None, ticket: str | None, hold: str | None, option: tupl
     if ticket:
         pool, of = parsed_ticket(ticket, "--ticket ")
         return Wanted(f"ticket:{pool}", {"of": of}, grace)
+    if hold:
+        parsed_hold(hold)
     return Wanted(hold or "", _options(option), grace)
+
+
+def parsed_hold(text: str) -> tuple[str, str]:
+    kind, colon, name = text.partition(":")
+    if not kind or not colon or not name:
+        raise ConfigError(f"--hold {text}: accepted is KIND:NAME")
+    return kind, name
 
 
 def parsed_ticket(text: str, flag: str = "") -> tuple[str, int]:
@@ -89,22 +97,6 @@ def parsed_ticket(text: str, flag: str = "") -> tuple[str, int]:
     if not pool or not (number.isascii() and number.isdigit()) or int(number) < 1:
         raise ConfigError(f"{flag}{text}: accepted is POOL:N, a pool and the number of its tickets, such as gpu:8")
     return pool, int(number)
-
-
-def _once(words: tuple[str, ...], wanted: Wanted, timeout: float | None, path: str) -> tuple[int, bool]:
-    """The exit code, and whether nobody asked for the end."""
-    from holdfast.cli.guardian import UNLIMITED
-    from holdfast.cli.holds import GrantHold, Hold, MemberHold, parsed_hold
-    from holdfast.cli.supervisor import Supervisor
-
-    missing = _missing(words[0])
-    if missing is not None:
-        return missing, False
-    with AgentCall(path, program=f"holdfast run {words[0]}"[:100]) as call:
-        held: Hold = GrantHold(call, *parsed_hold(wanted.hold), wanted.options) if wanted.hold else MemberHold(call)
-        limit = UNLIMITED if timeout is None else timeout
-        supervisor = Supervisor(held, words, grace=wanted.grace, lengthened=wanted.lengthened, timeout=limit)
-        return supervisor.run(), not supervisor.interrupted
 
 
 def _check(words: tuple[str, ...], grace: float | None, timeout: float | None) -> None:
@@ -145,9 +137,3 @@ def _missing(name: str) -> int | None:
     there = "/" in name and Path(name).exists()
     print(f"holdfast: run: {name}: {'is not executable' if there else 'there is no such program'}", file=sys.stderr)
     return NOT_EXECUTABLE if there else NOT_FOUND
-
-
-def _pause() -> None:
-    import time
-
-    time.sleep(AGAIN_INTERVAL)

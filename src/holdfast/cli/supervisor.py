@@ -9,6 +9,8 @@ deadline moves with every extension, and the two instants before it move with it
 says stop, the command gets SIGTERM, and SIGKILL at the latest a margin before the deadline: from this process and from the guardian,
 and half a margin later from the agent, for what is left then. All times are read from one clock, the one
 that counts suspended time, and compared, never waited for: after a pause whatever is due is done at once.
+
+A hold that ends before the command began is given back and asked for again: nothing was lost but time.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from holdfast.cli.exits import HOLD_LOST, NOT_EXECUTABLE, NOT_FOUND
@@ -25,7 +27,6 @@ from holdfast.cli.guardian import FORWARDED, KILL_INTERVAL, UNLIMITED, Command
 from holdfast.cli.holds import Hold
 from holdfast.errors import AcquireTimeout, ConfigError, Lost
 from holdfast.host import SLEEP_MAX
-from holdfast.local.ends import LAPSED
 from holdfast.net import clock
 
 MARGIN_SHARE = 0.05  # of the hold's length: what timers and signals of a busy machine take grows with what people dare to set
@@ -40,6 +41,12 @@ ENOENT_CODES = {2: NOT_FOUND}
 ENDS = (signal.SIGINT, signal.SIGTERM)  # whoever sends one of these wants no restart; SIGHUP is the command's own affair: a reload
 
 
+def say(text: str) -> None:
+    """To the people who read stderr."""
+    with suppress(OSError, ValueError):  # Nobody reads it any more; that is no reason to stop.
+        print(f"holdfast: run: {text}", file=sys.stderr, flush=True)
+
+
 class Interrupted(Exception):  # no error: somebody wants this to end
     """A signal came while nothing was running yet."""
 
@@ -51,12 +58,20 @@ class Supervisor:
     """One hold and one command. ``run`` returns the exit code."""
 
     def __init__(
-        self, hold: Hold, words: tuple[str, ...], *, grace: float | None = None, lengthened: bool = False, timeout: float = UNLIMITED
+        self,
+        hold: Hold,
+        words: tuple[str, ...],
+        *,
+        grace: float | None = None,
+        lengthened: bool = False,
+        until: float = UNLIMITED,
+        tell: Callable[[str], None] = say,
     ) -> None:
-        """``lengthened``: the hold is longer by the grace than it has to be."""
+        """``lengthened``: the hold is longer by the grace than it has to be. ``until``: when it is not waited for any more. ``tell``: what
+        it waits for, and why for longer than it should."""
         self._hold, self._words = hold, words
         self._grace_asked, self._lengthened = grace, lengthened
-        self._timeout = timeout
+        self._until, self._tell = until, tell
         self._grace, self._margin = 0.0, 0.0
         self._notice = 0.0  # seconds before the deadline at which SIGTERM is due
         self._signals = Signals()
@@ -68,37 +83,50 @@ class Supervisor:
 
     def run(self) -> int:
         with self._signals.caught():
-            try:
-                self._acquire()
-            except Interrupted as ended:
-                self._hold.stopped()
-                return SIGNALLED + ended.number
-            try:
-                return self._run()
-            finally:
-                self._end()
+            code: int | None = None
+            while code is None:
+                try:
+                    self._acquire()
+                except Interrupted as ended:
+                    self._hold.stopped()
+                    return SIGNALLED + ended.number
+                try:
+                    code = self._run()
+                finally:
+                    self._end()
+            return code
 
     def _acquire(self) -> None:
-        until = clock.now() + self._timeout
         self._hold.read()
-        while not self._hold.held:
-            if clock.now() >= until:
+        while not self._may_start():
+            if clock.now() >= self._until:
                 self._hold.stopped()
                 place = self._hold.position
-                waited = f"; it waited at position {place}" if place else f"; {self._hold.delay}" if self._hold.delay else ""
-                raise AcquireTimeout(f"run: not held within {self._timeout:g} s{waited}", place)
-            if self._hold.ended:
-                raise Lost(f"run: {self._hold.ended}")
-            self._wait(until)
+                raise AcquireTimeout(f"it waited at position {place}" if place else self._hold.delay, place)
+            if self._hold.over:
+                self._ask_again()
+            self._wait(min(self._until, self._hold.deadline) if self._hold.held else self._until)
             for number in self._signals.taken():
                 self.interrupted = True
                 raise Interrupted(number)
             self._hold.read()
+
+    def _ask_again(self) -> None:
+        """The command has not begun, so nothing has to be stopped: this process waits on, as before."""
+        why = self._hold.why
+        self._hold.again()
+        self._tell(f"its hold ended before {self._words[0]} began, and is asked for again: {why}")
+
+    def _may_start(self) -> bool:
+        """Held, and for long enough. To whom reads late that it holds something, the extension comes next."""
+        if not self._hold.held:
+            return False
         self._measure()
+        return clock.now() < self._term_at
 
     def _measure(self) -> None:
         """Grace and margin follow from how long the hold is."""
-        length = self._hold.deadline - clock.now()
+        length = self._hold.length
         if length == UNLIMITED:
             self._grace = GRACE_OF_MEMBERS if self._grace_asked is None else self._grace_asked
             return
@@ -113,7 +141,8 @@ class Supervisor:
             raise ConfigError(f"--grace {self._grace:g}: the hold lasts {length:.2f} s at a time; accepted are 0 to {most:.2f} s")
         self._notice = self._grace + self._margin
 
-    def _run(self) -> int:
+    def _run(self) -> int | None:
+        """The exit code; None if the hold ended before the command began."""
         command = self._command = Command(self._words, {**os.environ, **self._hold.environ}, self._hold.deadline)
         try:
             for pid in (command.guardian, command.pid):
@@ -123,11 +152,11 @@ class Supervisor:
             self._hold.ended = self._hold.ended or str(error)
         self._move()
         if self._hold.ended or command.over or clock.now() >= self._term_at:
-            self._lost = True  # It ended before it began.
-        else:
-            with _terminal(command.pid):
-                command.go()
-                self._supervise(command)
+            self._hold.ended = self._hold.ended or "the command could not be made ready in time"
+            return None
+        with _terminal(command.pid):
+            command.go()
+            self._supervise(command)
         self._hold.read()
         return self._code(command)
 
@@ -185,24 +214,31 @@ class Supervisor:
             command.read()
 
     def _code(self, command: Command) -> int:
+        word = self._words[0]
         if command.errno:
-            code = ENOENT_CODES.get(command.errno, NOT_EXECUTABLE)
-            print(f"holdfast: run: {self._words[0]}: {os.strerror(command.errno)}", file=sys.stderr)
-            return code
-        if self._lost or command.status is None:
-            why = self._hold.ended or LAPSED
-            print(f"holdfast: run: {self._words[0]} was stopped, because its hold ended: {why}", file=sys.stderr)
+            say(f"{word}: {os.strerror(command.errno)}")
+            return ENOENT_CODES.get(command.errno, NOT_EXECUTABLE)
+        unguarded = command.unguarded and not self._lost and _was_cut_short(command)
+        if self._lost or unguarded or command.status is None:
+            how = "killed" if _was_cut_short(command) else "stopped"
+            say(f"{word} was {how}, because " + ("its guardian was killed" if unguarded else f"its hold ended: {self._hold.why}"))
             return HOLD_LOST
         ended = os.waitstatus_to_exitcode(command.status)
-        return ended if ended >= 0 else SIGNALLED - ended
+        if ended >= 0:
+            return ended
+        if -ended not in FORWARDED:  # Whoever sent one of those, here or at the terminal, knows.
+            say(f"{word} was ended by {_name(-ended)}, which did not come from Holdfast: its hold was good")
+        return SIGNALLED - ended
 
     def _end(self) -> None:
         """Whatever happened: first nothing runs any more, then it is said."""
-        if self._command is not None:
-            self._command.kill()
-            while not self._command.over:
-                self._wait(clock.now() + KILL_INTERVAL, self._command)
-                self._command.kill()
+        command = self._command
+        if command is not None:
+            command.kill()
+            while not command.over:
+                self._wait(clock.now() + KILL_INTERVAL, command)
+                command.kill()
+        self._command = None
         self._hold.stopped()
 
 
@@ -210,6 +246,12 @@ def _was_cut_short(command: Command) -> bool:
     """It did not end by itself: it runs, or the guardian was quicker than we."""
     status = command.status
     return status is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL)
+
+
+def _name(number: int) -> str:
+    with suppress(ValueError):
+        return signal.Signals(number).name
+    return f"signal {number}"
 
 
 class Signals:

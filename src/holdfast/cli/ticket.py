@@ -78,6 +78,8 @@ def acquire(
         else:
             print(number, token, flush=True)
         lost = _until_stdin_ends(held)
+        if lost:
+            print(f"holdfast: ticket {number} of {pool!r} was lost: {held.why}", file=sys.stderr)
         held.stopped()
     return HOLD_LOST if lost else OK
 
@@ -113,10 +115,14 @@ def abandon(
 
 
 def _until_held(held: GrantHold, pool: str, until: float) -> None:
+    """A first deadline that passed before it was read, or just now, is waited for once more (F9)."""
     held.read()
     while not held.held:
-        if held.ended:
-            raise Lost(f"ticket {pool!r}: {held.ended}")
+        if held.refused:
+            raise Lost(f"ticket {pool!r}: {held.refused}")
+        if held.over:
+            print(f"holdfast: ticket {pool!r} is asked for again: {held.why}", file=sys.stderr)
+            held.again()
         left = until - clock.now()
         if left <= 0:
             held.stopped()

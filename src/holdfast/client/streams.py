@@ -15,7 +15,7 @@ from holdfast.client.checks import PUBLISH_BYTES_MAX
 from holdfast.client.connection import Answer, Connection
 from holdfast.client.holding import Held, TicketHeld, not_granted
 from holdfast.client.wire import forked
-from holdfast.errors import HoldfastError, LeadershipLost
+from holdfast.errors import AgentLost, HoldfastError, LeadershipLost
 from holdfast.events import Event
 from holdfast.host import SLEEP_MAX
 from holdfast.local import calls
@@ -137,6 +137,8 @@ class Holding(Held):
         if self._look():
             self._give_up()
             raise self._not_held()
+        with suppress(AgentLost):  # Then it ends at its deadline.
+            self._connection.tell(calls.Confirm, self._serial, self.token)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

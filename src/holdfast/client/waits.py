@@ -152,6 +152,8 @@ class Holding(Held):
                 raise not_granted(self, self._timeout)
             if self._look():
                 raise self._not_held()
+            with suppress(AgentLost):  # Then it ends at its deadline.
+                self._pump.tell(calls.Confirm, self._serial, self.token)
         except BaseException:
             self._give_up()
             raise

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 
 from holdfast.host import Member, NodeId
 
-VERSION = 1  # of this conversation; an agent speaks with clients of its own version only, and says so
+VERSION = 2  # of this conversation; an agent speaks with clients of its own version only, and says so. 2: grants are confirmed
 
 
 # What an agent says.
@@ -124,6 +124,7 @@ class GrantItem(Struct, frozen=True, array_like=True):
     number: int  # of a ticket; with "queued" the position, 1 is next; 0 elsewhere
     why: str = ""  # of an end; with "queued" why the seats grant nothing to any client until ``deadline`` (0.0: that is not known)
     numbers: Mapping[str, int] = {}  # with "lost": attributes of the error that the client raises, as in Refused
+    length: float = 0.0  # with "granted": seconds from when it was written to the deadline, so that a late reader knows how late it is
 
 
 class SeatView(Struct, frozen=True, array_like=True):
@@ -383,10 +384,18 @@ class Touch(Call, frozen=True, tag=26):
     grant: int  # serial of its Acquire
 
 
+class Confirm(Call, frozen=True, tag=27):
+    """The client read that it was granted something, before the deadline, and takes it up. Nothing is extended before; a grant that was not
+    confirmed by its first deadline is lost then. ``Lost`` if it is over."""
+
+    grant: int  # serial of its Acquire
+    token: int  # as "granted" named it: who repeats it has read it
+
+
 CALLS: tuple[type[Call], ...] = (
     Hello, Look, Watch, Owns, SetTags, Leave, Join, ForceLeave, Keys, Seats,
     Send, Cast, Messages, Acquire, Stopped, Body, Close, Info, Doctor, Tickets, ReadTickets, StopTicket, AbandonTicket,
-    Publish, WatchTickets, Touch,
+    Publish, WatchTickets, Touch, Confirm,
 )  # fmt: skip
 AnyCall: Any = Union[CALLS]  # noqa: UP007 - made at run time, so that the list stands once
 

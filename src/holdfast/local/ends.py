@@ -8,6 +8,7 @@ from __future__ import annotations
 
 LAPSED = "its deadline passed before it was renewed"
 UNREAD = "its deadline passed before its client read that it was renewed"
+UNTAKEN = "its first deadline passed before its client took it up: it was stopped, or its machine too busy"
 DEPOSED = "another one has it now: its time was over before it was renewed"
 RELEASED = "given back"
 DIED = "the processes that held it have ended"
