@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from holdfast.host import FANOUT_MAX, Address, Message, NodeId
 from holdfast.kit.phase import Call, Outcome, Phase, PhaseEnd
 from holdfast.kit.quorum import count, majority
-from holdfast.protocols.ring.messages import Answer, Discover, Discovered
+from holdfast.protocols.ring.messages import INVITED, Answer, Discover, Discovered
 
 if TYPE_CHECKING:
     from holdfast.protocols.ring.ring import RingNode
@@ -87,7 +87,9 @@ class Scouting:
         ring = self._ring
         if message.answer is Answer.NO_MEMBER:
             ring.fencing.note(message.gen)
-        if self._phase is not None and message.serial == self._phase.serial:
+        if message.serial == INVITED:
+            ring.lifecycle.on_door(message.asked)
+        elif self._phase is not None and message.serial == self._phase.serial:
             where = message.asked
             ring.knocks.answer(message.serial, where, message, yes=message.answer is not Answer.NO_MEMBER)
         else:
