@@ -1,7 +1,7 @@
 """How long a group takes to form: all agents started at once, until every one of them lists all of them; and how long a restart takes.
 
 Times are those of the agents' own log lines (wall clock, one machine), so nothing is asked while it is measured. A start counts from the
-moment the last process was started, with the import of the program and everything else that a start costs; `after the last start-up` counts from
+moment the last process was started, with the import of the program and all else that a start costs; `after the last start-up` counts from
 the last agent's line "started". A restart counts from the new life's line "started": what is before it is the start of a Python process.
 """
 

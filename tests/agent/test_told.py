@@ -16,7 +16,10 @@ CLOCK = b"c" * 16
 
 
 def open_home(folder: Path) -> Home:
-    return Home.open(Config(group="g", name="a", bind="127.0.0.1:0", key="", insecure=True, state_dir=str(folder / "state"), socket=str(folder / "s")), {})
+    return Home.open(
+        Config(group="g", name="a", bind="127.0.0.1:0", key="", insecure=True, state_dir=str(folder / "state"), socket=str(folder / "s")),
+        {},
+    )
 
 
 def test_what_was_told_is_there_for_the_next_life(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from holdfast.protocols.ring import messages as m
 from holdfast.protocols.ring.config import RingConfig
 from holdfast.protocols.ring.facts import BecameMember, Departed, JoinRetry, JoinStarted, PhaseReached
 from holdfast.protocols.ring.ids import Peer, RingId, hash_of
-from holdfast.protocols.ring.pair import State
 from holdfast.protocols.ring.lifecycle import PATIENT_ATTEMPTS
+from holdfast.protocols.ring.pair import State
 from holdfast.protocols.ring.ring import RingNode, Status
 from holdfast.protocols.ring.rules import Rules
 from tests.support.fake_host import FakeHost

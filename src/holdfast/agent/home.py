@@ -136,7 +136,7 @@ class Home:
         # A release that does not keep the other file wrote no such word here, and then what stands in that file is older.
         exactly = self._told.until if self._told is not None and text.endswith(EXACTLY_BYTES) else None
         with suppress(ValueError):
-            if isfinite(seconds := float((text.split() or [b''])[0])):
+            if isfinite(seconds := float((text.split() or [b""])[0])):
                 seconds = min(TOLD_FOR_MAX, max(seconds, 0.0))
                 return seconds if exactly is None else min(seconds, max(0.0, exactly - clock.now()))
         return self._told_for  # As releases wrote it that did not say how long.

@@ -97,7 +97,7 @@ class Founding:
             self._promise(source, message.serial, lambda: self._answer(source, message.serial, granted=True))
 
     def _give_way(self, to: NodeId) -> None:
-        """Both of us ask, and of two the smaller name founds: ours would only keep that one from it. Our attempt is over before we promise."""
+        """Both of us ask, and of two the smaller name founds: ours would only keep that one from it. Our attempt ends before we promise."""
         assert self._phase is not None
         serial = self._phase.serial
         self.cancel()

@@ -49,6 +49,9 @@ class Lifecycle:
         self._cached = _read(ring.storage.load().get(CACHE))
         ring.scouting.suspects(self._cached)
         self._saved_at = ring.raw.now
+        self._why = ""  # the last attempt, or the last membership, ended
+        self._returns_at = ring.raw.now
+        self.seeds_there = 0  # that answered when they were last asked
         self.wanted = False  # the user wants to be in a ring
 
     @property
@@ -118,6 +121,56 @@ class Lifecycle:
         self.forced += 1
         lease = ring.config.lease
         self._back_off(reason, BACKOFF_MIN * lease, lease * min(BACKOFF_FORCED, 2.0 ** min(self.forced, 10)))
+        self._shorten()
+
+    # D23 keeps a member that was put out several times away for up to 60 T_l, because a bad link shall not put it out every few seconds.
+    # That it is bad no more shows when a majority of the seeds answers: then 8 T_l are enough, as for everybody else (H164).
+
+    def _shorten(self) -> None:
+        ring = self._ring
+        if not (self.wanted and ring.config.seeds) or self._returns_at - ring.raw.now <= BACKOFF_CALM * ring.config.lease:
+            return
+        delay = ring.raw.random.uniform(BACKOFF_CALM / 2, BACKOFF_CALM) * ring.config.lease
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = ring.host.after(delay, self._on_look)
+
+    def _on_look(self) -> None:
+        ring = self._ring
+        if self.wanted and not ring.is_member and not ring.is_joining:
+            self._timer = ring.host.at(max(self._returns_at, ring.raw.now), self._on_turn)
+            ring.scouting.call_the_roll(self._on_roll)
+
+    def _on_roll(self, there: int) -> None:
+        ring = self._ring
+        self.seeds_there = there
+        if not self.wanted or ring.is_member or ring.is_joining or self._returns_at <= ring.raw.now:
+            return
+        if 2 * there > len(ring.config.seeds):
+            self._schedule(0.0)
+        else:
+            self._shorten()
+
+    @property
+    def waits_for(self) -> str:
+        """What a process that wants to be a member and is none waits for, in a sentence; "" if it is one, or wants to be none."""
+        ring = self._ring
+        if not self.wanted or ring.is_member:
+            return ""
+        if ring.is_joining:
+            return "is joining now"
+        left = max(0.0, self._returns_at - ring.raw.now)
+        if self._why in NOT_YET:
+            return "no seed is in a group yet, and a majority of the seeds founds one; asks again every second or sooner"
+        if self._why in CROWDED:
+            return "others are joining beside it; asks again every second or sooner"
+        if self._why == "nobody answered":
+            return f"no seed answers; asks again within {left:.0f} s"
+        text = f"it had to leave {self.forced} times lately ({self._why}); comes back within {left:.0f} s"
+        if left > BACKOFF_CALM * ring.config.lease:
+            need = len(ring.config.seeds) // 2 + 1
+            text += f", or sooner when {need} of {len(ring.config.seeds)} seeds answer ({self.seeds_there} did)"
+        return text if self.forced and self._why else f"the last attempt failed ({self._why or 'none yet'}); asks again within {left:.0f} s"
 
     def remember(self) -> None:
         """Now and then, who is in the ring, for a later life."""
@@ -143,7 +196,9 @@ class Lifecycle:
             return 0.0, min(SHORT_MAX * lease, step * growth)
         if why in NOT_YET:
             return NOT_YET_MIN * lease, min(SHORT_MAX, NOT_YET_MAX * growth / 2) * lease
-        if why == "nobody answered":  # An attempt has asked for 2 T_l then. Seeds that start after us are not to be waited for longer than that.
+        if (
+            why == "nobody answered"
+        ):  # An attempt has asked for 2 T_l then. Seeds that start after us are not to be waited for longer than that.
             growth = max(1.0, growth / 2**PATIENT_ATTEMPTS)
         return BACKOFF_MIN * lease, lease * min(BACKOFF_CALM, growth)
 
@@ -151,6 +206,7 @@ class Lifecycle:
         if not self.wanted:
             return
         delay = self._ring.raw.random.uniform(shortest, longest)
+        self._why, self._returns_at = why, self._ring.raw.now + delay
         self._ring.raw.emit(JoinRetry(why, delay))
         self._schedule(delay)
         self._waits_for_others = why in CROWDED or why in NOT_YET
