@@ -281,7 +281,7 @@ def test_failed_is_for_users_what_removed_is_for_checkers() -> None:
 
 @pytest.mark.parametrize("answering, soon", [(0, False), (1, False), (2, True), (3, True)])
 def test_a_majority_of_the_seeds_shortens_the_absence(answering: int, soon: bool) -> None:
-    """H164: after many forced departures up to 60 T_l; when a majority of the seeds answers, 8 T_l and the time to ask. What it waits for is said."""
+    """H164: after many forced departures up to 60 T_l; when a majority of the seeds answers, 8 T_l. What it waits for is said."""
     seeds = tuple(Address(name, 1) for name in "xyz")
     stand = Stand(config=RingConfig(k=3))
     expelled_again(stand, 12)

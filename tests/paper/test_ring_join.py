@@ -311,7 +311,7 @@ def test_every_attempt_has_a_new_id_at_the_old_place() -> None:
 
 
 def test_backoff_grows_and_stays_within_its_bounds() -> None:
-    """D27, ring 4 (backoff), H160: uniform(0.2 T_l, T_l min(8, 2^attempt)) as an upper bound; the first silent attempts wait a T_l at most."""
+    """D27, ring 4 (backoff), H160: uniform(0.2 T_l, T_l min(8, 2^attempt)) as an upper bound; the first silent ones wait a T_l at most."""
     c = Candidate()
     c.host.pass_time(400 * T_L)
     delays = [event.delay for event in c.host.events(JoinRetry)]

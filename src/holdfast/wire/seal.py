@@ -64,7 +64,7 @@ class Sealer(Protocol):
 
     @property
     def openings(self) -> frozenset[bytes]:
-        """How everything begins that can be ours, all of one length: whatever begins otherwise is refused before anything else is done (H163)."""
+        """How everything begins that can be ours, all of one length: whatever begins otherwise is refused before all else (H163)."""
 
     def why(self, data: bytes) -> Drop:
         """What to call it, if it begins otherwise."""

@@ -79,9 +79,9 @@ class Arbitration:
             self._ask(pair)
 
     def _hears_most(self) -> bool:
-        """H162: whoever most of its neighbours do not answer suspects itself before it accuses one of them: it may be deaf and still speak, and
-        first come, first served would let it put healthy ones out. Counted as votes are, itself included, so that whoever does not hear
-        a majority could not be heard by one either in a group where all are neighbours. Leaving early is always safe."""
+        """H162: whoever most of its neighbours do not answer suspects itself before it accuses one of them. It may be deaf and still speak,
+        and first come, first served would let it put healthy ones out. Counted as votes are, itself included: in a group where all are
+        neighbours, whoever hears no majority could not win one either. Leaving early is always safe."""
         ring = self._ring
         pairs = [pair for pair in ring.pairs.values() if pair.obliged]
         heard = {ring.id, *(pair.peer.id for pair in pairs if pair.is_heard(ring.raw.now))}

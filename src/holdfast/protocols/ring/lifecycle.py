@@ -196,9 +196,7 @@ class Lifecycle:
             return 0.0, min(SHORT_MAX * lease, step * growth)
         if why in NOT_YET:
             return NOT_YET_MIN * lease, min(SHORT_MAX, NOT_YET_MAX * growth / 2) * lease
-        if (
-            why == "nobody answered"
-        ):  # An attempt has asked for 2 T_l then. Seeds that start after us are not to be waited for longer than that.
+        if why == "nobody answered":  # The attempt took 2 T_l; seeds that start late are not to be waited for longer.
             growth = max(1.0, growth / 2**PATIENT_ATTEMPTS)
         return BACKOFF_MIN * lease, lease * min(BACKOFF_CALM, growth)
 
@@ -253,7 +251,7 @@ class Lifecycle:
         guide, self._guide = self._guide, None
         seeds = [seed for seed in ring.config.seeds if seed != me]
         others = seeds or [each for each in self._cached if each != me]
-        drawn = ring.raw.random.sample(others, min(KNOCKS_MAX, len(others)))
+        drawn: list[Address | NodeId] = [*ring.raw.random.sample(others, min(KNOCKS_MAX, len(others)))]
         return drawn if guide is None else [guide, *(each for each in drawn if each != guide)]
 
 

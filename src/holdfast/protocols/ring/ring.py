@@ -64,13 +64,14 @@ TO_ANYBODY = (m.Arb, m.Lock, m.Propose)  # one message for several receivers; th
 class RingNode:
     """One process on a ring. Offers ``Membership``."""
 
+    former_until: float | None = None  # nothing that a former life told is used after that; None: it is not known (F6)
+
     def __init__(self, host: Host, config: RingConfig, *, rules: Rules | None = None, sole_life: bool = False) -> None:
         """``sole_life``: the caller holds the lock of the state directory, so every former life of this name is over (F6)."""
         self.raw = host
         self.config = config
         self.rules = Rules() if rules is None else rules
         self.sole_life = sole_life
-        self.former_until: float | None = None  # nothing that a former life told is used after that; None: it is not known (F6)
         self.host = Guarded(host, self._enter)
         self.storage = host.storage.part("ring")
         self.knocks = Questions()  # Discover, whoever asks it
@@ -100,8 +101,7 @@ class RingNode:
         self._version = 0
         self._subscribers: list[Callable[[MembershipEvent], None]] = []
         self._tick: Timer | None = None
-        self._ticked_at = 0  # what was in the list then, as a hash
-        self._fresh = 0  # ticks left in which the list is compared
+        self._ticked_at, self._fresh = 0, 0  # what was in the list then, as a hash; ticks left in which the list is compared
         # The parts.
         self.publishing = Publishing(self)
         self.leases = Leases(self)
