@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from importlib import import_module
+from inspect import signature
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +18,7 @@ NAMES = {
     "ring-real": "a ring of 64 real members: crashes, kill -9, SIGSTOP; takes half an hour",
     "agent": "what an agent costs: memory, CPU and packets while idle, calls, start, the command line",
     "http-load": "an agent that is asked as fast as strangers can, over HTTP and its local socket; takes eight minutes",
+    "forming": "agents started at once, until every list is complete, and restarts; takes half an hour",
     "leadership": "kill -9 of the holder: Holdfast, ZooKeeper and etcd side by side; takes 20 minutes",
     "leadership-kills": "seven agents, kill -9 of the leader fifty times, and hand-overs by will; takes ten minutes",
     "tickets": "locks and tickets: Holdfast, Redis, ZooKeeper and etcd side by side, all syncing; takes 20 minutes",
@@ -24,6 +26,7 @@ NAMES = {
     "tickets-load": "100, 300 and 1000 tickets of one pool, held by 200 clients of three agents; takes five minutes",
     "ring": "what ring membership costs, on sockets and in the lab; Figure 9 at full size",
 }
+CHOICES = ("agents", "preset")  # which some benchmarks offer
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -33,6 +36,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="one object on standard output")
     parser.add_argument("--quick", action="store_true", help="smaller, where a benchmark has a small size: to see that it works")
     parser.add_argument("--rounds", type=_rounds, metavar="N", help="rounds per contestant; the best one counts")
+    parser.add_argument("--agents", type=_rounds, metavar="N", help="forming: groups of this size only")
+    parser.add_argument("--preset", choices=["lan", "wan", "local"], help="forming: this preset only")
     options = parser.parse_args(arguments)
     if options.list:
         print("\n".join(_described(name) for name in NAMES))
@@ -40,6 +45,9 @@ def main(arguments: list[str] | None = None) -> int:
     if options.name is None:
         parser.error(f"NAME is missing; accepted: {', '.join(NAMES)}")
     benchmark = _module(options.name)
+    for name in CHOICES:
+        if getattr(options, name) is not None and name not in signature(benchmark.run).parameters:
+            parser.error(f"--{name}: {options.name} has no such choice; forming has")
     report = benchmark.run(**_chosen(benchmark, options))
     show_progress("")
     print(report.as_json() if options.json else report.as_text())
@@ -51,7 +59,8 @@ def _module(name: str) -> ModuleType:
 
 
 def _chosen(benchmark: ModuleType, options: Namespace) -> dict[str, Any]:
-    rounds = {} if options.rounds is None else {"rounds": options.rounds}
+    rounds: dict[str, Any] = {} if options.rounds is None else {"rounds": options.rounds}
+    rounds.update({name: value for name in CHOICES if (value := getattr(options, name)) is not None})
     return {**rounds, "size": benchmark.QUICK} if options.quick and hasattr(benchmark, "QUICK") else rounds
 
 

@@ -91,6 +91,11 @@ class AgentProcess:
     def kill(self) -> None:
         self._process.kill()
 
+    def leave(self) -> None:
+        """It says goodbye, and ends."""
+        self._process.terminate()
+        self.wait()
+
     def wait(self) -> None:
         self._process.wait()
 

@@ -437,9 +437,10 @@ def test_home_keeps_the_name_and_knows_what_the_lock_proves(tmp_path: Path) -> N
     assert len({boot for _, _, boot in lives}) == len(lives)
 
 
-def test_the_next_life_waits_for_what_the_former_one_told(tmp_path: Path) -> None:
+def test_the_next_life_waits_for_what_the_former_one_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """F14: for as long as the former life's lease says, not this one's, and whatever it was called; not at all if it left in good order. A
-    life that ends while it waits hands the wait on."""
+    life that ends while it waits hands the wait on. So it is where nothing says what exactly was told (H161)."""
+    monkeypatch.setattr("holdfast.agent.home.this_clock", lambda: None)
     environ = {"HOLDFAST_RUNTIME_DIR": str(tmp_path / "run")}
     waits = []
     for name, lease, left in (

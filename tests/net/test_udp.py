@@ -12,6 +12,8 @@ from holdfast.drops import Drop, Drops
 from holdfast.host import DATAGRAM_BYTES_MAX, Address
 from holdfast.net.bind import bind
 from holdfast.net.udp import Datagrams
+from holdfast.wire.keys import Keyring, generate, parse_key
+from holdfast.wire.seal import Sealed
 
 
 class Pair:
@@ -172,3 +174,43 @@ def test_forged_sources_fill_no_memory(pair: Pair, monkeypatch: pytest.MonkeyPat
         pair.datagrams.send(b"x", Address("127.0.0.1", port))
         assert len(pair.datagrams._sources) <= 4
         assert len(pair.datagrams._targets) <= 4
+
+
+def test_what_does_not_begin_as_ours_is_refused_first(pair: Pair) -> None:
+    """H163: by its first bytes, before its source is looked up or kept; each reason is counted, and refusals use up no reads."""
+    keyring = Keyring(parse_key(generate()))
+    sealer, member = Sealed("g", keyring), Sealed("g", keyring)
+    pair.datagrams.refuse_unless(sealer)
+    ours = member.seal(b"word")
+    stranger = Sealed("g", Keyring(parse_key(generate()))).seal(b"word")
+    other_group = Sealed("h", keyring).seal(b"word")
+    pair.tell(*[stranger] * 20, other_group, b"", b"\x63garbage", ours)
+    assert not pair.datagrams.drain(1)
+    assert [data for data, _ in pair.got] == [ours]
+    assert pair.drops == {Drop.WRONG_KEY: 20, Drop.WRONG_GROUP: 1, Drop.TRUNCATED: 1, Drop.UNKNOWN_VERSION: 1}
+    assert len(pair.datagrams._sources) == 1
+
+
+def test_refusals_of_one_turn_are_limited(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H163, F10: a flood does not keep the timers waiting either."""
+    monkeypatch.setattr("holdfast.net.udp.REFUSED_MAX", 5)
+    pair.datagrams.refuse_unless(Sealed("g", Keyring(parse_key(generate()))))
+    pair.tell(*[b"garbage"] * 8)
+    assert not pair.datagrams.drain(64)
+    assert sum(pair.drops.values()) == 5
+    assert pair.datagrams.drain(64)
+    assert sum(pair.drops.values()) == 8
+
+
+def test_a_new_key_is_known_at_once(pair: Pair) -> None:
+    """H163: what is refused follows the keyring."""
+    first, second = parse_key(generate()), parse_key(generate())
+    sealer = Sealed("g", Keyring(first))
+    pair.datagrams.refuse_unless(sealer)
+    word = Sealed("g", Keyring(second)).seal(b"word")
+    pair.tell(word)
+    pair.datagrams.drain(8)
+    sealer.rekey(Keyring(first).add(second))
+    pair.tell(word)
+    pair.datagrams.drain(8)
+    assert (pair.drops[Drop.WRONG_KEY], [data for data, _ in pair.got]) == (1, [word])

@@ -8,14 +8,15 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from holdfast.events import Decided, Failed, Left, Suspected
+from holdfast.events import Decided, Event, Failed, Left, Suspected
 from holdfast.host import MemberStatus
 from holdfast.kit.quorum import weighted
-from holdfast.lab.rings import Rings
+from holdfast.lab.host import LabHost
+from holdfast.lab.rings import PAPER_LINK, Rings
 from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.arbitration import VOTES_MAX
+from holdfast.protocols.ring.arbitration import DEAF, VOTES_MAX
 from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import Lost, Removed, Suspicion, Won
+from holdfast.protocols.ring.facts import Departed, Lost, Removed, Suspicion, Won
 from holdfast.protocols.ring.ids import CIRCLE, Peer, RingId
 from holdfast.protocols.ring.pair import State
 from holdfast.protocols.ring.rules import Rules
@@ -409,3 +410,53 @@ def test_a_decision_is_early_news() -> None:
     member = stand.ring.get(silent.node.name)
     assert member is not None
     assert member.status is MemberStatus.DECIDED
+
+
+# Who suspects itself first (H162).
+
+
+@pytest.mark.parametrize("silent, accuses", [(1, True), (3, True), (4, False), (6, False)])
+def test_who_hears_no_majority_suspects_itself(silent: int, accuses: bool) -> None:
+    """H162: of itself and its six neighbours four must be heard, itself counted; else it leaves, says so, and asks no arbitrator."""
+    stand, peers = crowd()
+    stand.live(T_L)
+    stand.take(m.Arb)
+    stand.take(m.Leave)
+    for _ in range(40):
+        stand.live(STEP, silent=peers[:silent])
+        if stand.host.events(Suspicion):
+            break
+    assert bool(stand.take(m.Arb)) is accuses
+    assert stand.ring.is_member is accuses
+    assert stand.departures() == ([] if accuses else [DEAF])
+    assert bool(stand.take(m.Leave)) is not accuses
+
+
+@pytest.mark.parametrize("size", [3, 5, 8])
+def test_a_half_deaf_member_puts_nobody_out(size: int) -> None:
+    """H162: it speaks, and loses 95 % of what is said to it. It leaves; without the rule it puts healthy ones out in some of the runs."""
+    found = {rule: [_departures(size, seed, deaf=rule) for seed in range(12)] for rule in (True, False)}
+    assert [healthy for healthy, _ in found[True]] == [0] * 12
+    assert [sick for _, sick in found[True]] == [1] * 12
+    assert sum(healthy for healthy, _ in found[False]) >= 2
+
+
+def _departures(size: int, seed: int, *, deaf: bool) -> tuple[int, int]:
+    """How many healthy members had to leave within 12 T_l, and whether the sick one did."""
+    names = [f"n{number}" for number in range(size)]
+    rings = Rings(seed, RingConfig(), rules=Rules(deaf=deaf))
+    rings.form(names)
+    gone = list[str]()
+
+    def on_event(host: LabHost, event: Event) -> None:
+        if isinstance(event, Departed) and event.was_member:
+            gone.append(host.me.name)
+
+    rings.world.listeners.append(on_event)
+    rings.world.run(3.3 * T_L)
+    sick = names[seed % size]
+    for name in names:
+        if name != sick:
+            rings.world.network.set_link(replace(PAPER_LINK, loss=0.95), name, sick)
+    rings.world.run(15.3 * T_L)
+    return len(set(gone) - {sick}), int(sick in gone)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.events import Event, Expelled, Failed, Left
 from holdfast.host import Address, Message, NodeId
@@ -276,3 +277,31 @@ def test_failed_is_for_users_what_removed_is_for_checkers() -> None:
     stand.live(stand.ring.config.wait + T_A)
     assert [event.member.id for event in stand.host.events(Left)] == [peers[0].node]
     assert [(event.member.id, event.certain) for event in stand.host.events(Failed)] == [(peers[1].node, True)]
+
+
+@pytest.mark.parametrize("answering, soon", [(0, False), (1, False), (2, True), (3, True)])
+def test_a_majority_of_the_seeds_shortens_the_absence(answering: int, soon: bool) -> None:
+    """H164: after many forced departures up to 60 T_l; when a majority of the seeds answers, 8 T_l. What it waits for is said."""
+    seeds = tuple(Address(name, 1) for name in "xyz")
+    stand = Stand(config=RingConfig(k=3))
+    expelled_again(stand, 12)
+    stand.ring.config = replace(stand.ring.config, seeds=seeds)
+    lifecycle = stand.ring.lifecycle
+    while True:  # until a long one is drawn
+        lifecycle.wanted = True
+        stand.ring.depart("test")
+        if stand.host.events(JoinRetry)[-1].delay > 30 * T_L:
+            break
+        lifecycle.stop()
+        stand.ring.found()
+    assert "or sooner when 2 of 3 seeds answer" in lifecycle.waits_for
+    stand.take(m.Discover)
+    came = False
+    for _ in range(11 * 16):
+        stand.host.pass_time(STEP)
+        for to, message in stand.take(m.Discover):
+            came = came or stand.ring.is_joining
+            if to in seeds[:answering] and isinstance(to, Address):
+                answer = m.Discovered(message.serial, m.Answer.NO_MEMBER, 0, (), seeded=False, asked=to)
+                stand.ring.on_message(NodeId(to.host, 1), answer)
+    assert (came or stand.ring.is_joining) is soon

@@ -137,6 +137,66 @@ def test_a_member_shows_the_way() -> None:
     assert seed.host.take(m.Discover)[0][0] == Address("b", 1)
 
 
+def test_the_member_that_objects_is_the_door() -> None:
+    """H160: there is a ring, and where it is was just said: it is knocked at in the same moment."""
+    seed = Seed("a")
+    seed.answer("b", granted=False, member=True)
+    seed.host.take(m.Discover)
+    seed.host.pass_time(0.0)
+    assert [to for to, _ in seed.host.take(m.Discover)] == [Address("b", 1)]
+
+
+def test_of_two_that_ask_the_larger_name_gives_way() -> None:
+    """D20, H160: both ask at once. The larger name withdraws before it promises, and knocks at the smaller one next."""
+    seed = Seed("b")
+    assert seed.asked() == ["a", "c"]
+    assert seed.is_asked("a") == [True]
+    withdrawn = {to: message.serial for to, message in seed.host.take(m.FoundAsk) if message.withdraw}
+    assert list(withdrawn) == [Address("a", 1), Address("c", 1)]
+    for name in "ac":  # Too late: what they promise now counts for nothing.
+        seed.ring.on_message(NodeId(name, 1), m.FoundPromise(withdrawn[Address(name, 1)], True, False, Address(name, 1)))
+    assert not seed.founded
+    seed.host.take(m.Discover)
+    seed.host.pass_time(T_L / 8)
+    assert seed.host.take(m.Discover)[0][0] == NodeId("a", 1)
+
+
+def test_the_smaller_name_does_not_give_way() -> None:
+    """D20: the smallest name founds, whoever else asks meanwhile."""
+    seed = Seed("a")
+    assert seed.is_asked("b") == [False]
+    seed.answer("b", granted=True)
+    seed.answer("c", granted=True)
+    assert seed.founded
+
+
+def test_who_has_promised_asks_nobody_for_a_promise() -> None:
+    """D20, H160: it knocks at the one it promised, soon."""
+    seed = Seed("b", asking=False)
+    assert seed.is_asked("a") == [True]
+    seed.ring.start()
+    seed.host.pass_time(0.0)
+    ((to, discover),) = seed.host.take(m.Discover)
+    assert isinstance(to, Address)
+    seed.ring.on_message(NodeId("c", 1), m.Discovered(discover.serial, m.Answer.NO_MEMBER, 0, (), seeded=False, asked=Address("c", 1)))
+    assert seed.asked() == []
+    seed.host.pass_time(T_L / 8)
+    assert seed.host.take(m.Discover)[0][0] == NodeId("a", 1)
+
+
+def test_a_founder_calls_whoever_it_sent_away() -> None:
+    """H160: who asked before there was a ring is told, one at a time, when there is one."""
+    seed = Seed("a")
+    seed.ring.on_message(NodeId("x", 1), m.Discover(7, peer("x", 5).id, (), over=False))
+    assert seed.is_asked("c") == [False]
+    seed.host.take(m.Discovered)
+    seed.answer("b", granted=True)
+    seed.answer("c", granted=True)
+    assert seed.founded
+    ((to, called),) = seed.host.take(m.Discovered)
+    assert (to, called.serial, called.asked) == (NodeId("x", 1), m.INVITED, Address("a", 1))
+
+
 def test_a_member_cannot_agree() -> None:
     """D20 (none naming a live ring): whatever else it says, whoever is in a ring objects."""
     seed = Seed("a")
@@ -291,6 +351,19 @@ def test_a_group_that_starts_together_becomes_one_ring(seed: int) -> None:
     rings.world.run(60.0)
     assert {ring.ring for ring in rings.alive} == {rings.members["n0"].ring}
     assert {len(ring.list) for ring in rings.alive} == {8}
+
+
+@pytest.mark.parametrize("size, limit", [(3, 1.5), (5, 1.5), (16, 2.0)])
+def test_a_group_that_starts_together_is_soon_complete(size: int, limit: float) -> None:
+    """H160: every list is complete within so many T_l of the last start, however the starts fall within 0.3 T_l."""
+    names = [f"s{number:02}" for number in range(size)]
+    for seed in range(10):
+        rings = Rings(seed, RingConfig(), link=Link(Fixed(0.001)), seeds=names[:3])
+        for name in rings.world.random.sample(names, size):
+            rings.world.run(rings.world.now + 0.3 * T_L / size)
+            rings.start(name)
+        rings.world.run(rings.world.now + limit * T_L)
+        assert [len(rings.members[name].members()) for name in names] == [size] * size, f"seed {seed}"
 
 
 def test_an_emptied_ring_founds_again() -> None:

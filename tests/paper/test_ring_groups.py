@@ -237,8 +237,9 @@ def test_while_it_is_open_the_opener_needs_both_majorities() -> None:
 
 
 def test_the_responder_needs_its_own_group_only() -> None:
-    """Ring 5.3: a majority of what it holds."""
+    """Ring 5.3: a majority of what it holds. Its only neighbour is silent, so the rule of H162 would end it first."""
     stand, pair, group = responder()
+    stand.ring.rules = Rules(deaf=False)
     stand.say(LOW, m.ArbUpgrd(*stand.head(LOW), 1, 2, group))
     suspect(stand, LOW)
     assert pair.cfg == frozenset(group)

@@ -227,7 +227,9 @@ class Agent:
     def owns(self, key: str | bytes) -> Owned | None:
         """May this agent act for the key, and until when? Binding once it was told to a client (F14)."""
         owned = self.ring.owns(key)
-        return None if owned is None else Owned(owned.token, owned.until)
+        if owned is None or not self.home.note_told(owned.until):
+            return None
+        return Owned(owned.token, owned.until)
 
     @property
     def tags(self) -> dict[str, str]:
@@ -309,6 +311,7 @@ class Agent:
     def on_name_clear(self) -> None:
         """F6: nobody of our name answered, and the lock says that the life before this one is over."""
         self.ring.sole_life = self.home.sole_life
+        self.ring.former_until = self._knocks_at
         if not self.named.done():
             self.named.set_result(None)
         self._knock()

@@ -181,6 +181,7 @@ class Examination:
         yield from self._of_versions()
         yield from self._of_mismatches()
         yield from self._of_pauses()
+        yield from symptoms.of_membership(agent)
         yield from symptoms.of_seats(agent, self._began_at)
         yield from symptoms.of_settings(agent.config, agent.home.state.path if agent.home.state is not None else None, seat=_is_seat(agent))
         yield from symptoms.of_machine(agent.host.datagrams.fileno(), len(agent.ring.members()))

@@ -156,11 +156,12 @@ class Handlers:
         once = Once(client, call.serial)
         self._agent.join(call.seeds, once.done)
         text = f"not a member after {timeout} s; the agent goes on knocking at {', '.join(map(shown, call.seeds[:5]))}"
-        self._agent.host.after(timeout, partial(self._on_not_joined, once, JoinTimeout(text)))
+        self._agent.host.after(timeout, partial(self._on_not_joined, once, text))
 
-    def _on_not_joined(self, once: Once, error: JoinTimeout) -> None:
+    def _on_not_joined(self, once: Once, text: str) -> None:
         self._agent.forget_join(once.done)
-        once.refuse(error)
+        why = self._agent.ring.lifecycle.waits_for
+        once.refuse(JoinTimeout(f"{text}: {why}" if why else text))
 
     def _send(self, client: Connection, call: calls.Send) -> None:
         timeout = _timeout(call.timeout)

@@ -17,6 +17,7 @@ from secrets import choice
 
 from holdfast.agent.keyring import KeyStore
 from holdfast.agent.machine_lock import MachineLock
+from holdfast.agent.told import Told, this_clock
 from holdfast.config import Config, default_socket, group_file, is_loopback, private_directory, runtime_dir
 from holdfast.disk.horizon import Horizon
 from holdfast.disk.places import check_folder, group_state
@@ -25,12 +26,16 @@ from holdfast.errors import AddressUnusable, ConfigError, StorageDamaged, Storag
 from holdfast.host import Address, NodeId, Storage
 from holdfast.kit.deadline import wait_length
 from holdfast.kit.slots import find_slots, literal, own_slot
+from holdfast.net import clock
 from holdfast.wire.codec import NAME_BYTES_MAX
 from holdfast.wire.keys import exposure
 
 NAME_FILE = "name"
 LEFT_FILE = "left"  # holds LEFT when the last life left its group in good order, else for how many seconds it may have told clients
 LEFT = b"left\n"
+TOLD_FILE = "told"  # until when clients were told that they may act (H161)
+EXACTLY = " told"  # after the seconds: that file is kept by the life that wrote this
+EXACTLY_BYTES = f"{EXACTLY}\n".encode()
 OWN_SEAT = "own"  # the directory of a machine's one agent; those of others are called by an address
 TOLD_FOR_MAX = 3600.0  # seconds; no lease is as long, and a damaged file shall not stop an agent for ever
 DRAWN_LETTERS = 6
@@ -56,7 +61,10 @@ class Home:
         ring = config.ring_config()
         self._told_for = wait_length(ring.publish_length, config.rho, config.margin)
         # F14: what the life before may have told its clients, under whatever name and lease, ends within so many seconds from now.
+        self._told = None if state is None else Told(state.path / TOLD_FILE, this_clock())
         self.wait = self._former_told_for()
+        if self._told is not None:
+            self._told.begin(clock.now() + self.wait)
         if state is not None and kept != self.name:
             state.write(NAME_FILE, f"{self.name}\n".encode())
         self.note_joining()
@@ -110,7 +118,12 @@ class Home:
 
     def note_joining(self) -> None:
         """For the next life: clients may be told something from now on. Raises StorageError; then they must not be."""
-        self._note(f"{max(self.wait, self._told_for):.6f}\n".encode())
+        written = EXACTLY if self._told is not None and self._told.is_kept else ""
+        self._note(f"{max(self.wait, self._told_for):.6f}{written}\n".encode())
+
+    def note_told(self, until: float) -> bool:
+        """Before a client is told that it may act until then. False: it must not be told."""
+        return self._told is None or self._told.note(until)
 
     def _note(self, text: bytes) -> None:
         if self.state is not None and self.state.read(LEFT_FILE) != text:
@@ -120,12 +133,17 @@ class Home:
         text = LEFT if self.state is None else self.state.read(LEFT_FILE)
         if text is None or text == LEFT:
             return 0.0
+        # A release that does not keep the other file wrote no such word here, and then what stands in that file is older.
+        exactly = self._told.until if self._told is not None and text.endswith(EXACTLY_BYTES) else None
         with suppress(ValueError):
-            if isfinite(seconds := float(text)):
-                return min(TOLD_FOR_MAX, max(seconds, 0.0))
+            if isfinite(seconds := float((text.split() or [b""])[0])):
+                seconds = min(TOLD_FOR_MAX, max(seconds, 0.0))
+                return seconds if exactly is None else min(seconds, max(0.0, exactly - clock.now()))
         return self._told_for  # As releases wrote it that did not say how long.
 
     def close(self) -> None:
+        if self._told is not None:
+            self._told.close()
         self._held.close()
 
 

@@ -94,6 +94,16 @@ def of_settings(config: Config, state: Path | None, *, seat: bool) -> Iterator[F
         )  # fmt: skip
 
 
+def of_membership(agent: Agent) -> Iterator[Finding]:
+    """What an agent that is in no group waits for (H164)."""
+    why = agent.ring.lifecycle.waits_for
+    if why:
+        yield warning(
+            "not_joined", agent.me.name, f"This agent is in no group: {why}.",
+            "Start a majority of the seeds if they are down; otherwise wait for the time it names.",
+        )  # fmt: skip
+
+
 def of_seats(agent: Agent, heard_since: float) -> Iterator[Finding]:
     """F12, F13, H189: all seats were asked at ``heard_since``."""
     seats = agent.seats

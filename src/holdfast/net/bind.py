@@ -14,6 +14,7 @@ from holdfast.net.resolve import literal
 # F10 reads up to 4096 datagrams after a pause, so so many should have had room to wait: 1 KiB each is what the kernel
 # accounts for a small one. Linux grants at most net.core.rmem_max and says nothing if that is less.
 RECEIVE_BYTES = AWAY_DATAGRAMS_MAX * 1024
+SO_RCVBUFFORCE = 33  # Linux, for CAP_NET_ADMIN; elsewhere no such option, which is refused like a missing right
 BACKLOG = 128  # connections that wait for an accept: one turn's worth of a large group, all at once
 FREE_PORT_TRIES = 16  # a port that is free for UDP may be taken for TCP; 16 misses in a row mean that nothing is free
 
@@ -65,7 +66,7 @@ def _bind_once(host: str, port: int) -> Bound:
             if family == socket.AF_INET6:
                 # "::" listens to both families, as people expect of it; IPv4 peers appear under their IPv4 address.
                 each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        udp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+        _make_room(udp)
         # Only for TCP, where it means "in spite of old connections"; for UDP it would let two processes share a port.
         tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         udp.bind(_sockaddr(family, host, port))
@@ -77,6 +78,14 @@ def _bind_once(host: str, port: int) -> Bound:
         tcp.close()
         raise
     return Bound(udp, tcp, Address(host, taken))
+
+
+def _make_room(udp: socket.socket) -> None:
+    """Whoever may exceed net.core.rmem_max does: 200 KiB, the usual limit, hold some 270 datagrams, which a flood brings in 9 ms."""
+    try:
+        udp.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BYTES)
+    except OSError:
+        udp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
 
 
 def _sockaddr(family: socket.AddressFamily, host: str, port: int) -> Any:

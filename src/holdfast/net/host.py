@@ -79,6 +79,7 @@ class NetHost:
         self.dropped_from: dict[Drop, Address] = {}  # reason -> where the last datagram that was dropped for it came from
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # None: closed in good order
         self.datagrams = Datagrams(bound.udp, self.drops)
+        self.datagrams.refuse_unless(sealer)
         self.streams = Streams(bound.address, sealer, self.drops, self._on_stream, self._fail)
         self._sealer = sealer
         self._payload_max = DATAGRAM_BYTES_MAX - sealer.overhead

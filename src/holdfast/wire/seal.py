@@ -62,6 +62,13 @@ class Sealer(Protocol):
     def overhead(self) -> int:
         """Bytes that sealing adds."""
 
+    @property
+    def openings(self) -> frozenset[bytes]:
+        """How everything begins that can be ours, all of one length: whatever begins otherwise is refused before all else (H163)."""
+
+    def why(self, data: bytes) -> Drop:
+        """What to call it, if it begins otherwise."""
+
     def seal(self, payload: Buffer, channel: Channel = Channel.DATAGRAM) -> bytes: ...
     def open(self, data: Buffer, channel: Channel = Channel.DATAGRAM) -> bytes:
         """The payload; raises ``Rejected``, and nothing else, for what is not ours to read."""
@@ -94,6 +101,7 @@ class Sealed:
         primary = keyring.primary
         self._prefix = bytes([VERSION, KIND_SEALED]) + self._hint + primary.id + self._run_id
         self._cipher = AESGCM(primary.derive(self._run_id, self._group))
+        self.openings = frozenset(bytes([VERSION, KIND_SEALED]) + self._hint + key.id for key in keyring.keys)
         for name, run in self._runs.active.items():
             if keyring.get(name[PLAIN_HEADER_BYTES:KEY_ENDS_AT]) is None:
                 run.cipher = None
@@ -139,6 +147,9 @@ class Sealed:
             raise Rejected(Drop.WRONG_KEY)
         return AESGCM(key.derive(header[KEY_ENDS_AT:RUN_ENDS_AT], self._group))
 
+    def why(self, data: bytes) -> Drop:
+        return self._why(data) or (Drop.TRUNCATED if len(data) < SEALED_BYTES_MIN else Drop.WRONG_KEY)
+
     def _why(self, data: bytes) -> Drop | None:
         return _why(data, KIND_SEALED, self._hint)
 
@@ -151,6 +162,7 @@ class Plain:
     def __init__(self, group: str) -> None:
         self._hint = group_hint(group_bytes(group))
         self._prefix = bytes([VERSION, KIND_PLAIN]) + self._hint
+        self.openings = frozenset([self._prefix])
 
     def seal(self, payload: Buffer, channel: Channel = Channel.DATAGRAM) -> bytes:
         assert len(payload) <= BYTES_MAX[channel] - PLAIN_HEADER_BYTES
@@ -164,6 +176,9 @@ class Plain:
         if data[:PLAIN_HEADER_BYTES] != self._prefix:
             raise Rejected(_why(data, KIND_PLAIN, self._hint) or Drop.MALFORMED)
         return data[PLAIN_HEADER_BYTES:]
+
+    def why(self, data: bytes) -> Drop:
+        return _why(data, KIND_PLAIN, self._hint) or Drop.MALFORMED
 
 
 def group_bytes(group: str) -> bytes:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 VOTES_MAX = 4096  # pairs this node has voted on lately; a member is in 8 k^2 groups at most, 512 for k = 8
 TIMEOUT = "arbitration timeout"
+DEAF = "deaf"
 ASKS = 4  # times an arbitrator is asked within T_a
 PATIENCE = 8  # P2: each further suspicion within one T_l waits another T_a / 8
 PATIENCE_MAX = 4  # P2: at most T_a / 2, so that an answer can still come
@@ -67,11 +68,24 @@ class Arbitration:
         if now >= at + self._t_a:
             ring.depart("late")
             return
+        if ring.rules.deaf and ring.config.mode == "pairwise" and not self._hears_most():
+            self._lose(pair, DEAF)
+            ring.depart(DEAF)
+            return
         wait = self._patience(now)
         if wait > 0 and now + wait < at + self._t_a:
             pair.phase_at = self._host.after(wait, partial(self._ask, pair))
         else:
             self._ask(pair)
+
+    def _hears_most(self) -> bool:
+        """H162: whoever most of its neighbours do not answer suspects itself before it accuses one of them. It may be deaf and still speak,
+        and first come, first served would let it put healthy ones out. Counted as votes are, itself included: in a group where all are
+        neighbours, whoever hears no majority could not win one either. Leaving early is always safe."""
+        ring = self._ring
+        pairs = [pair for pair in ring.pairs.values() if pair.obliged]
+        heard = {ring.id, *(pair.peer.id for pair in pairs if pair.is_heard(ring.raw.now))}
+        return weighted(frozenset((ring.id, *(pair.peer.id for pair in pairs)))).enough(heard)
 
     def need(self, pair: Pair) -> Quorum[RingId]:
         """Whose votes decide: while a group changes, the opener needs a majority of the old and of the new one (D14)."""

@@ -63,9 +63,11 @@ class Departing:
         deadline that the former life published can be running, that this life is over."""
         ring = self._ring
         now = ring.raw.now
-        past = wait_length(ring.config.publish_length, ring.config.rho, ring.config.margin)
+        past = ring.former_until
+        if past is None:
+            past = self._born_at + wait_length(ring.config.publish_length, ring.config.rho, ring.config.margin)
         former = tuple(each.id for each in self._former.values() if each.was_member and each.speaks_at <= now)
-        return former, ring.sole_life and now - self._born_at >= past
+        return former, ring.sole_life and now >= past
 
     def on_stray(self, source: NodeId, message: OfRing) -> None:
         """For another ring, another inc, or nobody here: only a question to a former id gets an answer."""

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.host import NodeId
 from holdfast.protocols.ring.ids import Peer, RingId, owner_of
-from holdfast.protocols.ring.messages import Answer, Discover, Discovered, Lock, Locked, Unlock
+from holdfast.protocols.ring.messages import INVITED, Answer, Discover, Discovered, Lock, Locked, Unlock
 from holdfast.protocols.ring.pair import Pair
 
 if TYPE_CHECKING:
     from holdfast.protocols.ring.ring import RingNode
 
 
+NOBODY = RingId(0, 0)  # 0 is nobody's inc
+SENT_AWAY_MAX = 64  # candidates that are told when this door is open; others come again by themselves
+SENT_AWAY_LEASES = 8  # in T_l: whoever still waits then has asked again, here or elsewhere
 GIVEN_UP_MAX = 1024  # candidates that gave up; each attempt has a new id, so that only the latest can still have a Lock on its way
 
 
@@ -33,6 +36,7 @@ class Door:
     def __init__(self, ring: RingNode) -> None:
         self._ring = ring
         self.lock: Held | None = None
+        self._sent_away: dict[NodeId, float] = {}  # who found no ring or no open door here, and when it last did; the oldest first (H160)
         self._given_up: dict[RingId, None] = {}  # whose Lock may come after their Unlock; the oldest first
 
     def reset(self) -> None:
@@ -72,6 +76,7 @@ class Door:
         if not ring.is_member:
             no = Discovered(message.serial, Answer.NO_MEMBER, 0, (), seeded=False, asked=ring.raw.address, gen=ring.fencing.highest)
             ring.raw.send(source, no)
+            self.send_away(source)
             return
         owner = self._guide(source, message)
         if owner != ring.id and owner is not None:
@@ -79,6 +84,7 @@ class Door:
             self._answer(source, message, Answer.REDIRECT, ring.list.peers([owner]))
         elif self.busy_for(message.candidate):
             self._answer(source, message, Answer.BUSY, ())
+            self.send_away(source)
         else:
             self._answer(source, message, Answer.OK, self._view())
 
@@ -90,6 +96,8 @@ class Door:
         granted = not self.busy_for(candidate) and candidate not in ring.list and candidate not in self._given_up
         if granted:
             self.renew(candidate)
+        else:
+            self.send_away(source)
         ring.raw.send(source, Locked(*ring.head(candidate), message.serial, granted, self._view() if granted else ()))
 
     def on_unlock(self, source: NodeId, message: Unlock) -> None:
@@ -98,6 +106,24 @@ class Door:
         if pair is not None and self.serves(pair):
             self._ring.opening.drop(pair)
         self.give_up(message.source)
+
+    def invite(self) -> None:
+        """One of those we had to send away, if there is room for it now. One at a time: all at once would only lock each other out."""
+        ring = self._ring
+        if not self._sent_away or self.busy_for(NOBODY):
+            return
+        oldest = ring.raw.now - SENT_AWAY_LEASES * ring.config.lease
+        while self._sent_away:
+            candidate = next(iter(self._sent_away))
+            if self._sent_away.pop(candidate) >= oldest:
+                ring.raw.send(candidate, Discovered(INVITED, Answer.BUSY, ring.ring, (), ring.scouting.seeded, ring.raw.address))
+                return
+
+    def send_away(self, candidate: NodeId) -> None:
+        """It is told when there is room; it comes again by itself as well."""
+        if candidate not in self._sent_away and len(self._sent_away) >= SENT_AWAY_MAX:
+            return
+        self._sent_away[candidate] = self._ring.raw.now  # It keeps its place in the queue.
 
     def give_up(self, candidate: RingId) -> None:
         """It has said that it does not come any more; what it said before may still be on its way."""

@@ -7,7 +7,7 @@ gives its ring up before they do. What remains: a ring without any seed in it, a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -50,6 +50,9 @@ class Founding:
     def start(self) -> None:
         ring = self._ring
         seeds = ring.config.seeds
+        if self._promised_for is not None and not self._may_promise(ring.raw.me.name):
+            ring.lifecycle.wait_for(self._promised_for[0])
+            return
         self._guide = None
         self._phase = Phase(
             ring.host, self._questions, {each: None if each == ring.raw.address else each for each in seeds},
@@ -83,12 +86,32 @@ class Founding:
         if ring.scouting.unasked and not ring.lifecycle.wanted and not ring.is_member:
             self._look_first(source, message)
             return
+        if self._phase is not None and source.name < ring.raw.me.name:
+            self._give_way(source)
         # Who wants no ring itself objects to none that it knows of no other beside. Who is about to join one knows of it.
         busy = not ring.scouting.may_found or (ring.lifecycle.wanted and ring.is_seed and ring.raw.me.name < source.name)
         if ring.is_member or busy or (ring.is_joining and ring.ring) or not self._may_promise(source.name):
             self._answer(source, message.serial, granted=False)
+            ring.door.send_away(source)
         else:
             self._promise(source, message.serial, lambda: self._answer(source, message.serial, granted=True))
+
+    def _give_way(self, to: NodeId) -> None:
+        """Both of us ask, and of two the smaller name founds: ours would only keep that one from it. Our attempt ends before we promise."""
+        assert self._phase is not None
+        serial = self._phase.serial
+        self.cancel()
+        self._withdraw(serial, self._ring.config.seeds)
+        self._ring.lifecycle.wait_for(to)
+
+    def _withdraw(self, serial: int, seeds: Iterable[Address]) -> None:
+        """That attempt is over; whoever promised for it is free again."""
+        ring = self._ring
+        if self._promised_to == ring.raw.me.name:
+            self.forget()
+        for seed in seeds:
+            if seed != ring.raw.address:
+                ring.raw.send(seed, FoundAsk(serial, withdraw=True))
 
     def _look_first(self, source: NodeId, message: FoundAsk) -> None:
         """We have left politely, and the ring we left may have no seed in it any more: only we know where it is."""
@@ -111,6 +134,8 @@ class Founding:
                 self._ring.raw.send(source, FoundAsk(message.serial, withdraw=True))  # Too late: it shall not bind for nothing.
             return
         self._ring.fencing.note(message.gen)
+        if message.granted:
+            self._ring.door.send_away(source)  # It waits for this ring, and shall be told when it is there.
         if message.member or message.guide is not None:
             self._guide = message.seed if message.member else message.guide
         self._questions.answer(message.serial, message.seed, message, yes=message.granted and not message.member)
@@ -143,11 +168,7 @@ class Founding:
             ring.found()
             ring.host.at(end.asked_at + holder_length(self._length, ring.config.rho), partial(self._on_probation_over, ring.ring))
             return
-        if self._promised_to == ring.raw.me.name:
-            self.forget()
-        for seed in end.yes:
-            if seed != ring.raw.address:
-                ring.raw.send(seed, FoundAsk(serial, withdraw=True))
+        self._withdraw(serial, end.yes)
         ring.lifecycle.not_founded(self._guide)
 
     def _on_probation_over(self, founded: int) -> None:

@@ -16,7 +16,7 @@ from holdfast.protocols.ring.facts import LinkBroken, LinkMended, Overslept
 from holdfast.protocols.ring.fencing import GEN_MAX
 from holdfast.protocols.ring.ids import hash_of
 from holdfast.protocols.ring.messages import Lease, LeaseAck, LeaseNak, LeaseRequest, Relay, Relayed, RelayedAck
-from holdfast.protocols.ring.pair import Pair, State
+from holdfast.protocols.ring.pair import HEARD_SESSIONS, HEARD_TRIES, Pair, State
 
 if TYPE_CHECKING:
     from holdfast.protocols.ring.ring import RingNode
@@ -43,6 +43,7 @@ class Leases:
 
     def begin(self, pair: Pair, s: float) -> None:
         """Start the next session, nominally at ``s``."""
+        pair.hard = HEARD_SESSIONS if pair.tries > HEARD_TRIES else max(0, pair.hard - 1)
         pair.n += 1
         pair.s = s
         pair.acked = pair.drained = False

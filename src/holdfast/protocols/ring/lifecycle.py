@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.host import Address, Timer
+from holdfast.host import Address, NodeId, Timer
 from holdfast.kit.versioned import UNREADABLE
 from holdfast.protocols.ring.config import BACKOFF_CALM, BACKOFF_FORCED, CALM_AFTER
 from holdfast.protocols.ring.facts import JoinRetry
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from holdfast.protocols.ring.ring import RingNode
 
 BACKOFF_MIN = 0.2  # in T_l
+# A door that is taken is free again after one join, which is four round trips; a seed that is in no ring yet may found one at any moment.
+# Neither is a reason to stay away for long, so these waits begin short, double like the others, and never exceed one T_l (H160).
+CROWDED = ("busy", "redirect", "a neighbour is busy", "the neighbourhood has changed", "refused", "a neighbour left")
+CROWD_TRIPS, CROWD_MIN = 4, 1 / 64  # round trips of a join; in T_l: below this, timers and schedulers are what is measured
+NOT_YET = ("no_member", "not founded")
+NOT_YET_MIN, NOT_YET_MAX = 1 / 16, 1 / 8  # in T_l, at first; a seed that founds wakes whoever it sent away before
+SHORT_MAX = 1.0  # in T_l
+PATIENT_ATTEMPTS = 4  # that nobody answered, before the wait between two of them grows beyond one T_l
+KNOCKS_MAX = 8  # addresses that one attempt asks, as many as it asks times
 CACHE = "known"  # the row on disk
 CACHED_MAX = 32  # addresses of members on disk
 SAVE_LEASES = 8  # in T_l: at most one save in this time
@@ -35,10 +44,14 @@ class Lifecycle:
         self.forced = 0  # departures that were not our wish, since we were last a member for long
         self._member_since = ring.raw.now
         self._timer: Timer | None = None
-        self._guide: Address | None = None  # somebody who said that it is in a ring
+        self._guide: Address | NodeId | None = None  # somebody who said that it is in a ring, or is about to be
+        self._waits_for_others = False  # the timer runs because others were joining, or nobody was in a ring yet
         self._cached = _read(ring.storage.load().get(CACHE))
         ring.scouting.suspects(self._cached)
         self._saved_at = ring.raw.now
+        self._why = ""  # the last attempt, or the last membership, ended
+        self._returns_at = ring.raw.now
+        self.seeds_there = 0  # that answered when they were last asked
         self.wanted = False  # the user wants to be in a ring
 
     @property
@@ -79,9 +92,23 @@ class Lifecycle:
             self._retry(why)
 
     def not_founded(self, guide: Address | None) -> None:
-        """The seeds did not agree; one of them may have said where a ring is."""
-        self._guide = guide
+        """The seeds did not agree. If one of them said where a ring is, that is the door, and there is nothing to wait for (H160)."""
+        if guide is None or not self.wanted:
+            self._retry("not founded")
+        else:
+            self._guide = guide
+            self._schedule(0.0)
+
+    def wait_for(self, founder: NodeId) -> None:
+        """We have promised this seed to found nothing ourselves: it is the one to ask next."""
+        self._guide = founder
         self._retry("not founded")
+
+    def on_door(self, member: Address) -> None:
+        """Somebody who had to send us away is in a ring now, or free again. Who was put out waits all the same (D23)."""
+        if self.wanted and self._waits_for_others:
+            self._guide = member
+            self._schedule(0.0)
 
     def on_departed(self, reason: str) -> None:
         """D23: the backoff doubles with every departure that was not our wish."""
@@ -92,7 +119,58 @@ class Lifecycle:
         if ring.raw.now - self._member_since >= CALM_AFTER * ring.config.lease:
             self.forced = 0
         self.forced += 1
-        self._back_off(reason, self.forced, BACKOFF_FORCED)
+        lease = ring.config.lease
+        self._back_off(reason, BACKOFF_MIN * lease, lease * min(BACKOFF_FORCED, 2.0 ** min(self.forced, 10)))
+        self._shorten()
+
+    # D23 keeps a member that was put out several times away for up to 60 T_l, because a bad link shall not put it out every few seconds.
+    # That it is bad no more shows when a majority of the seeds answers: then 8 T_l are enough, as for everybody else (H164).
+
+    def _shorten(self) -> None:
+        ring = self._ring
+        if not (self.wanted and ring.config.seeds) or self._returns_at - ring.raw.now <= BACKOFF_CALM * ring.config.lease:
+            return
+        delay = ring.raw.random.uniform(BACKOFF_CALM / 2, BACKOFF_CALM) * ring.config.lease
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = ring.host.after(delay, self._on_look)
+
+    def _on_look(self) -> None:
+        ring = self._ring
+        if self.wanted and not ring.is_member and not ring.is_joining:
+            self._timer = ring.host.at(max(self._returns_at, ring.raw.now), self._on_turn)
+            ring.scouting.call_the_roll(self._on_roll)
+
+    def _on_roll(self, there: int) -> None:
+        ring = self._ring
+        self.seeds_there = there
+        if not self.wanted or ring.is_member or ring.is_joining or self._returns_at <= ring.raw.now:
+            return
+        if 2 * there > len(ring.config.seeds):
+            self._schedule(0.0)
+        else:
+            self._shorten()
+
+    @property
+    def waits_for(self) -> str:
+        """What a process that wants to be a member and is none waits for, in a sentence; "" if it is one, or wants to be none."""
+        ring = self._ring
+        if not self.wanted or ring.is_member:
+            return ""
+        if ring.is_joining:
+            return "is joining now"
+        left = max(0.0, self._returns_at - ring.raw.now)
+        if self._why in NOT_YET:
+            return "no seed is in a group yet, and a majority of the seeds founds one; asks again every second or sooner"
+        if self._why in CROWDED:
+            return "others are joining beside it; asks again every second or sooner"
+        if self._why == "nobody answered":
+            return f"no seed answers; asks again within {left:.0f} s"
+        text = f"it had to leave {self.forced} times lately ({self._why}); comes back within {left:.0f} s"
+        if left > BACKOFF_CALM * ring.config.lease:
+            need = len(ring.config.seeds) // 2 + 1
+            text += f", or sooner when {need} of {len(ring.config.seeds)} seeds answer ({self.seeds_there} did)"
+        return text if self.forced and self._why else f"the last attempt failed ({self._why or 'none yet'}); asks again within {left:.0f} s"
 
     def remember(self) -> None:
         """Now and then, who is in the ring, for a later life."""
@@ -107,32 +185,47 @@ class Lifecycle:
 
     def _retry(self, why: str) -> None:
         self.attempt += 1
-        self._back_off(why, self.attempt, BACKOFF_CALM)
+        self._back_off(why, *self._bounds(why, 2.0 ** min(self.attempt, 10)))
 
-    def _back_off(self, why: str, exponent: int, longest: int) -> None:
-        if not self.wanted:
-            return
+    def _bounds(self, why: str, growth: float) -> tuple[float, float]:
+        """Between which seconds the next attempt begins."""
         ring = self._ring
         lease = ring.config.lease
-        delay = ring.raw.random.uniform(BACKOFF_MIN * lease, lease * min(longest, 2 ** min(exponent, 10)))
-        ring.raw.emit(JoinRetry(why, delay))
+        if why in CROWDED and not ring.config.join_pace:
+            step = max(CROWD_TRIPS * ring.joiner.trip, CROWD_MIN * lease)
+            return 0.0, min(SHORT_MAX * lease, step * growth)
+        if why in NOT_YET:
+            return NOT_YET_MIN * lease, min(SHORT_MAX, NOT_YET_MAX * growth / 2) * lease
+        if why == "nobody answered":  # The attempt took 2 T_l; seeds that start late are not to be waited for longer.
+            growth = max(1.0, growth / 2**PATIENT_ATTEMPTS)
+        return BACKOFF_MIN * lease, lease * min(BACKOFF_CALM, growth)
+
+    def _back_off(self, why: str, shortest: float, longest: float) -> None:
+        if not self.wanted:
+            return
+        delay = self._ring.raw.random.uniform(shortest, longest)
+        self._why, self._returns_at = why, self._ring.raw.now + delay
+        self._ring.raw.emit(JoinRetry(why, delay))
         self._schedule(delay)
+        self._waits_for_others = why in CROWDED or why in NOT_YET
 
     def _schedule(self, delay: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self._waits_for_others = False
         self._timer = self._ring.host.after(delay, self._on_turn)
 
     def _on_turn(self) -> None:
         ring = self._ring
+        self._waits_for_others = False
         if not self.wanted or ring.is_member or ring.is_joining:
             return
         if ring.scouting.unasked:
             ring.scouting.start(self._on_scouted)
             return
-        target = self._target()
-        if target is not None:
-            ring.begin_join(target, self.attempt)
+        targets = self._targets()
+        if targets:
+            ring.begin_join(targets, self.attempt)
         elif ring.is_seed and ring.scouting.may_found:
             ring.founding.start()
         else:
@@ -149,18 +242,17 @@ class Lifecycle:
         if member is None or not self.wanted or self._ring.is_member or self._ring.is_joining:
             self._on_turn()
         else:
-            self._ring.begin_join(member, self.attempt)
+            self._ring.begin_join([member], self.attempt)
 
-    def _target(self) -> Address | None:
-        """Where to knock: at a guide's, at any seed, at any member known from the disk."""
+    def _targets(self) -> list[Address | NodeId]:
+        """Where to knock, one after the other: at a guide's, at the seeds, at members known from the disk."""
         ring = self._ring
         me = ring.raw.address
-        if self._guide is not None:
-            guide, self._guide = self._guide, None
-            return guide
+        guide, self._guide = self._guide, None
         seeds = [seed for seed in ring.config.seeds if seed != me]
         others = seeds or [each for each in self._cached if each != me]
-        return ring.raw.random.choice(others) if others else None
+        drawn: list[Address | NodeId] = [*ring.raw.random.sample(others, min(KNOCKS_MAX, len(others)))]
+        return drawn if guide is None else [guide, *(each for each in drawn if each != guide)]
 
 
 def _read(value: bytes | None) -> tuple[Address, ...]:

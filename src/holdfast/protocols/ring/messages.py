@@ -160,10 +160,13 @@ class Discover(Message, frozen=True, tag=29):
     address: Address = NOWHERE  # where I am reached; a life of my name that was elsewhere may be another process
 
 
+INVITED = 0  # serials begin at 1
+
+
 class Discovered(Message, frozen=True, tag=30):
     """The owner of the candidate's position and its neighbours, or whom to ask instead."""
 
-    serial: Number
+    serial: Number  # INVITED: no answer; I had to send you away, and now my door is open
     answer: Answer
     ring: U64
     view: Neighbours  # OK: owner and its neighbours; REDIRECT: the owner alone

@@ -13,6 +13,9 @@ from holdfast.host import Timer
 from holdfast.kit.phase import Phase
 from holdfast.protocols.ring.ids import Peer, RingId
 
+HEARD_TRIES = 2  # H162: a session that needed more is one in which the peer was hardly heard; 5 % of loss both ways does that to one in 100
+HEARD_SESSIONS = 2  # how many of those that ended are remembered
+
 State = Enum("State", ["DORMANT", "HALF", "ACTIVE"])  # neither; obliged only; both
 
 
@@ -27,6 +30,7 @@ class Pair:
         "epoch",
         "est",
         "handover",
+        "hard",
         "knows",
         "n",
         "next",
@@ -68,6 +72,7 @@ class Pair:
         self.est = now - lease  # nominal start of the last established session
         self.drained = False  # the socket was read once since the session's end was overslept (D6)
         self.tries = 0  # requests sent in this session
+        self.hard = 0  # sessions that must end well until the peer counts as heard again (H162)
         self.sent_at = now  # of the first of them
         self.rtt = 0.0  # of the last session that needed no second try
         self.relayed = 0  # sessions in a row that only an indirect request kept (P1)
@@ -95,6 +100,12 @@ class Pair:
     @property
     def obliged(self) -> bool:
         return self.state is not State.DORMANT
+
+    def is_heard(self, now: float) -> bool:
+        """The peer answers as peers do: in this session and in the last ones (H162). A request that just left says nothing yet."""
+        if self.susp is not None or self.hard > 0:
+            return False
+        return self.tries <= HEARD_TRIES if self.acked else now - self.sent_at <= 2 * self.rtt
 
     @property
     def entitled(self) -> bool:

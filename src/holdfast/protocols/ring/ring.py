@@ -47,6 +47,7 @@ from holdfast.protocols.ring.rules import Rules
 from holdfast.protocols.ring.scouting import Scouting
 
 ANTI_ENTROPY_LEASES = 8  # in T_l
+FRESH_TICKS = 2  # in T_l: so long after a change of the list it is compared once per T_l; what a rumour missed, one of these finds (H160)
 ID_BITS = 64
 EPOCHS_MAX = 1024  # ids with a burnt epoch, before those of failed candidates are dropped
 
@@ -62,6 +63,8 @@ TO_ANYBODY = (m.Arb, m.Lock, m.Propose)  # one message for several receivers; th
 
 class RingNode:
     """One process on a ring. Offers ``Membership``."""
+
+    former_until: float | None = None  # nothing that a former life told is used after that; None: it is not known (F6)
 
     def __init__(self, host: Host, config: RingConfig, *, rules: Rules | None = None, sole_life: bool = False) -> None:
         """``sole_life``: the caller holds the lock of the state directory, so every former life of this name is over (F6)."""
@@ -98,6 +101,7 @@ class RingNode:
         self._version = 0
         self._subscribers: list[Callable[[MembershipEvent], None]] = []
         self._tick: Timer | None = None
+        self._ticked_at, self._fresh = 0, 0  # what was in the list then, as a hash; ticks left in which the list is compared
         # The parts.
         self.publishing = Publishing(self)
         self.leases = Leases(self)
@@ -301,10 +305,12 @@ class RingNode:
             self.dirty = False
             self.neighbours.recompute()
         self.dirty = False
+        if self.is_member:
+            self.door.invite()
 
     # Beginning and end of a membership.
 
-    def begin_join(self, to: Address, attempt: int) -> None:
+    def begin_join(self, to: Sequence[Address | NodeId], attempt: int) -> None:
         self._draw_id()
         self.status = Status.JOINING
         self.joiner.start(to, attempt)
@@ -430,10 +436,27 @@ class RingNode:
         self.safe_for_least = min(self.safe_for_least, self.safe_until - self.raw.now)
         self._forget()
         self.door.expire()
+        self.door.invite()
         self.lifecycle.remember()
         self.scouting.on_tick()
         self.neighbours.recompute()
         self.orphans.on_tick()
+        self._compare()
+
+    def _compare(self) -> None:
+        """A rumour reaches everybody but for one in fifty (kit). In a group that grows, somebody misses one all the time."""
+        if not self.is_member:
+            return
+        if self.list.table.root != self._ticked_at:
+            self._ticked_at, self._fresh = self.list.table.root, FRESH_TICKS
+        others = len(self.list) - 1
+        if self._fresh > 0 and others > 0:
+            self._fresh -= 1
+            at = self.raw.random.randrange(others)
+            ids = self.list.ids
+            peer = self.list.peer(ids[at] if ids[at] < self.id else ids[at + 1])
+            assert peer is not None
+            self.list.compare_with(peer)
 
     def _forget(self) -> None:
         """What was kept about ids that nobody will mention any more."""

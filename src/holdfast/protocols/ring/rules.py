@@ -24,6 +24,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     leave_notice: bool = True  # D13: who departs says so
     upgrade: Upgrade = "joint"  # D14: how an arbitrator group changes
     old_accusers: bool = True  # D25: tombstoned accusers are rejected
+    deaf: bool = True  # H162: who does not hear most of its neighbours leaves instead of accusing one of them
     from_stop: bool = True  # D28: the declaration counts from when acking stopped
     gap: bool = True  # D29: no ownership and no join locks across a gap
     fingerprint: bool = True  # F4: both ends count with the same numbers

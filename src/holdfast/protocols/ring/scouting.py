@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from holdfast.host import FANOUT_MAX, Address, Message, NodeId
 from holdfast.kit.phase import Call, Outcome, Phase, PhaseEnd
 from holdfast.kit.quorum import count, majority
-from holdfast.protocols.ring.messages import Answer, Discover, Discovered
+from holdfast.protocols.ring.messages import INVITED, Answer, Discover, Discovered
 
 if TYPE_CHECKING:
     from holdfast.protocols.ring.ring import RingNode
@@ -34,6 +34,7 @@ class Scouting:
         self._doubt: tuple[Address, ...] = ()  # asked, and too many of them were silent (H29)
         self._doubt_ends_at = ring.raw.now
         self._phase: Phase[Address] | None = None
+        self._roll: Phase[Address] | None = None  # do the seeds answer? (H164)
         self._call: Call | None = None
         self._looked_at = ring.raw.now
 
@@ -72,11 +73,34 @@ class Scouting:
         )  # fmt: skip
         self._phase.start()
 
+    def call_the_roll(self, done: Callable[[int], None]) -> None:
+        """Ask all seeds whether they are there; ``done`` gets how many are, ourselves counted, as soon as they are a majority (H164)."""
+        ring = self._ring
+        seeds = ring.config.seeds
+        if self._roll is not None:
+            self._roll.cancel()
+        self._roll = Phase(
+            ring.host, ring.knocks, {each: None if each == ring.raw.address else each for each in seeds},
+            lambda serial: Discover(serial, ring.id, (), over=False),
+            every=ASK_EVERY * ring.config.lease, timeout=ASK_TIMEOUT * ring.config.lease,
+            enough=majority(seeds), done=lambda end: self._on_roll(end, done),
+        )  # fmt: skip
+        roll = self._roll
+        roll.start()
+        if ring.is_seed:
+            me = ring.raw.address
+            own = Discovered(roll.serial, Answer.NO_MEMBER, 0, (), seeded=False, asked=me)
+            ring.knocks.answer(roll.serial, me, own)
+
+    def _on_roll(self, end: PhaseEnd[Address], done: Callable[[int], None]) -> None:
+        self._roll = None
+        done(len(end.yes))
+
     def cancel(self) -> None:
-        for each in (self._phase, self._call):
+        for each in (self._phase, self._call, self._roll):
             if each is not None:
                 each.cancel()
-        self._phase = None
+        self._phase = self._roll = None
 
     @property
     def busy(self) -> bool:
@@ -87,9 +111,13 @@ class Scouting:
         ring = self._ring
         if message.answer is Answer.NO_MEMBER:
             ring.fencing.note(message.gen)
-        if self._phase is not None and message.serial == self._phase.serial:
+        if message.serial == INVITED:
+            ring.lifecycle.on_door(message.asked)
+        elif self._phase is not None and message.serial == self._phase.serial:
             where = message.asked
             ring.knocks.answer(message.serial, where, message, yes=message.answer is not Answer.NO_MEMBER)
+        elif self._roll is not None and message.serial == self._roll.serial:
+            ring.knocks.answer(message.serial, message.asked, message)  # Whatever it says, it is there.
         else:
             ring.knocks.answer(message.serial, source, message)
 
