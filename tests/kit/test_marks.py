@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import StorageDamaged
 from holdfast.events import StorageFailed
 from holdfast.host import NodeId
-from holdfast.kit.marks import MARK_DELAY, MARK_MAX, MARK_PERIOD, MARK_TIMEOUT, NAG_MAX, Mark
+from holdfast.kit.marks import MARK_DELAY, MARK_MAX, MARK_PERIOD, MARK_TIMEOUT, NAG_MAX, WORD_CHARS, Mark
 from holdfast.kit.seats import SeatHello, SeatHere, SeatState
 from tests.kit.test_seats import Group, seats_of, served
 from tests.support.fake_host import FakeHost, FakeStorage
@@ -266,3 +266,23 @@ def test_an_honest_journal_is_never_found_out(seed: int) -> None:
     old = copy_of(group, name)
     change(group, name)
     assert restart(group, name, old) is SeatState.SILENT
+
+
+def test_a_forged_mark_silences_no_seat() -> None:
+    """H156, H174: a peer with the key tells other slots a later mark of a seat, or tells the seat that it is behind. Without the code that
+    only that journal can make, both cost a counter; an old copy is found out all the same."""
+    group = served()
+    change(group, "a")
+    old = copy_of(group, "a")
+    change(group, "a")
+    seats = group.seats("a")
+    forged = SeatHello(9, 0, "a#1", 10**6, "f" * WORD_CHARS, "")
+    group.seats("b").on_message(NodeId("a", 1), forged)
+    seats.on_message(NodeId("c", 1), SeatHere(seats.marks.serial, 2, met=True, behind=True, later=10**6, later_word="f" * WORD_CHARS))
+    seats.on_message(NodeId("c", 1), SeatHere(seats.marks.serial, 2, met=True))
+    for _ in range(3):
+        change(group, "a")
+    assert group.states()[:3] == [SeatState.SERVING] * 3
+    assert seats.counts["unproven"] >= 2
+    assert restart(group, "a", copy_of(group, "a")) is SeatState.SERVING
+    assert restart(group, "a", old) is SeatState.SILENT

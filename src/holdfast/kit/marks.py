@@ -8,6 +8,9 @@ promised since is not in it, so the seat stays silent, as one that lost its jour
 The mark moves only after enough other slots have vouched for the one before: a seat that runs on an old copy never gets ahead of what the
 others remember. Enough are as many as make a majority together with this seat: fewer could grant nothing anyway. A slot that has not
 answered by then is shown the mark again and again, and its "no" counts as well, at any time.
+
+A "no" is believed only with its proof: the later mark itself. Half of a word is a code that only this journal can make (of a key
+that it keeps), so a peer that lies about what it remembers, or that told other slots a mark of its own making, silences no seat.
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ MARK_EVERY = 0.5  # seconds until a slot that has not answered is shown the mark
 MARK_TIMEOUT = 10.0  # then it is shown anew, for ever
 NAG_MAX = 8.0  # seconds: each pause before a slot that stays silent is shown it again is twice the one before, up to this
 MARK_MAX = 1 << 40  # one every two seconds for 70 000 years
-WORD_CHARS = 16
+NONCE_CHARS, CODE_CHARS = 16, 16  # of a word: what tells it from others, and what shows that this journal made it
+WORD_CHARS = NONCE_CHARS + CODE_CHARS
+KEY_BYTES = 16
 
 MarkNumber = Annotated[int, Meta(ge=0, le=MARK_MAX)]
 Word = Annotated[str, Meta(max_length=WORD_CHARS)]
@@ -68,7 +73,7 @@ class Marks:
         self._silent: dict[int, None] = {}  # slots that have not answered since it was last shown
         self._nag_timer: Timer | None = None
         self.serial = 0  # of the last question; a "no" to an earlier one says nothing: the mark has moved since
-        self.mark, self._remembered = self._read()
+        self.mark, self._remembered, self._key = self._read()
 
     # The own mark.
 
@@ -93,6 +98,7 @@ class Marks:
     def begin(self) -> None:
         """The journal is new, and all other slots have said so."""
         self._vouched = True
+        self._make_key()  # Before anything is promised: every copy that matters has it.
 
     def answered(self, number: int) -> None:
         """That slot has answered to what was last shown."""
@@ -146,13 +152,34 @@ class Marks:
         self._timer, self._changed, self._vouched = None, False, False
         self._marked_at = self._host.now
         number = min(self.mark.number + 1, MARK_MAX)
+        self._make_key()
         self.mark = Mark(number, self._new_word(number), self.mark.word)
         self._storage.save("mark", msgspec.msgpack.encode(self.mark), self.show)
 
     def _new_word(self, number: int) -> str:
         """One that no other copy of this journal draws: of this life and this instant."""
         drawn = f"{self._host.me} {self._host.now!r} {self._host.wall()!r} {number} {self.mark.word}"
-        return blake2b(drawn.encode(), digest_size=WORD_CHARS // 2).hexdigest()
+        nonce = blake2b(drawn.encode(), digest_size=NONCE_CHARS // 2).hexdigest()
+        return nonce + self._code(number, nonce)
+
+    def _make_key(self) -> None:
+        """As secret as the source of chance, which is not drawn from: the same seed goes on giving the same run."""
+        if not self._key:
+            self._key = blake2b(repr(self._host.random.getstate()).encode(), digest_size=KEY_BYTES).digest()
+            self._storage.save("marker", self._key, lambda: None)  # completes before the next mark's save does
+
+    def _code(self, number: int, nonce: str) -> str:
+        return blake2b(f"{number} {nonce}".encode(), key=self._key, digest_size=CODE_CHARS // 2).hexdigest()
+
+    def is_proof(self, number: int, word: str) -> bool:
+        """This journal, or the one that it is a copy of, made this mark, and it is not the present one or one before it. A journal of
+        an earlier release has no key: it has to believe."""
+        made = not self._key or word[NONCE_CHARS:] == self._code(number, word[:NONCE_CHARS])
+        return made and (number > self.mark.number or (number == self.mark.number and word != self.mark.word))
+
+    def remembered(self, slot: str) -> tuple[int, str]:
+        """The last mark of another slot: what proves to it that it is behind."""
+        return self._remembered.get(slot, (0, ""))
 
     # The marks of others.
 
@@ -168,7 +195,7 @@ class Marks:
         self._remembered[slot] = mark.number, mark.word
         self._storage.save(f"mark/{slot}", msgspec.msgpack.encode((mark.number, mark.word)), then)
 
-    def _read(self) -> tuple[Mark, dict[str, tuple[int, str]]]:
+    def _read(self) -> tuple[Mark, dict[str, tuple[int, str]], bytes]:
         loaded = self._storage.load()
         try:
             mark = msgspec.msgpack.decode(loaded["mark"], type=Mark) if "mark" in loaded else Mark(0, "", "")
@@ -179,4 +206,4 @@ class Marks:
             }
         except msgspec.DecodeError as error:
             raise StorageDamaged(f"a mark in the seat's journal is unreadable: {error}") from None
-        return mark, remembered
+        return mark, remembered, loaded.get("marker", b"")

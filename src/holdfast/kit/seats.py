@@ -77,6 +77,8 @@ class SeatHere(Message, frozen=True, tag=11):
     why: Annotated[str, Meta(max_length=WHY_BYTES_MAX)] = ""  # why it is silent or failed
     behind: bool = False  # with ``met``: it is the same journal, but an old copy
     blank: bool = False  # the sender's own journal never served, so its memory vouches for nothing
+    later: MarkNumber = 0  # with ``behind``: the mark that the sender remembers, which proves it
+    later_word: Word = ""
 
 
 class SeatOpened(Internal, frozen=True):
@@ -273,12 +275,15 @@ class Seats:
                 self._on_word(message)
 
     def _on_word(self, here: SeatHere) -> None:
-        """What another slot remembers of this seat's journal."""
+        """What another slot remembers of this seat's journal. That it is an old copy is believed at any time, with the proof; that it
+        is another journal only before the seat has opened: it was shown to all others before it first served."""
+        refused = self.marks.is_proof(here.later, here.later_word) if here.behind else here.met and self.keeper.wait == inf
+        self.counts["unproven"] += here.met and not refused
         if here.serial != self.marks.serial:
-            self._questions.answer(here.serial, here.slot, here, yes=not here.met)
+            self._questions.answer(here.serial, here.slot, here, yes=not refused)
             return
         self.marks.answered(here.slot)
-        if here.met:  # At any time: also when enough others have vouched, and it answers late.
+        if refused:
             self._fall_silent([here.slot], behind=here.behind)
         elif not here.blank:
             self._questions.answer(here.serial, here.slot, here)
@@ -307,7 +312,7 @@ class Seats:
         mark = Mark(hello.mark, hello.word, hello.former)
         other = self._met.get(slot, hello.birth) != hello.birth
         behind = not other and self.marks.is_behind(slot, mark)
-        here = self._here(hello.serial, met=other or behind, behind=behind)
+        here = self._here(hello.serial, met=other or behind, behind=behind, later=self.marks.remembered(slot))
         if here.met:
             self._host.send(source, here)
             return
@@ -316,12 +321,12 @@ class Seats:
             self._storage.save(f"met/{slot}", hello.birth.encode(), lambda: None)  # completes before the next save does
         self.marks.remember(slot, mark, lambda: self._host.send(source, here))
 
-    def _here(self, serial: int, *, met: bool, behind: bool = False) -> SeatHere:
+    def _here(self, serial: int, *, met: bool, behind: bool = False, later: tuple[int, str] = (0, "")) -> SeatHere:
         assert self.own is not None
         wait = min(self.keeper.wait, WAIT_MAX) if self.state is SeatState.WAITING else 0.0
         why = self.why.encode()[:WHY_BYTES_MAX].decode(errors="ignore")
         blank = bool(self._why_silent) or self._journal is None or not self._journal.served
-        return SeatHere(serial, self.own, met, SAID[self.state], wait, why, behind, blank)
+        return SeatHere(serial, self.own, met, SAID[self.state], wait, why, behind, blank, *(later if behind else (0, "")))
 
     def _sits(self, source: NodeId, number: int) -> bool:
         """Take note of who says it sits in a slot."""
