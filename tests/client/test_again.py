@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from holdfast.client.attached import OWN_LOST_MAX, Attempts
+from holdfast.client.attempts import OWN_LOST_MAX, Attempts
 from holdfast.client.options import Plan
 from holdfast.errors import AgentLost, ConfigError, JoinTimeout
 from holdfast.local import calls

@@ -14,18 +14,8 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 from holdfast.client import checks
-from holdfast.client.attached import (
-    END_TIMEOUT,
-    FINAL,
-    LEAVE_TIMEOUT,
-    Attempts,
-    check_stays,
-    check_welcome,
-    left,
-    not_joined,
-    pauses,
-    retries,
-)
+from holdfast.client.attached import END_TIMEOUT, FINAL, LEAVE_TIMEOUT, check_welcome, left, not_joined, pauses, retries
+from holdfast.client.attempts import Attempts, check_stays
 from holdfast.client.checks import CALL_SECONDS_MAX, CAST_BYTES_MAX, SEND_BYTES_MAX, Seconds
 from holdfast.client.connection import Connection
 from holdfast.client.group import Readable

@@ -18,7 +18,7 @@ PROCESSES_MAX = 4096  # that are looked at; a machine with more gets an answer w
 DESCRIPTORS_MAX = 65536  # of all of them together: a few tenths of a second, once, before the process ends
 NAME_CHARS_MAX = 40
 LISTENING = "0A"  # state of a TCP socket, as the kernel writes it
-WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - as the tables write them; nothing is bound here
+WILDCARDS = ("0.0.0.0", "::")
 MAPPED = bytes(10) + b"\xff\xff"  # an IPv4 address among those of IPv6
 
 
@@ -72,15 +72,15 @@ def _process(inodes: set[str]) -> str:
     """The first process that has one of these sockets open; "" if none can be seen."""
     wanted = {f"socket:[{inode}]" for inode in inodes if inode != "0"}
     looked = 0
-    pids = sorted(int(name) for name in os.listdir(PROC) if name.isdecimal())[-PROCESSES_MAX:] if wanted else []
+    pids = sorted(int(each.name) for each in PROC.iterdir() if each.name.isdecimal())[-PROCESSES_MAX:] if wanted else []
     for pid in pids:
         with suppress(OSError):  # It ended meanwhile, or belongs to another user.
-            for fd in os.listdir(PROC / str(pid) / "fd"):
+            for fd in (PROC / str(pid) / "fd").iterdir():
                 looked += 1
                 if looked > DESCRIPTORS_MAX:
                     return ""
                 with suppress(OSError):
-                    if os.readlink(PROC / str(pid) / "fd" / fd) in wanted:
+                    if str(fd.readlink()) in wanted:
                         return _named(pid)
     return ""
 
