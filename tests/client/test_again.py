@@ -65,10 +65,16 @@ def test_programs_that_join_one_after_the_other_and_beside_each_other(spelling: 
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+def closed_after(agent: FakeAgent, looks: int) -> None:
+    """It ends when it was looked at so often."""
+    agent.wait_for(calls.Look, looks)
+    agent.close()
+
+
 def test_a_shared_agent_that_leaves_is_waited_for(client: Spelling, runtime: Path) -> None:
     """H193: it says "leaving" for a while, then it is gone; join starts another one."""
     with FakeAgent(runtime / "orders.sock", view=view(1, state="leaving")) as leaving:
-        ending = Thread(target=lambda: (leaving.wait_for(calls.Look), leaving.wait_for(calls.Look), leaving.close()))
+        ending = Thread(target=closed_after, args=(leaving, 2))
         ending.start()
         group = client.join("orders")
         ending.join()
@@ -96,10 +102,14 @@ def test_a_shared_agent_that_leaves_after_it_was_found(client: Spelling, runtime
 
 def test_an_agent_that_was_named_is_the_only_one(client: Spelling, agent: FakeAgent, monkeypatch: pytest.MonkeyPatch) -> None:
     """H193: with agent= or HOLDFAST_AGENT no other agent is tried, and the error says which one was lost and what named it."""
-    agent.view = view(1, state="leaving")
+
+    def hang_up(call: calls.Look) -> calls.GroupView:
+        agent.session_of(call).close()
+        return view(1, state="leaving")
+
     for named_by, options in (("agent=", {"agent": agent.path}), ("HOLDFAST_AGENT", {})):
         monkeypatch.setenv("HOLDFAST_AGENT", agent.path)
-        agent.answers[calls.Look] = lambda call: agent.sessions[-1].close() or view(1, state="leaving")
+        agent.answers[calls.Look] = hang_up
         with pytest.raises(AgentLost, match=f"{agent.path}: .*{named_by} names this agent"):
             client.join("orders", **options)
 
@@ -111,7 +121,7 @@ def test_a_shared_agent_of_another_name_may_be_ending(client: Spelling, runtime:
         with pytest.raises(ConfigError, match="name: 'bob'"):
             client.join("orders", name="bob")
         assert now() - asked_at >= 1.0
-        ending = Thread(target=lambda: (agent.wait_for(calls.Look), agent.close()))
+        ending = Thread(target=closed_after, args=(agent, len(agent.all(calls.Look)) + 1))
         ending.start()
         group = client.join("orders", name="bob")
         ending.join()
