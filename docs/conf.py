@@ -32,8 +32,8 @@ autodoc_typehints = "signature"
 autodoc_class_signature = "separated"
 autodoc_preserve_defaults = True
 
-# A glob lists what the other trees have not, which may be nothing. Two classes of one name in two modules are no mistake.
-suppress_warnings = ["toc.empty_glob", "ref.python"]
+# Two classes of one name in two modules are no mistake.
+suppress_warnings = ["ref.python"]
 
 LITERAL = re.compile(r"(``.+?``)")
 MARKUP = re.compile(r"([\\*`|_])")

@@ -4,7 +4,8 @@ HoldfastError
 |- ConfigError (ValueError)      a setting, flag, file or scenario is wrong; names the field and what is accepted
 |  |- TicketCountMismatch        a pool has another number of tickets than was asked for
 |  |- KeyUnusable                a key file that cannot be read or is no key
-|  `- AddressUnusable            an address that does not parse or resolve, or a port that is taken
+|  |- AddressUnusable            an address that does not parse or resolve, or a port that is taken
+|  `- ExtraMissing               a part of Holdfast that is not installed; names the extra that brings it
 |- StorageError (OSError)        the state directory cannot be used
 |  |- StorageDamaged             what is on disk is not what was written; nothing was overwritten
 |  `- StorageLocked              another process holds the state directory
@@ -85,6 +86,10 @@ class KeyUnusable(ConfigError):
 
 class AddressUnusable(ConfigError):
     """An address that does not parse or resolve, or a port that is taken."""
+
+
+class ExtraMissing(ConfigError):
+    """A part of Holdfast that was not installed: the text names the extra that brings it."""
 
 
 class StorageError(HoldfastError, OSError):

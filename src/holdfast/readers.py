@@ -46,7 +46,7 @@ def unknown(environ: Mapping[str, str], prefix: str, settings: Sequence[str]) ->
     lines = []
     for name in odd[:UNKNOWN_MAX]:
         near = get_close_matches(name, known, 1)
-        advice = f"did you mean {near[0]}?" if near else "docs/agent.md lists them, and `holdfast agent --check` those in use"
+        advice = f"did you mean {near[0]}?" if near else "`holdfast agent --check` lists the settings"
         lines.append(f"{shown(name)[1:-1]}: is no setting and changes nothing; {advice}")
     return lines
 

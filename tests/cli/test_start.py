@@ -17,6 +17,7 @@ from holdfast.errors import (
     AddressUnusable,
     AgentLost,
     ConfigError,
+    ExtraMissing,
     HoldfastError,
     JoinTimeout,
     KeyUnusable,
@@ -28,7 +29,7 @@ from holdfast.errors import (
     Timeout,
     Unavailable,
 )
-from holdfast.lab.extras import EXTRA_OF, ExtraMissing
+from holdfast.lab.extras import EXTRA_OF
 from tests.cli.command import Run
 from tests.cli.fake_agent import FakeAgent
 

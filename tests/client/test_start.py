@@ -236,14 +236,14 @@ def test_who_loses_the_race_attaches(stand_in: Any, runtime: Path, pids: list[in
     line = msgspec.json.encode({"error": "StorageLocked", "text": "process 1 is the agent"}) + b"\n"
     stand_in(READY.format(line=line))
     agents: list[FakeAgent] = []
-    answers = start._answers
+    probe = start._probe
 
-    def later(plan: options_module.Plan) -> bool:
+    def later(plan: options_module.Plan) -> start.Found:
         if pids and not agents:
             agents.append(FakeAgent(Path(plan.path)))
-        return answers(plan)
+        return probe(plan)
 
-    monkeypatch.setattr(start, "_answers", later)
+    monkeypatch.setattr(start, "_probe", later)
     reached = reach(make_plan(Options(group="orders"), os.environ), now() + 30.0, lambda: False)
     assert (reached.child, len(pids)) == (None, 1)
     agents[0].close()

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import ConfigError
-from holdfast.lab.extras import ExtraMissing, need
+from holdfast.errors import ConfigError, ExtraMissing
+from holdfast.lab.extras import need
 from holdfast.lab.jobs import HERE, Where, spread
 from tests.lab.paths import ROOT, environment
 

@@ -35,7 +35,9 @@ def test_a_port_in_use_is_named(kind: socket.SocketKind) -> None:
         if kind == socket.SOCK_STREAM:
             taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(AddressUnusable, match=rf"cannot listen on 127\.0\.0\.1:{port}: the port is in use; .* choose another"):
+        with pytest.raises(
+            AddressUnusable, match=rf"cannot listen on 127\.0\.0\.1:{port}: the port is in use by this process itself; .* choose another"
+        ):
             bind(Address("127.0.0.1", port))
 
 

@@ -88,3 +88,17 @@ def holdfast_version() -> str:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert isinstance(version, str)
     return version
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    """Five parts, no page twice, none left out: a page that the navigation has not is found by nobody."""
+    trees = re.findall(r"```{toctree}\n:caption: (.+)\n:maxdepth: 1\n\n((?:[\w-]+\n)+)```", (ROOT / "docs" / "index.md").read_text())
+    assert [caption for caption, _ in trees] == ["Tutorial", "How-to", "Reference", "Explanation", "Laboratory and papers"]
+    listed = [name for _, names in trees for name in names.split()]
+    assert sorted(listed) == sorted(page.stem for page in (ROOT / "docs").glob("*.md") if page.name != "index.md")
+
+
+def test_the_first_pages_fit_a_terminal() -> None:
+    """At most 120 columns, wherever they are read."""
+    pages = [ROOT / "README.md", ROOT / "docs" / "index.md"]
+    assert [line for page in pages for line in page.read_text().splitlines() if len(line) > 120] == []

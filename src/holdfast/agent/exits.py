@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.errors import AddressUnusable, ConfigError, HoldfastError, NameConflict
+from holdfast.errors import AddressUnusable, ConfigError, ExtraMissing, HoldfastError, NameConflict
 
 LEFT = 0
 FOUND = 1  # a living agent of the same name; a bug, shown with its traceback
@@ -15,6 +15,8 @@ def exit_code(error: HoldfastError | OSError, *, loaded: bool) -> int:
     """``loaded``: the settings were fine, so an address that cannot be used is the machine's affair."""
     if isinstance(error, NameConflict):
         return FOUND
+    if isinstance(error, ExtraMissing):
+        return ENVIRONMENT
     if isinstance(error, ConfigError) and not (loaded and isinstance(error, AddressUnusable)):
         return BAD_INPUT
     return ENVIRONMENT

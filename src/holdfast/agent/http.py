@@ -5,7 +5,6 @@ Starlette and uvicorn are an extra. They are imported when an agent is told to s
 
 from __future__ import annotations
 
-import errno
 import socket
 import sys
 from collections.abc import Iterator
@@ -14,11 +13,12 @@ from ipaddress import ip_address
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from holdfast.agent.http_extra import MISSING, PACKAGES
 from holdfast.agent.http_guard import accepted_hosts
 from holdfast.config import read_token
-from holdfast.errors import AddressUnusable, ConfigError
+from holdfast.errors import AddressUnusable, ConfigError, ExtraMissing
 from holdfast.host import Address
-from holdfast.net.bind import WHY
+from holdfast.net.bind import why_not
 from holdfast.net.resolve import parse
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from holdfast.agent.http_app import Service
 
 BACKLOG = 256  # connections that wait for an accept; the kernel keeps them
-MISSING = "http: serving it needs starlette and uvicorn; pip install 'holdfast[http]', or leave http empty"
 
 
 class HttpServer:
@@ -38,19 +37,19 @@ class HttpServer:
 
     @staticmethod
     def load() -> type[Service]:
-        """Import what serving needs. Raises ConfigError when the extra is missing."""
+        """Import what serving needs. Raises ExtraMissing when the extra is missing."""
         try:
             with _hollow_ssl():
                 from holdfast.agent.http_app import Service
         except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "h11", "anyio"):
+            if (error.name or "").partition(".")[0] not in PACKAGES:
                 raise
-            raise ConfigError(MISSING) from None
+            raise ExtraMissing(MISSING) from None
         return Service
 
     @classmethod
     async def start(cls, agent: Agent) -> HttpServer:
-        """Serve what ``config.http`` says. Raises ConfigError when the extra is missing, the token unusable or the port taken."""
+        """Serve what ``config.http`` says. Raises ConfigError when the token is unusable or the port taken, ExtraMissing before that."""
         service_of = cls.load()
         token = read_token(agent.config.http_token_file).encode() if agent.config.http_token_file else None
         where = parse(agent.config.http, listen=True).literal
@@ -102,6 +101,5 @@ def listen(where: Address) -> tuple[socket.socket, Address]:
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
-        why = WHY.get(error.errno or errno.EIO, error.strerror or str(error))
-        raise AddressUnusable(f"http: cannot listen on {where}: {why}") from None
+        raise AddressUnusable(f"http: cannot listen on {where}: {why_not(error, where, ('tcp',))}") from None
     return listener, Address(where.host, listener.getsockname()[1])

@@ -16,6 +16,7 @@ from holdfast.agent.agent import Agent, Ending
 from holdfast.agent.api import LocalServer
 from holdfast.agent.exits import BY_SIGNAL, FOUND, LEFT, exit_code, one_line
 from holdfast.agent.home import Home
+from holdfast.agent.http_extra import check_http
 from holdfast.agent.logs import Log
 from holdfast.agent.parent import Parent
 from holdfast.agent.reload import reload
@@ -42,6 +43,8 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
         ready, parent = Ready(options.ready_fd), options.parent
         settings = read_settings(options, environ)
         config, sources = settings.load()
+        if config.http:
+            check_http()
         if options.check:
             _show(config, sources)
             return LEFT

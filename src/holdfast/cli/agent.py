@@ -13,6 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import msgspec
 
+from holdfast.agent.http_extra import check_http
 from holdfast.cli.options import JSON
 from holdfast.cli.show import print_json, print_table
 from holdfast.cli.words import Flag
@@ -75,6 +76,8 @@ def _joined(value: Any) -> Any:
 
 def _check(path: str, overrides: dict[str, Any], *, as_json: bool) -> None:
     settings, sources = load_with_sources(path or None, os.environ, overrides)
+    if settings.http:
+        check_http()
     values = {**settings.shown(), "socket_mode": f"{settings.socket_mode:04o}"}
     if as_json:
         print_json({"settings": values, "sources": sources})

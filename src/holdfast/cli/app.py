@@ -60,14 +60,32 @@ def command(name: str, entry: Entry | Table) -> Any:
     return build(_group(name, entry))
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        from holdfast.cli.version import version
+
+        version()
+        raise typer.Exit
+
+
+def _branch() -> None:
+    """Without a callback typer would make a lone command the whole program."""
+
+
+def _root(
+    *, version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")] = False
+) -> None:
+    """The options of the program itself."""
+
+
 def _group(name: str, table: Table) -> typer.Typer:
     kind = type("Group", (LazyGroup,), {"table": table})
     group = _typer(name=name, help=table.title, cls=kind, no_args_is_help=True, add_completion=table is VERBS)
 
-    @group.callback()
-    def _root() -> None:
-        """Without a callback typer would make a lone command the whole program."""
-
+    if table is VERBS:
+        group.callback()(_root)
+    else:
+        group.callback()(_branch)
     return group
 
 

@@ -6,12 +6,12 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Annotated, Any
 
+from holdfast.agent.http_extra import has_http
 from holdfast.agent.lead_timing import takeover_bound
 from holdfast.cli.demo_fleet import Fleet
 from holdfast.cli.demo_story import NAMES, NeverHappened, Story
@@ -40,7 +40,7 @@ def demo(
         raise ConfigError(f"--preset {preset}: accepted are {', '.join(PRESETS)}")
     view = view_for(as_json=as_json)
     with _interruptible(), TemporaryDirectory(prefix="holdfast-demo-") as folder:
-        fleet = Fleet(Path(folder), _settings(preset), NAMES, http=_has_http())
+        fleet = Fleet(Path(folder), _settings(preset), NAMES, http=has_http())
         story = Story(fleet, Config(preset=preset), step=view.step, tick=view.tick)
         try:
             broken = _told(story, view, stay=stay)
@@ -60,10 +60,6 @@ def _settings(preset: str) -> dict[str, Any]:
     return {"group": GROUP, "preset": preset, "key": generate(), "log_level": "warning"}
 
 
-def _has_http() -> bool:
-    return all(find_spec(name) is not None for name in ("starlette", "uvicorn"))
-
-
 def _told(story: Story, view: View, *, stay: bool) -> str:
     """What never happened, in words; "" if everything came to its end."""
     story.fleet.on_event = view.event
@@ -72,8 +68,7 @@ def _told(story: Story, view: View, *, stay: bool) -> str:
     try:
         story.form()
         story.fleet.tell()
-        if story.fleet.page:
-            view.step(f"The group is up. Its page: {story.fleet.page}")
+        view.step(f"The group is up. Its page: {story.fleet.page}" if story.fleet.page else NO_PAGE)
         story.lead()
         story.kill()
         story.restart()
@@ -120,7 +115,10 @@ killed without a word: {took:.2f} s later another one led, with a larger token, 
 leases ({lease:g} s each), a majority of them agreed, and once its time must have run out, within {failed:.2f} s, all of them declared it
 gone. Only then somebody else got its key. It came back as a new life, and everybody left in peace.
 
-Next: the same in your program, docs/tutorial.md; what is promised and why, docs/leadership.md and docs/ring.md."""
+Next, on this machine: `holdfast agent &` starts an agent. Then `holdfast run --lead NAME -- COMMAND` runs a command in one place
+at a time, and `holdfast run --ticket POOL:8 -- COMMAND` in eight. In Python: `import holdfast; help(holdfast.join)`. All commands:
+`holdfast --help`."""
+NO_PAGE = "The group is up. It has no live page, because that needs an extra: pip install 'holdfast[http]'"
 
 
 def _facts(story: Story, broken: str, *, kept: bool, stalled: bool) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.errors import ConfigError, Expelled, HoldfastError, JoinFailed, Lost, NotAMember, Timeout
+from holdfast.errors import ConfigError, Expelled, ExtraMissing, HoldfastError, JoinFailed, Lost, NotAMember, Timeout
 
 OK = 0
 FOUND = 1  # a violation, a missed criterion, a name that is no member: the command worked and this is its answer
@@ -27,7 +27,7 @@ def exit_code(error: HoldfastError | OSError) -> int:
         return TIMED_OUT
     if isinstance(error, ANSWERS):
         return FOUND
-    return BAD_INPUT if isinstance(error, ConfigError) and not _is_missing_extra(error) else ENVIRONMENT
+    return BAD_INPUT if isinstance(error, ConfigError) and not isinstance(error, ExtraMissing) else ENVIRONMENT
 
 
 def one_line(error: Exception) -> str:
@@ -35,9 +35,3 @@ def one_line(error: Exception) -> str:
     if isinstance(error, OSError) and not isinstance(error, HoldfastError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def _is_missing_extra(error: ConfigError) -> bool:
-    from holdfast.lab.extras import ExtraMissing
-
-    return isinstance(error, ExtraMissing)

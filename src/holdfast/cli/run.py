@@ -38,8 +38,8 @@ def run(
     agent: Annotated[str, AGENT] = "",
     group: Annotated[str, GROUP] = "",
 ) -> int:
-    """Run a command that ends before its hold can be somebody else's. Without --lead, --ticket and --hold it runs while the agent is a
-    member.
+    """Run a command while holding a lock or leadership; stop it before the hold expires. Without --lead, --ticket and --hold it runs
+    while the agent is a member.
 
     Returns the command's exit code, or 124: it was stopped because the hold ended; 125: Holdfast failed; 126, 127: it cannot be run."""
     try:

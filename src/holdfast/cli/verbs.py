@@ -85,7 +85,7 @@ LAB = Table(
     quick=False,
 )
 VERBS = Table(
-    "Coordination without a coordinator: membership, leadership, tickets and rate limits with proved bounds in time.",
+    "Coordination without a coordinator: membership, leadership and tickets with proved bounds in time.",
     {
         "agent": Entry("agent:agent", "Run an agent: a member of a group."),
         "members": Entry("members:members", "Who is here."),
@@ -97,12 +97,13 @@ VERBS = Table(
         "tags": TAGS,
         "keys": KEYS,
         "seats": Entry("seats:seats", "List the voters (seats) and their state: each is asked."),
+        "owner": Entry("owner:owner", "Print the member that a key belongs to."),
         "leader": Entry("leader:leader", "Who leads what, as this agent knows it: a hint."),
         "ticket": TICKET,
         "send": Entry("messaging:send", "Send a message to one member."),
         "cast": Entry("messaging:cast", "Tell everybody who listens to a topic."),
         "messages": Entry("messaging:messages", "Print the messages that arrive."),
-        "run": Entry("run:run", "Run a command that ends before its hold can be somebody else's."),
+        "run": Entry("run:run", "Run a command while holding a lock or leadership; stop it before the hold expires."),
         "doctor": Entry("doctor:doctor", "Look for what is wrong now, here and at other members."),
         "demo": Entry("demo:demo", "A live group on this machine."),
         "lab": LAB,

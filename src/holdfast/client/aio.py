@@ -15,6 +15,7 @@ from weakref import WeakSet
 
 from holdfast.client import checks
 from holdfast.client.attached import END_TIMEOUT, FINAL, LEAVE_TIMEOUT, check_welcome, left, not_joined, pauses, retries
+from holdfast.client.attempts import Attempts, check_stays
 from holdfast.client.checks import CALL_SECONDS_MAX, CAST_BYTES_MAX, SEND_BYTES_MAX, Seconds
 from holdfast.client.connection import Connection
 from holdfast.client.group import Readable
@@ -103,15 +104,20 @@ class Joining:
     async def _join(self) -> Group:
         end_at = now() + self._timeout
         plan = await asyncio.to_thread(make_plan, self._options, os.environ)
-        plan, child = await reach_beside(plan, end_at)
-        group = Group(plan, child, reconnect=self._reconnect)
-        try:
-            await group._attach()
-            await group._become_member(end_at, self._options)
-        except BaseException:
-            await group._abandon()
-            raise
-        return group
+        attempts = Attempts(end_at)
+        while True:
+            plan, child = await reach_beside(plan, end_at)
+            group = Group(plan, child, reconnect=self._reconnect)
+            try:
+                await group._attach()
+                await group._become_member(end_at, self._options)
+                return group
+            except AgentLost as error:
+                await group._abandon()
+                attempts.lost(plan, child, error)
+            except BaseException:
+                await group._abandon()
+                raise
 
 
 class Group(Readable):
@@ -337,6 +343,7 @@ class Group(Readable):
             self._mirror.update(await connection.call(calls.Look))
             if self.state == "member":
                 break
+            check_stays(self._plan, self.state)
             await asyncio.sleep(pause)
         else:
             raise not_joined(self._plan, self.state, options)

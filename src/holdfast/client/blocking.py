@@ -15,6 +15,7 @@ from weakref import WeakSet
 
 from holdfast.client import checks
 from holdfast.client.attached import END_TIMEOUT, FINAL, LEAVE_TIMEOUT, check_welcome, left, not_joined, pauses, retries
+from holdfast.client.attempts import Attempts, check_stays
 from holdfast.client.checks import CALL_SECONDS_MAX, CAST_BYTES_MAX, SEND_BYTES_MAX, Seconds
 from holdfast.client.group import Readable
 from holdfast.client.leading import lead_again_blocking
@@ -77,15 +78,20 @@ def join(
     )  # fmt: skip
     end_at = now() + checks.seconds(timeout, "timeout")
     checks.flag(reconnect, "reconnect")
-    plan, child = reach(make_plan(options, os.environ), end_at, _never)
-    joined = Group(plan, child, reconnect=reconnect)
-    try:
-        joined._attach()
-        joined._become_member(end_at, options)
-    except BaseException:
-        joined._abandon()
-        raise
-    return joined
+    plan, attempts = make_plan(options, os.environ), Attempts(end_at)
+    while True:
+        plan, child = reach(plan, end_at, _never)
+        joined = Group(plan, child, reconnect=reconnect)
+        try:
+            joined._attach()
+            joined._become_member(end_at, options)
+            return joined
+        except AgentLost as error:
+            joined._abandon()
+            attempts.lost(plan, child, error)
+        except BaseException:
+            joined._abandon()
+            raise
 
 
 class Group(Readable):
@@ -312,6 +318,7 @@ class Group(Readable):
             pump.look(self._mirror)
             if self.state == "member":
                 break
+            check_stays(self._plan, self.state)
             self._leaving.wait(pause)
         else:
             raise not_joined(self._plan, self.state, options)

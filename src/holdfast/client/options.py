@@ -79,6 +79,7 @@ class Plan(Struct, frozen=True):
     guessed: bool = False  # we chose where it binds
     seeds: tuple[str, ...] = ()
     taken: tuple[str, ...] = ()  # addresses that we chose and that somebody else has
+    named_by: str = ""  # what named the socket, if the caller did: then no other agent will do
 
     @property
     def shared(self) -> bool:
@@ -108,7 +109,7 @@ def make_plan(options: Options, environ: Mapping[str, str]) -> Plan:
     warn_of(unknown_variables(environ))
     path = options.agent or environ.get("HOLDFAST_AGENT")
     if path:
-        return Plan(str(path), options.group, options.name)
+        return Plan(str(path), options.group, options.name, named_by="agent=" if options.agent else "HOLDFAST_AGENT")
     settings = given(options)
     file = str(options.config or environ.get("HOLDFAST_CONFIG") or "")
     config, sources = load_with_sources(file or None, environ, settings, source=ARGUMENTS)

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from holdfast.client.logs import LogReader
 from holdfast.client.options import Plan
 from holdfast.client.wire import error_of
 from holdfast.errors import AddressUnusable, AgentLost, JoinFailed, JoinTimeout, StorageLocked, shown
+from holdfast.local.calls import Look
 from holdfast.net.clock import now
 
 LOOK_PERIOD = 0.05  # seconds between looks whether the caller still wants it
@@ -32,9 +34,19 @@ TERM_TIMEOUT = 3.0  # seconds for a process that is not needed to drain and leav
 READY_BYTES_MAX = 64 * 1024  # of the line with which an agent says that it is ready, or why not
 LOG_TIMEOUT = 1.0  # seconds for the last lines of an agent that has ended; handlers of a program may be slow
 PROBE_TIMEOUT = 5.0  # seconds for the greeting of an agent that may be there
+NAME_GRACE = 1.5  # seconds for a shared agent of another name to end: without clients it looks every 0.5 s whether its parent lives
 LEFT_BEHIND_MAX = 256  # processes that were let go and not reaped yet
 
 _left_behind: list[Child] = []  # machine-wide agents that others may use: they end by themselves and are reaped when we come by
+
+
+class Found(Enum):
+    """What listens at the socket of a plan."""
+
+    NONE = "another process starts the agent of this machine, and that agent does not answer"
+    LEAVING = "the agent of this machine is leaving the group, and has not ended"
+    OTHER_NAME = "the agent of this machine has another name"
+    AGENT = "an agent that can be used"
 
 
 class NotWanted(Exception):
@@ -158,43 +170,58 @@ class Child:
 
 def reach(plan: Plan, end_at: float, stopped: Callable[[], bool]) -> Reached:
     """An agent that answers: the one that is there, or a new one. Where several processes start one at once, one of them wins and
-    the others attach."""
+    the others attach. A shared agent that is leaving is waited for, and another one is started (H193)."""
     _left_behind[:] = [child for child in _left_behind if child.alive]
+    name_until = min(end_at, now() + NAME_GRACE)
     while True:
-        if plan.attach and _answers(plan):
+        found = _probe(plan) if plan.attach else Found.NONE
+        if found is Found.AGENT or (found is Found.OTHER_NAME and now() >= name_until):
             return Reached(plan, None)
-        child = Child(plan)
-        try:
-            child.ready(end_at, stopped)
-            return Reached(plan, child)
-        except StorageLocked:
-            child.end()
-            if not plan.shared:
-                raise
-        except AddressUnusable:
-            child.end()
-            if not plan.guessed:
-                raise
-            plan = plan.elsewhere()
-        except BaseException:
-            child.end()
-            raise
+        if found is Found.NONE:
+            child, plan = _start(plan, end_at, stopped)
+            if child is not None:
+                return Reached(plan, child)
         if stopped():
             raise NotWanted
         if now() >= end_at:
-            raise JoinTimeout(f"group {shown(plan.group)}: another process is starting the agent of this machine, and it does not answer")
+            raise JoinTimeout(f"group {shown(plan.group)}: {found.value}")
         time.sleep(LOOK_PERIOD)
 
 
-def _answers(plan: Plan) -> bool:
-    """Whether an agent is there. If it must be, AgentLost says so."""
+def _start(plan: Plan, end_at: float, stopped: Callable[[], bool]) -> tuple[Child | None, Plan]:
+    """A new agent that is ready; None if another process was quicker, and how to try again."""
+    child = Child(plan)
     try:
-        Line(plan.path, timeout=PROBE_TIMEOUT).close()
+        child.ready(end_at, stopped)
+        return child, plan
+    except StorageLocked:
+        child.end()
+        if not plan.shared:
+            raise
+    except AddressUnusable:
+        child.end()
+        if not plan.guessed:
+            raise
+        plan = plan.elsewhere()
+    except BaseException:
+        child.end()
+        raise
+    return None, plan
+
+
+def _probe(plan: Plan) -> Found:
+    """Whether an agent is there, and whether it stays. If it must be there, AgentLost says that it is not."""
+    try:
+        with Line(plan.path, timeout=PROBE_TIMEOUT) as line:
+            if plan.settings is None:
+                return Found.AGENT
+            if line.call(Look, timeout=PROBE_TIMEOUT).state == "leaving":
+                return Found.LEAVING
+            return Found.OTHER_NAME if plan.name and line.welcome.agent.name != plan.name else Found.AGENT
     except AgentLost:
         if plan.settings is None:
             raise
-        return False
-    return True
+        return Found.NONE
 
 
 def _spawn(settings: dict[str, Any], ready_fd: int, log_fd: int) -> int:

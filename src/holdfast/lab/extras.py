@@ -5,13 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from holdfast.errors import ConfigError
+from holdfast.errors import ExtraMissing
 
 EXTRA_OF = {"dask": "cluster", "distributed": "cluster", "matplotlib": "lab", "numpy": "lab", "rich": "lab"}
-
-
-class ExtraMissing(ConfigError):
-    """A part of Holdfast that was not installed."""
 
 
 def need(module: str, purpose: str) -> Any:

@@ -43,6 +43,11 @@ class Where(Struct, frozen=True):
         if self.on and self.jobs != 1:
             raise ConfigError(f"--jobs {self.jobs} with --on {self.on}: the cluster has its own number of workers; give one of the two")
 
+    def check(self) -> None:
+        """Before anything is written: is there what it needs? Raises ExtraMissing."""
+        if self.on:
+            need("distributed", f"--on {self.on}")
+
 
 HERE = Where()
 

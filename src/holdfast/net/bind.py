@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from holdfast.errors import AddressUnusable
 from holdfast.host import AWAY_DATAGRAMS_MAX, Address
+from holdfast.net.holder import in_use
 from holdfast.net.resolve import literal
 
 # F10 reads up to 4096 datagrams after a pause, so so many should have had room to wait: 1 KiB each is what the kernel
@@ -19,11 +20,17 @@ BACKLOG = 128  # connections that wait for an accept: one turn's worth of a larg
 FREE_PORT_TRIES = 16  # a port that is free for UDP may be taken for TCP; 16 misses in a row mean that nothing is free
 
 WHY = {
-    errno.EADDRINUSE: "the port is in use; stop the process that holds it, or choose another port",
     errno.EADDRNOTAVAIL: "this machine has no such address; choose one of its own, or 0.0.0.0 with an address to advertise",
     errno.EACCES: "this user may not use that port; choose one above 1023",
     errno.EAFNOSUPPORT: "this machine does not speak that kind of address; choose an address of another family",
 }
+
+
+def why_not(error: OSError, where: Address, kinds: tuple[str, ...] = ("udp", "tcp")) -> str:
+    """What is wrong with an address, and what to do about it."""
+    if error.errno == errno.EADDRINUSE:
+        return in_use(where, kinds)
+    return WHY.get(error.errno or errno.EIO, error.strerror or str(error))
 
 
 class Bound(NamedTuple):
@@ -47,8 +54,7 @@ def bind(where: Address) -> Bound:
         except OSError as error:
             if error.errno == errno.EADDRINUSE and tries > 0:
                 continue
-            why = WHY.get(error.errno or 0, error.strerror or str(error))
-            raise AddressUnusable(f"cannot listen on {where}: {why}") from None
+            raise AddressUnusable(f"cannot listen on {where}: {why_not(error, Address(host, where.port))}") from None
 
 
 def is_wildcard(host: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,11 +67,19 @@ def perform_shown(name: str, chosen: dict[str, str], seed: int, where: Where, ou
     experiment = registry.find_experiment(name)
     parameters = parameters_of(experiment, chosen)
     check_pictures()
+    where.check()
+    made = not out.exists()
     prepared(out)
     cells = len(experiment.cells(parameters, seed))
-    with progress(experiment.id, cells, expected_seconds(experiment.id, cells, where.jobs) if not chosen else None) as advance:
-        report = perform(name, parameters, seed, where, lambda: advance(1))
-    write(experiment, report, out)
+    try:
+        with progress(experiment.id, cells, expected_seconds(experiment.id, cells, where.jobs) if not chosen else None) as advance:
+            report = perform(name, parameters, seed, where, lambda: advance(1))
+        write(experiment, report, out)
+    except BaseException:
+        if made:
+            with suppress(OSError):  # Something is in it: it stays.
+                out.rmdir()
+        raise
     return report
 
 

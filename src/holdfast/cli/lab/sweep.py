@@ -40,7 +40,9 @@ def sweep(
     from holdfast.lab.results import Results
 
     names = _names(name, everything=everything)
-    chosen, where, results = seed_range(seeds), Where(jobs, on), Results(out)
+    chosen, where = seed_range(seeds), Where(jobs, on)
+    where.check()
+    results = Results(out)
     try:
         summaries = [_one(each, chosen, where, results, resume=resume, shrink=shrink, quiet=as_json) for each in names]
     except KeyboardInterrupt:
