@@ -27,7 +27,7 @@ from holdfast.agent.leaders import Board
 from holdfast.agent.logs import Log, printable
 from holdfast.agent.narrator import LOOK_PERIOD, Narrator
 from holdfast.agent.seat_watch import SeatWatch
-from holdfast.agent.seeds import Seeds
+from holdfast.agent.seeds import Seeds, resolved
 from holdfast.agent.sightings import Sightings
 from holdfast.agent.ticket_kind import TicketKind
 from holdfast.agent.version import VERSION
@@ -39,7 +39,7 @@ from holdfast.kit.broadcast import Broadcast
 from holdfast.local.calls import GroupView, Owned
 from holdfast.net import clock
 from holdfast.net.host import NetHost
-from holdfast.net.resolve import Resolver, parse
+from holdfast.net.resolve import parse
 from holdfast.protocols.mail.messages import Outcome
 from holdfast.protocols.ring.facts import BecameMember
 from holdfast.protocols.ring.metrics import metrics as ring_metrics
@@ -118,7 +118,7 @@ class Agent:
         assert bind is not None
         sealer = home.keys.sealer(config.group)
         try:
-            advertise = await _resolved(config.advertise) if config.advertise else None
+            advertise = await resolved(config.advertise) if config.advertise else None
             host = await NetHost.open(home.me, bind, sealer, advertise=advertise, storage=home.storage)
         except AddressUnusable as error:
             raise AddressUnusable(f"bind: {error}") from None
@@ -443,11 +443,3 @@ class Agent:
             tuple(places.get(member.id, 0) for member in members),
             self.leaders.lines,
         )
-
-
-async def _resolved(text: str) -> Address:
-    resolver = Resolver([parse(text)])
-    try:
-        return (await resolver.start())[0]
-    finally:
-        await resolver.close()

@@ -64,3 +64,12 @@ class Seeds:
             return
         self._log.info("seeds", addresses=[str(each) for each in addresses])
         self._found(tuple(dict.fromkeys(addresses))[:SEEDS_MAX])
+
+
+async def resolved(text: str) -> Address:
+    """The first address that ``HOST:PORT`` stands for. Raises ``AddressUnusable``."""
+    resolver = Resolver([parse(text)])
+    try:
+        return (await resolver.start())[0]
+    finally:
+        await resolver.close()
