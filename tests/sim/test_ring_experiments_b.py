@@ -1,4 +1,4 @@
-"""ring/E7 to E12 and E14 at reduced size, and proof that each can miss.  Spec: ring 8, 12."""
+"""ring/E7 to E12, E14, E16 and E17 at reduced size, and proof that each can miss.  Spec: ring 8, 12."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters, parameters_of
 from holdfast.lab.experiments import (
     ring_bounds,
+    ring_forming,
+    ring_half_deaf,
     ring_join_failures,
     ring_loss,
     ring_partition,
@@ -19,6 +21,8 @@ from holdfast.lab.experiments import (
     ring_upgrade,
 )
 from holdfast.lab.experiments.ring_bounds import DETECTION, GAP, LAG, TIMES, TOUCHED, BoundsParameters, bounds_of
+from holdfast.lab.experiments.ring_forming import FormingParameters
+from holdfast.lab.experiments.ring_half_deaf import WITH, WITHOUT, HalfDeafParameters
 from holdfast.lab.experiments.ring_join_failures import FAST, NOBODY, PACED, PACES, JoinFailuresParameters
 from holdfast.lab.experiments.ring_loss import LossParameters
 from holdfast.lab.experiments.ring_partition import PartitionParameters
@@ -35,6 +39,8 @@ ALL: list[Experiment[Any]] = [
     ring_small.EXPERIMENT,
     ring_partition.EXPERIMENT,
     ring_sick_member.EXPERIMENT,
+    ring_forming.EXPERIMENT,
+    ring_half_deaf.EXPERIMENT,
 ]
 
 
@@ -298,3 +304,47 @@ def test_e14_judges_the_defaults() -> None:
     assert finding.passed
     assert finding.measured["options that meet the criterion"] == [finding.measured["defaults"]]
     assert not judged(ring_sick_member.EXPERIMENT, SickMemberParameters(), rows[len(KINDS) :]).passed
+
+
+# E16, E17.
+
+
+@pytest.mark.parametrize("slowest, passed", [(1.9, True), (2.1, False)])
+def test_forming_is_judged_by_its_slowest_start(slowest: float, passed: bool) -> None:
+    """H160: one start above the limit of its size is a miss."""
+    parameters = FormingParameters(seeds=2, sizes=(3,))
+    rows = [
+        {"preset": preset, "members": 3, "spread": 0.1, "seed": number, "took": took}
+        for preset in ("lan", "local")
+        for number, took in enumerate((0.2, slowest))
+    ]
+    assert judged(ring_forming.EXPERIMENT, parameters, rows).passed == passed
+
+
+def test_forming_at_reduced_size() -> None:
+    """H160: processes that start together are soon one ring."""
+    parameters = parameters_of(ring_forming.EXPERIMENT, ring_forming.EXPERIMENT.quick)
+    rows = [ring_forming.EXPERIMENT.measure(cell) for cell in ring_forming.EXPERIMENT.cells(parameters, 1)]
+    assert ring_forming.EXPERIMENT.judge(parameters, rows).passed
+
+
+@pytest.mark.parametrize(
+    "healthy, deaf, without, passed",
+    [(0, True, 1, True), (1, True, 2, False), (0, False, 1, False), (0, True, 0, False)],
+)
+def test_a_half_deaf_member_is_judged(healthy: int, deaf: bool, without: int, passed: bool) -> None:
+    """H162: healthy ones stay, the deaf one leaves, and the rule makes the difference."""
+    parameters = HalfDeafParameters(seeds=1, sizes=(3,), losses=(0.9,))
+    rows = [
+        {"rule": rule, "members": 3, "loss": 0.9, "seed": number, "healthy": left, "deaf": deaf}
+        for rule, left in ((WITH, healthy), (WITHOUT, without))
+        for number in range(10)
+    ]
+    assert judged(ring_half_deaf.EXPERIMENT, parameters, rows).passed == passed
+
+
+def test_half_deaf_at_reduced_size() -> None:
+    """H162: the quick form passes."""
+    parameters = parameters_of(ring_half_deaf.EXPERIMENT, ring_half_deaf.EXPERIMENT.quick)
+    rows = [ring_half_deaf.EXPERIMENT.measure(cell) for cell in ring_half_deaf.EXPERIMENT.cells(parameters, 1)]
+    assert ring_half_deaf.EXPERIMENT.judge(parameters, rows).passed

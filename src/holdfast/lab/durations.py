@@ -47,6 +47,8 @@ SECONDS_PER_CELL = {
     "ring/E12": 1.7,
     "ring/E13": 0.7,
     "ring/E14": 2.2,
+    "ring/E16": 0.5,
+    "ring/E17": 0.1,
     "tickets/E0": 0.001,
     "tickets/E1": 1.4,
     "tickets/E2": 0.045,
