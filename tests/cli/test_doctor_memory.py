@@ -40,7 +40,8 @@ class Stub:
         self.tickets: Any = None
         self.seats_missing = "seats: who are the seats?"
         self.home = SimpleNamespace(state=None)
-        self.ring = SimpleNamespace(config=SimpleNamespace(seeds=()), members=lambda: (), get=lambda name: None)
+        lifecycle = SimpleNamespace(waits_for="")
+        self.ring = SimpleNamespace(config=SimpleNamespace(seeds=()), members=lambda: (), get=lambda name: None, lifecycle=lifecycle)
         self.host = SimpleNamespace(
             now=self.now,
             address=address,
@@ -83,6 +84,17 @@ def udp() -> Iterator[socket.socket]:
 @pytest.fixture
 def stub(udp: socket.socket) -> Stub:
     return Stub(udp)
+
+
+class Remembered:
+    """As many promises of a seat."""
+
+    def __init__(self, names: int) -> None:
+        self._names = names
+        self.unusable: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return self._names
 
 
 def doctor_of(stub: Stub) -> Doctor:
@@ -242,11 +254,21 @@ def test_two_agents_have_one_seat_and_are_told(stub: Stub) -> None:
     assert (finding.code, finding.severity, finding.about) == ("one_seat", "warning", "10.0.0.1:7946")
 
 
+def test_a_record_that_no_clock_comes_to(stub: Stub) -> None:
+    """H174: a seat that starts with such a number in its journal names the key; ``doctor`` does as well."""
+    stub.seats = seats_stub(stub)
+    promises = Remembered(2)
+    promises.unusable["lead:scheduler"] = "term"
+    stub.leadership = SimpleNamespace(seat=SimpleNamespace(promises=promises))
+    (finding,) = of_seats(stub, stub.now - 1.0)  # type: ignore[arg-type]
+    assert (finding.code, "'scheduler'" in finding.about) == ("record_unusable", True)
+
+
 @pytest.mark.parametrize("names, codes", [(3071, []), (3072, [("names_full", "warning")]), (4096, [("names_full", "error")])])
 def test_a_seat_full_of_names(stub: Stub, names: int, codes: list[tuple[str, str]]) -> None:
     """F16: a seat forgets no number; that its table fills is said long before a name is refused."""
     stub.seats = seats_stub(stub)
-    stub.leadership = SimpleNamespace(seat=SimpleNamespace(promises=range(names)))
+    stub.leadership = SimpleNamespace(seat=SimpleNamespace(promises=Remembered(names)))
     assert found(stub) == codes
 
 
@@ -266,5 +288,5 @@ def test_a_seat_full_of_cells(stub: Stub, anchors: int, others: int, tombstones:
     """H133: that a guardian's table fills is said long before a ticket is refused, and of which kind it is too full."""
     stub.seats = seats_stub(stub)
     table = SimpleNamespace(anchors=anchors, others=others, tombstones=range(tombstones))
-    stub.tickets = SimpleNamespace(guardian=SimpleNamespace(table=table))
+    stub.tickets = SimpleNamespace(guardian=SimpleNamespace(table=table, unusable={}))
     assert found(stub) == codes

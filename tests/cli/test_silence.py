@@ -18,6 +18,7 @@ from tests.cli.fake_agent import GROUP_VIEW, FakeAgent
 def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAgent]:
     with FakeAgent(tmp_path / "agent.sock") as agent:
         agent.answers[calls.Look] = replace(GROUP_VIEW, state="joining", members=(), positions=(), leaders=())
+        agent.answers[calls.Info] = {}
         agent.answers[calls.Tickets] = ()
         agent.answers[calls.ReadTickets] = PoolView("gpu", 8, (), hint=False)
         monkeypatch.setenv("HOLDFAST_AGENT", agent.path)

@@ -76,7 +76,7 @@ class NetHost:
         self.node = Node(self, self._transmit)
         self.send = self.node.send
         self.meet = self.node.meet
-        self.dropped_from: dict[Drop, Address] = {}  # reason -> where the last datagram that was dropped for it came from
+        self._dropped_from: dict[Drop, Address] = {}
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # None: closed in good order
         self.datagrams = Datagrams(bound.udp, self.drops)
         self.datagrams.refuse_unless(sealer)
@@ -138,6 +138,11 @@ class NetHost:
     @property
     def drops(self) -> Drops:
         return self.node.drops
+
+    @property
+    def dropped_from(self) -> dict[Drop, Address]:
+        """By reason: where the last datagram that was dropped for it came from."""
+        return {**self._dropped_from, **self.datagrams.refused_from}
 
     def wall(self) -> float:
         return clock.wall()
@@ -203,7 +208,7 @@ class NetHost:
     def _way_up(self, codec: Codec) -> Callable[[bytes, Address], None]:
         """What every datagram passes on its way in. A closure, because it runs for each of them and names cost time."""
         unseal, decode, receive, drops = self._sealer.open, codec.decode, self.node.receive, self.drops
-        dropped_from = self.dropped_from
+        dropped_from = self._dropped_from
 
         def deliver(data: bytes, source: Address) -> None:
             try:

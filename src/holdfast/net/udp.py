@@ -44,6 +44,7 @@ class Datagrams:
         self._recvfrom = sock.recvfrom
         self._sendto = sock.sendto
         self._sources: dict[Any, Address] = {}  # what recvfrom says, and how we spell it
+        self._refused_from: dict[Drop, tuple[Any, ...]] = {}  # as the system wrote it: a flood costs no address
         self._targets: dict[Address, Any] = {}  # and the other way round
 
     def fileno(self) -> int:
@@ -59,6 +60,7 @@ class Datagrams:
         sealer = self._sealer
         openings = ANYTHING if sealer is None else sealer.openings
         begins = len(next(iter(openings)))
+        refused_from = self._refused_from
         count = refused = 0
         while count < limit and refused < REFUSED_MAX:
             try:
@@ -74,7 +76,9 @@ class Datagrams:
             if data[:begins] not in openings:
                 refused += 1
                 assert sealer is not None
-                drops[sealer.why(data) if len(data) <= DATAGRAM_BYTES_MAX else Drop.OVERSIZED] += 1
+                why = sealer.why(data) if len(data) <= DATAGRAM_BYTES_MAX else Drop.OVERSIZED
+                drops[why] += 1
+                refused_from[why] = raw
                 continue
             count += 1
             if len(data) > DATAGRAM_BYTES_MAX:
@@ -84,6 +88,11 @@ class Datagrams:
             deliver(data, sources.get(raw) or self._learn_source(raw))
         self.received += count + refused
         return False
+
+    @property
+    def refused_from(self) -> dict[Drop, Address]:
+        """By reason: where the last datagram came from that was refused by its first bytes."""
+        return {why: self._learn_source(raw) for why, raw in self._refused_from.items()}
 
     def send(self, data: bytes, to: Address) -> None:
         try:

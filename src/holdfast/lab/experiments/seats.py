@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.events import Event
 from holdfast.host import Address, Host, Machine, Message, NodeId
 from holdfast.kit.deadline import RHO_MAX, Deadline, holder_length, wait_length
 from holdfast.kit.keeper import MARGIN
 from holdfast.kit.phase import Phase, PhaseEnd, Questions
 from holdfast.kit.promise import Answer, HolderId, Promises
 from holdfast.kit.quorum import majority
-from holdfast.kit.seats import SeatOpened, Seats
+from holdfast.kit.seats import Seats
 from holdfast.kit.slots import COUNTS, Slot
 from holdfast.lab.claims import KEY, Claim, ClaimAnswer
 from holdfast.lab.experiment import LIST_MAX, Cell, Experiment, Finding, Measured, Parameters
-from holdfast.lab.host import LabHost
 from holdfast.lab.links import Fixed, Link
 from holdfast.lab.network import PORT
 from holdfast.lab.world import World
@@ -169,7 +167,6 @@ class Restart:
         self.granted_at: dict[str, float] = {}  # the first time after that
         self.won_at: float | None = None  # by the second candidate, in true time
         self.world = World(seed, self._build, link=Link(Fixed(DELAY)))
-        self.world.listeners.append(self._on_event)
         for name in [slot.name for slot in self.places] + [FORMER, NEXT]:
             self.world.drift[name] = _rate(self.random, drift)
             self.world.start(name)
@@ -215,11 +212,8 @@ class Restart:
         seats = Seats(host, self.places, own, machine=host.me.name, rho=self.rho, length_max=LENGTH_MAX)
         if own is None:
             return seats, Candidate(host, seats, self.rho)
+        self.opened_at[host.me.name] = host.now  # F13 counts from the start: whatever the former life granted, it granted before.
         return seats, Desk(host, seats, NotedPromises(host, seats, self._on_granted))
-
-    def _on_event(self, host: LabHost, event: Event) -> None:
-        if isinstance(event, SeatOpened):
-            self.opened_at[host.me.name] = host.now
 
     def _on_granted(self, seat: NodeId, length: float, decided_at: float) -> None:
         if seat.boot == 1:
