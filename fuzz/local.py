@@ -170,7 +170,7 @@ class Target:
         frames, answered = Frames(ANSWER_BYTES_MAX), False
         ending: Closed | None = None
         try:
-            await self._write(writer, data + sentinel)
+            await self._write(writer, data + sentinel, hang_up=self._swallows(data))
             while more := await reader.read(1 << 16):
                 for body in frames.feed(more):
                     message = self._read(body)
@@ -182,7 +182,7 @@ class Target:
             pass  # It hung up before we had said everything, which may lose what it said.
         self._note(answered, ending)
 
-    async def _write(self, writer: asyncio.StreamWriter, data: bytes) -> None:
+    async def _write(self, writer: asyncio.StreamWriter, data: bytes, *, hang_up: bool) -> None:
         at = 0
         while at < len(data):
             step = self.random.choice((1, 7, 300, 65_536, 1 << 20))
@@ -190,11 +190,12 @@ class Target:
             at += step
             if self.random.random() < 0.3:
                 await asyncio.sleep(0)
-        if self._waits_for_more(data):
+        if hang_up:
             writer.write_eof()  # A length that lied has swallowed the last call: hang up, or both would wait for ever.
 
     @staticmethod
-    def _waits_for_more(data: bytes) -> bool:
+    def _swallows(data: bytes) -> bool:
+        """What follows it is not a frame of its own."""
         at = 0
         while at + 4 <= len(data):
             at += 4 + int.from_bytes(data[at : at + 4], "big")

@@ -162,7 +162,9 @@ def test_a_client_that_reads_slowly_is_extended(stand: Stand) -> None:
             client.sock.recv(2000)  # Some of it, never all.
             live.turn(partial(session.follows, 0))
         assert now() + LONG + 1 < grant.published
-        assert live.call(lambda: unread_bytes(session._descriptor)) > 0
+        transport = session._transport
+        assert transport is not None
+        assert live.call(lambda: unread_bytes(transport.get_extra_info("socket").fileno())) > 0
 
 
 def _paused_by(live: Live, session: object, event: StorageFailed) -> bool:

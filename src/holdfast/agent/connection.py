@@ -22,7 +22,7 @@ from holdfast.agent.bodies import Body, peer_body, peer_pid, peer_user
 from holdfast.agent.budget import Slices
 from holdfast.agent.granted import Turns
 from holdfast.agent.grants import Grants
-from holdfast.agent.unread import unread_bytes
+from holdfast.agent.unread import Reading, unread_bytes
 from holdfast.errors import ConfigError, HoldfastError, Unavailable
 from holdfast.local.calls import AnyCall, Call, GrantItem, Hello, unread
 from holdfast.local.frame import CALL_BYTES_MAX, Frames, FrameTooLong
@@ -105,10 +105,8 @@ class Connection(asyncio.BufferedProtocol):
         self._bodies: deque[bytes] = deque()  # frames that wait for their turn, or because the client does not read
         self._out: list[bytes] = []
         self._out_bytes = 0
-        self._descriptor = -1
         self.sent = 0  # bytes of all answers and items, written or about to be
-        self._looked_at, self._waited = 0, 0  # how many were sent, and how many waited, when it was looked at last
-        self._alive_at = -1  # so many were sent when it was alive for certain
+        self._reading = Reading()
         self._flush_due = False
         self._paused = False
         self._waiting_for_turn = False
@@ -134,7 +132,6 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(HIGH_BYTES, LOW_BYTES)
-        self._descriptor = transport.get_extra_info("socket").fileno()
         self.pid = peer_pid(transport.get_extra_info("socket"))
         self.user = peer_user(transport.get_extra_info("socket"))
         self._timer = self._loop.call_later(GREETING_TIMEOUT, self._on_silence)
@@ -200,15 +197,10 @@ class Connection(asyncio.BufferedProtocol):
         return not (self._ending or self._paused)
 
     def follows(self, sent: int) -> bool:
-        """The kernel counts more than there is (``unread_bytes``), so a slow client may seem to have read less than it has. But of one
-        that reads nothing, what waits grows by all that is sent: if it did not, the client has read something since the last look."""
         if self._transport is None:
             return False
-        waiting = self._out_bytes + self._transport.get_write_buffer_size() + unread_bytes(self._descriptor)
-        if waiting < self._waited + self.sent - self._looked_at:
-            self._alive_at = self._looked_at
-        self._waited, self._looked_at = waiting, self.sent
-        return sent <= self._alive_at or waiting <= self.sent - sent
+        kernel = unread_bytes(self._transport.get_extra_info("socket").fileno())
+        return self._reading.follows(sent, self.sent, self._out_bytes + self._transport.get_write_buffer_size() + kernel)
 
     def push(self, serial: int, item: GrantItem) -> None:
         if serial in self._streams:

@@ -17,6 +17,7 @@ from holdfast.agent.reaper import Reaper
 from holdfast.events import Event
 from holdfast.host import Grant, Timer
 from holdfast.local.calls import Acquire, GrantItem
+from holdfast.local.ends import LAPSED, UNREAD, UNTAKEN
 
 State = Enum("State", ["ASKED", "HELD", "LOST", "OVER"])
 NEVER, FOREVER = float("-inf"), float("inf")
@@ -126,6 +127,13 @@ class Granted:
     def ends_at(self) -> float:
         """When the client stops by itself; before it heard anything, when it was to stop."""
         return self.published if self.published > NEVER else self.unheard_until
+
+    @property
+    def lapse(self) -> str:
+        """Why it is over, when its client has let its deadline pass."""
+        if not self.confirmed:
+            return UNTAKEN
+        return LAPSED if self.deadline <= self.ends_at else UNREAD
 
     @property
     def wanted(self) -> bool:

@@ -5,10 +5,8 @@ was *published*: handed to the client's socket. It is released when the client s
 every body, or when that deadline has passed, and for no other reason. A closed socket only ends the extensions. Whatever
 happens first looks at the clock: a grant whose published deadline has passed is over, also if its renewal is just coming in.
 
-A client that was told is not yet a client that holds: it may be stopped, or its machine starved, and then no client acts under what is
-renewed for it. So the first deadline is the last one until the client confirmed that it read it; what was not confirmed by then is lost.
-Later, too: no deadline is published to a client that has read nothing since the one before, so a client that is stopped while it holds
-something loses it at the last deadline that it was sent, and is not renewed for ever.
+A client that was told is not yet a client that holds: it may be stopped. So nothing is extended before it confirmed that it read its first
+deadline, nor while it has read nothing since the last one; what it lets pass so is lost, and not renewed for ever (H146, H148).
 
 All of this runs in the host's turns.
 """
@@ -29,7 +27,7 @@ from holdfast.errors import Lost as LostError
 from holdfast.events import AtRisk, Lost, Released, TokenRefused
 from holdfast.events import Granted as GrantedEvent
 from holdfast.local.calls import Acquire, GrantItem
-from holdfast.local.ends import LAPSED, LEAVING, RELEASES, TEXTS, UNREAD, UNTAKEN
+from holdfast.local.ends import LEAVING, RELEASES, TEXTS
 
 GRANTS_MAX = 4096  # of all clients together; each has a timer and up to BODIES_MAX descriptors
 GRANTS_PER_SESSION_MAX = 256  # tickets that one process may want at once
@@ -343,7 +341,7 @@ class Grants:
     def _expire(self, grant: Granted) -> None:
         """What was told has ended. If the client was to go on, it has lost it."""
         if grant.wanted:
-            self._lose(grant, _why_it_lapsed(grant), NO_NUMBERS)
+            self._lose(grant, grant.lapse, NO_NUMBERS)
         self._release(grant, "deadline")
 
     def _lose(self, grant: Granted, why: str, numbers: Mapping[str, int]) -> None:
@@ -450,9 +448,3 @@ def _nothing() -> None:
 
 def _unheard(what: str, **fields: object) -> None:
     pass
-
-
-def _why_it_lapsed(grant: Granted) -> str:
-    if not grant.confirmed:
-        return UNTAKEN
-    return LAPSED if grant.deadline <= grant.ends_at else UNREAD

@@ -19,3 +19,20 @@ def unread_bytes(descriptor: int) -> int:
         return int(COUNT.unpack(fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(COUNT.size)))[0])
     except OSError:
         return 0
+
+
+class Reading:
+    """Whether one client reads. The kernel counts more than there is (``unread_bytes``), so a slow client may seem to have read less
+    than it has. But of one that reads nothing, what waits grows by all that is sent: if it did not, the client has read something since
+    the last look."""
+
+    def __init__(self) -> None:
+        self._sent, self._waiting = 0, 0  # at the last look
+        self._alive_at = -1  # so many bytes were sent when it was alive for certain
+
+    def follows(self, mark: int, sent: int, waiting: int) -> bool:
+        """It has read everything up to the mark, or something since then. ``sent`` bytes were sent, at most ``waiting`` are not read."""
+        if waiting < self._waiting + sent - self._sent:
+            self._alive_at = self._sent
+        self._sent, self._waiting = sent, waiting
+        return mark <= self._alive_at or waiting <= sent - mark
