@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import agent, datagrams, leadership, memory, ring, simulator, tickets
+from benchmarks import agent, datagrams, forming, leadership, memory, ring, simulator, tickets
 from benchmarks.__main__ import NAMES, main
 from benchmarks.harness import Goal, Report, at_least, at_most, median_ratio, ratio, take_turns
 from benchmarks.lease import LeaseAck, Leases, Size, Tally, build_world, events, tallies_of
@@ -26,6 +26,7 @@ SIZES: dict[str, tuple[ModuleType, Any]] = {
     "datagrams": (datagrams, datagrams.Size(window=4, messages=20, alone=5, warm=5)),
     "memory": (memory, TINY),
     "agent": (agent, agent.Size(members=2, lease=0.4, settle_seconds=0.2, idle_seconds=0.5, calls=10, piped=50)),
+    "forming": (forming, forming.Size(agents=(2,), presets=("local",), starts=1)),
     "leadership": (leadership, leadership.QUICK._replace(systems=("flock",), candidates=2, calm_seconds=0.1, busy_seconds=0.2)),
     "tickets": (tickets, tickets.Size(("flock",), ("smallest",), cycles=2, clients=2, seconds=0.1)),
     "ring": (ring, ring.Size(members=24, crashes=2, early=1, counted=(16,), neighbours=(1,), watched=8, hosts=2, lease=0.5, seconds=0.6)),

@@ -68,7 +68,7 @@ class Arbitration:
         if now >= at + self._t_a:
             ring.depart("late")
             return
-        if ring.rules.deaf and ring.config.mode == "pairwise" and not self._hears_most():
+        if ring.rules.deaf and ring.config.mode == "pairwise" and self._is_deaf():
             self._lose(pair, DEAF)
             ring.depart(DEAF)
             return
@@ -78,14 +78,18 @@ class Arbitration:
         else:
             self._ask(pair)
 
-    def _hears_most(self) -> bool:
-        """H162: whoever most of its neighbours do not answer suspects itself before it accuses one of them. It may be deaf and still speak,
-        and first come, first served would let it put healthy ones out. Counted as votes are, itself included: in a group where all are
-        neighbours, whoever hears no majority could not win one either. Leaving early is always safe."""
+    def _is_deaf(self) -> bool:
+        """H162: whoever most of its neighbours do not answer suspects itself before it accuses one of them: it may be deaf and still
+        speak, and first come, first served would let it put healthy ones out. Silence may also mean that they crashed; then those who
+        live answer as always. So it is deaf if nobody answers, or if somebody is heard who does not. It counts as arbitrators' votes are
+        counted, itself included: where all are neighbours, whoever hears no majority could not win one. Leaving is always safe."""
         ring = self._ring
+        now, retry = ring.raw.now, ring.config.retry * ring.config.lease
         pairs = [pair for pair in ring.pairs.values() if pair.obliged]
-        heard = {ring.id, *(pair.peer.id for pair in pairs if pair.is_heard(ring.raw.now))}
-        return weighted(frozenset((ring.id, *(pair.peer.id for pair in pairs)))).enough(heard)
+        heard = {pair.peer.id for pair in pairs if pair.is_heard(now)}
+        if weighted(frozenset((ring.id, *(pair.peer.id for pair in pairs)))).enough({ring.id, *heard}):
+            return False
+        return not heard or any(pair.is_ragged(retry) for pair in pairs)
 
     def need(self, pair: Pair) -> Quorum[RingId]:
         """Whose votes decide: while a group changes, the opener needs a majority of the old and of the new one (D14)."""

@@ -182,6 +182,7 @@ class Leases:
         """What a lease message says beside "I am here" (5.3). False: it contradicts itself and is dropped."""
         if message.view != pair.peer_view and message.nbrs and not self._on_view(pair, message):
             return False
+        pair.heard_at = self._ring.raw.now
         pair.knows = message.knows
         if pair.pgen < message.gen <= GEN_MAX:
             pair.pgen = message.gen

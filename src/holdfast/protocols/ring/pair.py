@@ -31,6 +31,7 @@ class Pair:
         "est",
         "handover",
         "hard",
+        "heard_at",
         "knows",
         "n",
         "next",
@@ -73,6 +74,7 @@ class Pair:
         self.drained = False  # the socket was read once since the session's end was overslept (D6)
         self.tries = 0  # requests sent in this session
         self.hard = 0  # sessions that must end well until the peer counts as heard again (H162)
+        self.heard_at = now  # when the peer last said anything, by its own way (H162)
         self.sent_at = now  # of the first of them
         self.rtt = 0.0  # of the last session that needed no second try
         self.relayed = 0  # sessions in a row that only an indirect request kept (P1)
@@ -106,6 +108,13 @@ class Pair:
         if self.susp is not None or self.hard > 0:
             return False
         return self.tries <= HEARD_TRIES if self.acked else now - self.sent_at <= 2 * self.rtt
+
+    def is_ragged(self, retry: float) -> bool:
+        """The peer lives, and what it says hardly arrives: a session was established late, or the peer spoke while it did not answer.
+        Whoever has crashed does neither (H162)."""
+        if self.hard > 0 or (self.acked and self.tries > HEARD_TRIES):
+            return True
+        return not self.acked and self.heard_at > self.sent_at + HEARD_TRIES * retry
 
     @property
     def entitled(self) -> bool:
