@@ -45,6 +45,9 @@ class Cluster:
         self.key = folder / "key"
         self.key.write_text(generate())
         self.key.chmod(0o440)
+        self.token = folder / "token"
+        self.token.write_text("t" * 48)
+        self.token.chmod(0o440)
         self._etc: list[Path] = []
         for node in range(RESOLVER + 1):
             self._write_etc(node)
@@ -106,11 +109,12 @@ class Cluster:
 
     def _here(self, number: int, value: str) -> str:
         home = self.home(number)
-        for inside, outside in (("/state", home / "state"), ("/run/holdfast", home / "run"), ("/etc/holdfast/key", self.key)):
+        files = {"/etc/holdfast/key": self.key, "/etc/holdfast-http/token": self.token}
+        if value in files:
+            return str(files[value])
+        for inside, outside in (("/state", home / "state"), ("/run/holdfast", home / "run")):
             if value.startswith(inside):
-                Path(outside).parent.mkdir(parents=True, exist_ok=True)
-                if inside != "/etc/holdfast/key":
-                    Path(outside).mkdir(exist_ok=True, mode=0o700)
+                outside.mkdir(parents=True, exist_ok=True, mode=0o700)
                 return f"{outside}{value.removeprefix(inside)}"
         return value
 

@@ -147,7 +147,8 @@ class Seats:
         self._started_at = -inf
         self._others = {slot.number: slot.address for slot in self.slots if slot.number != own}
         self.marks = Marks(host, self._storage, self._questions, self._others, self)
-        self.keeper.on_change = self._on_change
+        if self._others:
+            self.keeper.on_change = self.marks.on_change
         self._why_silent = ""
         self._why_failed = ""
         self._seen: dict[int, SeatSeen] = {}
@@ -422,10 +423,6 @@ class Seats:
     def on_vouched(self) -> None:
         if self.keeper.wait == inf and not self._why_silent:
             self._open(fresh=False)
-
-    def _on_change(self) -> None:
-        if self._others:
-            self.marks.on_change()
 
     def _on_waited(self) -> None:
         assert self._journal is not None

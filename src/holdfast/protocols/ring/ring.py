@@ -28,7 +28,9 @@ from holdfast.protocols.ring.departing import Departing
 from holdfast.protocols.ring.door import Door
 from holdfast.protocols.ring.facts import BecameMember, Departed
 from holdfast.protocols.ring.fencing import Fencing, Ownership
+from holdfast.protocols.ring.forgetting import forget
 from holdfast.protocols.ring.founding import Founding
+from holdfast.protocols.ring.freshness import Freshness
 from holdfast.protocols.ring.groups import Groups
 from holdfast.protocols.ring.guard import Guarded
 from holdfast.protocols.ring.ids import Peer, RingId, owner_of, position_of
@@ -47,9 +49,7 @@ from holdfast.protocols.ring.rules import Rules
 from holdfast.protocols.ring.scouting import Scouting
 
 ANTI_ENTROPY_LEASES = 8  # in T_l
-FRESH_TICKS = 2  # in T_l: so long after a change of the list it is compared once per T_l; what a rumour missed, one of these finds (H160)
 ID_BITS = 64
-EPOCHS_MAX = 1024  # ids with a burnt epoch, before those of failed candidates are dropped
 
 Status = Enum("Status", ["NEW", "JOINING", "MEMBER", "LEFT"])  # LEFT is final for an id, not for the process
 Handler = Callable[[NodeId, Any], None]
@@ -101,9 +101,9 @@ class RingNode:
         self._version = 0
         self._subscribers: list[Callable[[MembershipEvent], None]] = []
         self._tick: Timer | None = None
-        self._ticked_at, self._fresh = 0, 0  # what was in the list then, as a hash; ticks left in which the list is compared
         # The parts.
         self.publishing = Publishing(self)
+        self.freshness = Freshness(self)
         self.leases = Leases(self)
         self.arbitration = Arbitration(self)
         self.opening = Opening(self)
@@ -434,39 +434,14 @@ class RingNode:
         self._tick = self.host.after(self.config.lease, self._on_tick)
         self.arbitration.trim()
         self.safe_for_least = min(self.safe_for_least, self.safe_until - self.raw.now)
-        self._forget()
+        forget(self)
         self.door.expire()
         self.door.invite()
         self.lifecycle.remember()
         self.scouting.on_tick()
         self.neighbours.recompute()
         self.orphans.on_tick()
-        self._compare()
-
-    def _compare(self) -> None:
-        """A rumour reaches everybody but for one in fifty (kit). In a group that grows, somebody misses one all the time."""
-        if not self.is_member:
-            return
-        if self.list.table.root != self._ticked_at:
-            self._ticked_at, self._fresh = self.list.table.root, FRESH_TICKS
-        others = len(self.list) - 1
-        if self._fresh > 0 and others > 0:
-            self._fresh -= 1
-            at = self.raw.random.randrange(others)
-            ids = self.list.ids
-            peer = self.list.peer(ids[at] if ids[at] < self.id else ids[at + 1])
-            assert peer is not None
-            self.list.compare_with(peer)
-
-    def _forget(self) -> None:
-        """What was kept about ids that nobody will mention any more."""
-        gone = set(self.list.forget())
-        if len(self.epochs) > EPOCHS_MAX:  # Candidates that never came in: each attempt has a new id.
-            gone.update(each for each in self.epochs if each not in self.list and each not in self.pairs and each not in self.list.gone)
-        if gone:
-            for table in (self.epochs, self.fencing.gens, self.opening.retry_at):
-                for each in gone & table.keys():
-                    del table[each]
+        self.freshness.on_tick()
 
 
 def _nothing() -> None:
