@@ -13,7 +13,7 @@ from tests.http.wire import ask
 from tests.support.agents import AgentProcess, Fleet, until
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
-RSS_MIB_MAX = 42.0  # with HTTP; the reason why uvicorn gets a hollow ssl
+RSS_MIB_MAX = 43.0  # with HTTP (41.4 is usual); the reason why uvicorn gets a hollow ssl
 
 
 @pytest.fixture
