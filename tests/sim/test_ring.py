@@ -47,7 +47,7 @@ def test_seed_30541() -> None:
             {"I7 lifespan", "I8 one-owner", "I13 token-order", "I2 no-false-declaration", "F14 one-publisher"},
         ),
         ("burst", Rules(recheck=False), 30, {"I10 join-known"}),
-        ("regroup", Rules(upgrade="naive"), 40, {"I1 one-winner", "I4 config-skew"}),
+        ("regroup", Rules(upgrade="naive", deaf=False), 40, {"I1 one-winner", "I4 config-skew"}),
         ("odd", Rules(fingerprint=False), 10, {"I2 no-false-declaration", "I7 lifespan", "I8 one-owner"}),
     ],
     ids=["half", "guard", "recheck", "naive", "fingerprint"],

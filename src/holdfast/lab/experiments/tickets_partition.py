@@ -26,7 +26,7 @@ MEDIAN_MAX, LONGEST_MAX = CONFIG.lease + 1.5, 4 * CONFIG.lease
 PROTOTYPE = {"stops": 2.00, "p50": 2.78, "max": 7.6}
 RUNS_PER_CELL = 10
 STOPS, ALL, NEVER, HARM = "the cut off stop after at most", "the others own all", "never", "conflicts"
-JUDGED_MIN = 100  # cuts: the median of twenty is beyond the limit or below it by chance
+JUDGED_MIN = 100  # cuts below which median and slowest run are not judged: the median of twenty is beyond the limit or below it by chance
 
 
 class PartitionParameters(Parameters, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ class Partition(Experiment[PartitionParameters]):
         times = [seconds for row in results for seconds in row["all"]]
         never = sum(row[NEVER] for row in results)
         harm = [each for row in results for each in row[HARM]]
-        notes = [*harm[:3], *_misses(stops, times, never)]
+        notes = [*harm[:3], *_misses(stops, times, never, judged=parameters.seeds >= JUDGED_MIN)]
         measured: dict[str, Any] = {
             STOPS: round(max(stops, default=0.0), 6),
             "owners cut off": len(stops),
@@ -85,8 +85,7 @@ class Partition(Experiment[PartitionParameters]):
             },
             HARM: 0,
         }
-        unjudged = (f"not judged below {JUDGED_MIN} cuts: the median and the slowest run",) if len(times) < JUDGED_MIN else ()
-        return Finding(measured, expected, not notes, (*notes, *unjudged))
+        return Finding(measured, expected, not notes, tuple(notes))
 
     def draw(self, figure: Figure, finding: Finding) -> None:
         axes = figure.subplots()
@@ -161,17 +160,17 @@ def _timeline(group: TicketGroup, small: Sequence[str], cut_at: float) -> list[d
     ]
 
 
-def _misses(stops: Sequence[float], times: Sequence[float], never: int) -> list[str]:
+def _misses(stops: Sequence[float], times: Sequence[float], never: int, *, judged: bool) -> list[str]:
     notes = []
     if not stops or max(stops) > CONFIG.lease:
         notes.append(f"an owner that was cut off stopped after {max(stops, default=0.0):.3f} s, accepted is D = {CONFIG.lease:g}")
     if never:
         notes.append(f"in {never} runs the larger half never owned all tickets")
-    if len(times) < JUDGED_MIN:
+    if not times or not judged:
         return notes
     if quantile(times, 0.5) > MEDIAN_MAX:
         notes.append(f"the larger half owned all after {quantile(times, 0.5):.3f} s in the median, accepted is D + 1.5 = {MEDIAN_MAX:g}")
-    if times and max(times) > LONGEST_MAX:
+    if max(times) > LONGEST_MAX:
         notes.append(f"the larger half owned all after {max(times):.3f} s in the slowest run, accepted is 4 D = {LONGEST_MAX:g}")
     return notes
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 VOTES_MAX = 4096  # pairs this node has voted on lately; a member is in 8 k^2 groups at most, 512 for k = 8
 TIMEOUT = "arbitration timeout"
 DEAF = "deaf"
+RAGGED_WEIGHT = 2  # H162: one that is heard and does not answer weighs as much as two that answer
 ASKS = 4  # times an arbitrator is asked within T_a
 PATIENCE = 8  # P2: each further suspicion within one T_l waits another T_a / 8
 PATIENCE_MAX = 4  # P2: at most T_a / 2, so that an answer can still come
@@ -81,15 +82,16 @@ class Arbitration:
     def _is_deaf(self) -> bool:
         """H162: whoever most of its neighbours do not answer suspects itself before it accuses one of them: it may be deaf and still
         speak, and first come, first served would let it put healthy ones out. Silence may also mean that they crashed; then those who
-        live answer as always. So it is deaf if nobody answers, or if somebody is heard who does not. It counts as arbitrators' votes are
+        live answer as always. So it is deaf if those that speak and do not answer, counted twice, are
+        at least as many as those that answer. It counts as arbitrators' votes are
         counted, itself included: where all are neighbours, whoever hears no majority could not win one. Leaving is always safe."""
         ring = self._ring
-        now, retry = ring.raw.now, ring.config.retry * ring.config.lease
+        now, grace, retry = ring.raw.now, ring.config.oversleep, ring.config.retry * ring.config.lease
         pairs = [pair for pair in ring.pairs.values() if pair.obliged]
-        heard = {pair.peer.id for pair in pairs if pair.is_heard(now)}
+        heard = {pair.peer.id for pair in pairs if pair.is_heard(now, grace)}
         if weighted(frozenset((ring.id, *(pair.peer.id for pair in pairs)))).enough({ring.id, *heard}):
             return False
-        return not heard or any(pair.is_ragged(retry) for pair in pairs)
+        return RAGGED_WEIGHT * sum(pair.is_ragged(retry) for pair in pairs) >= len(heard)
 
     def need(self, pair: Pair) -> Quorum[RingId]:
         """Whose votes decide: while a group changes, the opener needs a majority of the old and of the new one (D14)."""

@@ -13,8 +13,8 @@ from holdfast.host import Timer
 from holdfast.kit.phase import Phase
 from holdfast.protocols.ring.ids import Peer, RingId
 
-HEARD_TRIES = 2  # H162: a session that needed more is one in which the peer was hardly heard; 5 % of loss both ways does that to one in 100
-HEARD_SESSIONS = 2  # how many of those that ended are remembered
+HEARD_TRIES = 3  # H162: a session that needed more is one in which the peer was hardly heard; 5 % of loss both ways does that to one in 100
+HEARD_SESSIONS = 1  # how many of those that ended are remembered
 
 State = Enum("State", ["DORMANT", "HALF", "ACTIVE"])  # neither; obliged only; both
 
@@ -103,11 +103,12 @@ class Pair:
     def obliged(self) -> bool:
         return self.state is not State.DORMANT
 
-    def is_heard(self, now: float) -> bool:
-        """The peer answers as peers do: in this session and in the last ones (H162). A request that just left says nothing yet."""
+    def is_heard(self, now: float, grace: float) -> bool:
+        """The peer answers as peers do: in this session and in the last ones (H162). A request that left less than ``grace`` ago says
+        nothing yet: members that formed a ring together have all their sessions at the same time."""
         if self.susp is not None or self.hard > 0:
             return False
-        return self.tries <= HEARD_TRIES if self.acked else now - self.sent_at <= 2 * self.rtt
+        return self.tries <= HEARD_TRIES if self.acked else now - self.sent_at <= grace + 2 * self.rtt
 
     def is_ragged(self, retry: float) -> bool:
         """The peer lives, and what it says hardly arrives: a session was established late, or the peer spoke while it did not answer.
