@@ -29,7 +29,7 @@ from holdfast.protocols.ring.ring import ID_BITS, RingNode, Status
 from holdfast.protocols.ring.rules import Rules
 
 PAPER_LINK = Link(Uniform(0.0005, 0.002))  # 8: delays 0.5 to 2 ms
-PAPER_RULES = Rules(leave_notice=False)
+PAPER_RULES = Rules(leave_notice=False, deaf=False)
 
 
 def paper_config(**changes: object) -> RingConfig:

@@ -14,6 +14,7 @@ from holdfast.host import Address, MemberStatus, NodeId
 from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions
 from holdfast.kit.quorum import Quorum, joint, weighted
 from holdfast.protocols.ring.facts import Lost, Suspicion, Won
+from holdfast.protocols.ring.hearing import Hearing
 from holdfast.protocols.ring.ids import RingId
 from holdfast.protocols.ring.messages import Arb, Gone, Here, Vote
 from holdfast.protocols.ring.pair import Pair, State
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 VOTES_MAX = 4096  # pairs this node has voted on lately; a member is in 8 k^2 groups at most, 512 for k = 8
 TIMEOUT = "arbitration timeout"
 DEAF = "deaf"
-RAGGED_WEIGHT = 2  # H162: one that is heard and does not answer weighs as much as two that answer
 ASKS = 4  # times an arbitrator is asked within T_a
 PATIENCE = 8  # P2: each further suspicion within one T_l waits another T_a / 8
 PATIENCE_MAX = 4  # P2: at most T_a / 2, so that an answer can still come
@@ -40,6 +40,7 @@ class Arbitration:
     def __init__(self, ring: RingNode) -> None:
         self._ring = ring
         self.questions = Questions()
+        self._hearing = Hearing(ring)
         self._host = ring.host
         self._t_a = ring.config.t_a
         self.votes: dict[Key, tuple[RingId, float]] = {}  # Recently-Failed: who was accepted, and when
@@ -69,29 +70,30 @@ class Arbitration:
         if now >= at + self._t_a:
             ring.depart("late")
             return
-        if ring.rules.deaf and ring.config.mode == "pairwise" and self._is_deaf():
+        if ring.rules.deaf and ring.config.mode == "pairwise" and self._hearing.is_doubtful(pair):
+            pair.phase_at = self._host.at(self._hearing.listen(), partial(self._on_listened, pair))
+        else:
+            self._ask_patiently(pair)
+
+    def _on_listened(self, pair: Pair) -> None:
+        """H162: whether we hear is known now."""
+        ring = self._ring
+        if not ring.holds(pair) or not ring.is_member:
+            return
+        if self._hearing.is_deaf():
             self._lose(pair, DEAF)
             ring.depart(DEAF)
-            return
+        else:
+            self._ask_patiently(pair)
+
+    def _ask_patiently(self, pair: Pair) -> None:
+        assert pair.susp is not None
+        now = self._ring.raw.now
         wait = self._patience(now)
-        if wait > 0 and now + wait < at + self._t_a:
+        if wait > 0 and now + wait < pair.susp + self._t_a:
             pair.phase_at = self._host.after(wait, partial(self._ask, pair))
         else:
             self._ask(pair)
-
-    def _is_deaf(self) -> bool:
-        """H162: whoever most of its neighbours do not answer suspects itself before it accuses one of them: it may be deaf and still
-        speak, and first come, first served would let it put healthy ones out. Silence may also mean that they crashed; then those who
-        live answer as always. So it is deaf if those that speak and do not answer, counted twice, are
-        at least as many as those that answer. It counts as arbitrators' votes are
-        counted, itself included: where all are neighbours, whoever hears no majority could not win one. Leaving is always safe."""
-        ring = self._ring
-        now, grace, retry = ring.raw.now, ring.config.oversleep, ring.config.retry * ring.config.lease
-        pairs = [pair for pair in ring.pairs.values() if pair.obliged]
-        heard = {pair.peer.id for pair in pairs if pair.is_heard(now, grace)}
-        if weighted(frozenset((ring.id, *(pair.peer.id for pair in pairs)))).enough({ring.id, *heard}):
-            return False
-        return RAGGED_WEIGHT * sum(pair.is_ragged(retry) for pair in pairs) >= len(heard)
 
     def need(self, pair: Pair) -> Quorum[RingId]:
         """Whose votes decide: while a group changes, the opener needs a majority of the old and of the new one (D14)."""

@@ -16,7 +16,7 @@ from holdfast.protocols.ring.facts import LinkBroken, LinkMended, Overslept
 from holdfast.protocols.ring.fencing import GEN_MAX
 from holdfast.protocols.ring.ids import hash_of
 from holdfast.protocols.ring.messages import Lease, LeaseAck, LeaseNak, LeaseRequest, Relay, Relayed, RelayedAck
-from holdfast.protocols.ring.pair import HEARD_SESSIONS, HEARD_TRIES, Pair, State
+from holdfast.protocols.ring.pair import Pair, State
 
 if TYPE_CHECKING:
     from holdfast.protocols.ring.ring import RingNode
@@ -43,7 +43,7 @@ class Leases:
 
     def begin(self, pair: Pair, s: float) -> None:
         """Start the next session, nominally at ``s``."""
-        pair.hard = HEARD_SESSIONS if pair.tries > HEARD_TRIES else max(0, pair.hard - 1)
+        pair.hard = pair.tries > 1
         pair.n += 1
         pair.s = s
         pair.acked = pair.drained = False
@@ -69,6 +69,10 @@ class Leases:
             pair.retry_timer = self._host.after(self._retry, partial(self._on_retry, pair, pair.n))
         elif ring.config.here and pair.tries > 1 and pair.obliged:
             ring.arbitration.tell_here(pair)
+
+    def repeat(self, pair: Pair) -> None:
+        """The request of this session once more, beside its tries: to hear whether there is an answer (H162). It moves no bound (D1)."""
+        self._ring.raw.send(pair.peer.node, self._request(pair))
 
     def _request(self, pair: Pair) -> LeaseRequest:
         ring = self._ring
@@ -131,6 +135,7 @@ class Leases:
             return
         if not self._take(pair, message):
             return
+        pair.answers += 1
         if message.n != pair.n:
             return  # An ack of an earlier session proves nothing about this one.
         if pair.relayed and source == pair.peer.node:

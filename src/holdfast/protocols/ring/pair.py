@@ -13,9 +13,6 @@ from holdfast.host import Timer
 from holdfast.kit.phase import Phase
 from holdfast.protocols.ring.ids import Peer, RingId
 
-HEARD_TRIES = 3  # H162: a session that needed more is one in which the peer was hardly heard; 5 % of loss both ways does that to one in 100
-HEARD_SESSIONS = 1  # how many of those that ended are remembered
-
 State = Enum("State", ["DORMANT", "HALF", "ACTIVE"])  # neither; obliged only; both
 
 
@@ -24,6 +21,7 @@ class Pair:
 
     __slots__ = (
         "acked",
+        "answers",
         "cfg",
         "closing",
         "drained",
@@ -73,7 +71,8 @@ class Pair:
         self.est = now - lease  # nominal start of the last established session
         self.drained = False  # the socket was read once since the session's end was overslept (D6)
         self.tries = 0  # requests sent in this session
-        self.hard = 0  # sessions that must end well until the peer counts as heard again (H162)
+        self.answers = 0  # acks since the last hearing test began (H162)
+        self.hard = False  # the session before this one needed a second try (H162)
         self.heard_at = now  # when the peer last said anything, by its own way (H162)
         self.sent_at = now  # of the first of them
         self.rtt = 0.0  # of the last session that needed no second try
@@ -103,19 +102,14 @@ class Pair:
     def obliged(self) -> bool:
         return self.state is not State.DORMANT
 
-    def is_heard(self, now: float, grace: float) -> bool:
-        """The peer answers as peers do: in this session and in the last ones (H162). A request that left less than ``grace`` ago says
-        nothing yet: members that formed a ring together have all their sessions at the same time."""
-        if self.susp is not None or self.hard > 0:
+    def is_heard(self, now: float, since: float, grace: float) -> bool:
+        """The peer answers as peers do (H162). A request that left less than ``grace`` ago says nothing yet: members that formed a ring
+        together have all their sessions at the same time. Then it counts that the peer was heard ``since``."""
+        if self.susp is not None or self.hard:
             return False
-        return self.tries <= HEARD_TRIES if self.acked else now - self.sent_at <= grace + 2 * self.rtt
-
-    def is_ragged(self, retry: float) -> bool:
-        """The peer lives, and what it says hardly arrives: a session was established late, or the peer spoke while it did not answer.
-        Whoever has crashed does neither (H162)."""
-        if self.hard > 0 or (self.acked and self.tries > HEARD_TRIES):
-            return True
-        return not self.acked and self.heard_at > self.sent_at + HEARD_TRIES * retry
+        if self.acked:
+            return self.tries == 1
+        return now - self.sent_at <= grace + 2 * self.rtt and self.heard_at >= since
 
     @property
     def entitled(self) -> bool:
