@@ -14,7 +14,7 @@ from holdfast.host import Address, MemberStatus, NodeId
 from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions
 from holdfast.kit.quorum import Quorum, joint, weighted
 from holdfast.protocols.ring.facts import Lost, Suspicion, Won
-from holdfast.protocols.ring.hearing import Hearing
+from holdfast.protocols.ring.hearing import TESTS, Hearing
 from holdfast.protocols.ring.ids import RingId
 from holdfast.protocols.ring.messages import Arb, Gone, Here, Vote
 from holdfast.protocols.ring.pair import Pair, State
@@ -71,20 +71,25 @@ class Arbitration:
             ring.depart("late")
             return
         if ring.rules.deaf and ring.config.mode == "pairwise" and self._hearing.is_doubtful(pair):
-            pair.phase_at = self._host.at(self._hearing.listen(), partial(self._on_listened, pair))
+            self._listen(pair, TESTS)
         else:
             self._ask_patiently(pair)
 
-    def _on_listened(self, pair: Pair) -> None:
-        """H162: whether we hear is known now."""
+    def _listen(self, pair: Pair, tests: int) -> None:
+        pair.phase_at = self._host.at(self._hearing.listen(), partial(self._on_listened, pair, tests - 1))
+
+    def _on_listened(self, pair: Pair, tests: int) -> None:
+        """H162: what one test has shown, and so many are left."""
         ring = self._ring
         if not ring.holds(pair) or not ring.is_member:
             return
-        if self._hearing.is_deaf():
+        if not self._hearing.is_deaf():
+            self._ask_patiently(pair)
+        elif tests > 0:
+            self._listen(pair, tests)
+        else:
             self._lose(pair, DEAF)
             ring.depart(DEAF)
-        else:
-            self._ask_patiently(pair)
 
     def _ask_patiently(self, pair: Pair) -> None:
         assert pair.susp is not None

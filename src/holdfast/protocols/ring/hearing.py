@@ -1,9 +1,11 @@
 """Hearing: before a member accuses a neighbour, is it the one that hears nothing?  Decision H162; spec: ring 5.2, 12 (P2).
 
-First come, first served lets a member win that is deaf and can still speak: its leases run out first, because it loses the answers. So a
-member that most of its neighbours did not answer at the first try listens before it asks any arbitrator: it repeats the present lease
-request to each of them three times within T_a / 4. Who answers two of three is heard. Whoever has crashed answers none, and then those
-who live are heard; a deaf member hears nobody, or some once. Its own deadline does not move, and leaving is always safe.
+First come, first served lets a member win that is deaf and can still speak: its leases run out first, because it loses the
+answers. So a member that most of its neighbours did not answer at the first try listens before it asks any arbitrator: it
+repeats the present lease request to each of them five times within T_a / 4. A neighbour that answers three of five is heard.
+One that has crashed answers none, and then those that live are heard; a deaf member hears none, or some of them now and then.
+So does a member whose neighbours are busy for a moment: the test is made twice before the member takes itself for deaf. Its
+own deadline does not move, and leaving is always safe.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from holdfast.protocols.ring.pair import Pair
 if TYPE_CHECKING:
     from holdfast.protocols.ring.ring import RingNode
 
-PROBES, HEARD_PROBES = 3, 2  # with 90 % of loss three in a hundred peers seem to be heard, with 5 % both ways 97
-LISTEN, SPACING = 1 / 4, 1 / 16  # in T_a
+PROBES, HEARD_PROBES = 5, 3  # with 90 % of loss one in a hundred peers seems to be heard, with 5 % both ways 99
+LISTEN, SPACING = 1 / 4, 1 / 32  # in T_a; the last answer has as long as four spacings
+TESTS = 2  # T_a / 2 at most: the arbitrators need the other half
 FEW = 6  # one of so many neighbours that is heard is luck; if the others had crashed, so would most of the arbitrators
 RAGGED_WEIGHT = 2  # one that is heard once weighs as much as two that are heard
 
