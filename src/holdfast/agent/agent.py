@@ -218,7 +218,7 @@ class Agent:
 
     def view(self) -> GroupView:
         """Who is here, and who leads what. The same object until something changes."""
-        now = self.ring.version, self.state, self.ring.publishing.rows, self.leaders.version
+        now = self.ring.version, self.state, self.ring.publishing.rows, self.leaders.version, self.ring.lifecycle.waits_for
         if self._view is None or now != self._view_of:
             number = 1 if self._view is None else self._view.version + 1
             self._view, self._view_of = self._look_around(number), now
@@ -442,4 +442,5 @@ class Agent:
             members,
             tuple(places.get(member.id, 0) for member in members),
             self.leaders.lines,
+            self.ring.lifecycle.waits_for,
         )

@@ -161,7 +161,7 @@ class Handlers:
     def _on_not_joined(self, once: Once, text: str) -> None:
         self._agent.forget_join(once.done)
         why = self._agent.ring.lifecycle.waits_for
-        once.refuse(JoinTimeout(f"{text}: {why}" if why else text))
+        once.refuse(JoinTimeout(f"{text}; {why}" if why else text))
 
     def _send(self, client: Connection, call: calls.Send) -> None:
         timeout = _timeout(call.timeout)

@@ -41,7 +41,8 @@ def members(
 
 def _why_none(view: GroupView) -> str:
     if view.state != "member":
-        return f"members: this agent is in no group, its state is {view.state!r}; `holdfast doctor` says what it waits for"
+        why = f": {view.waits_for}" if view.waits_for else ""
+        return f"members: this agent is in no group, its state is {view.state!r}{why}; `holdfast doctor` says more"
     return f"members: none of the {len(view.members)} members passes the filters"
 
 
