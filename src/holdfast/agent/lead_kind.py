@@ -20,6 +20,7 @@ from holdfast.agent.kinds import Sink
 from holdfast.config import Config
 from holdfast.errors import ConfigError, HoldfastError
 from holdfast.kit.histogram import Histogram
+from holdfast.local.ends import REFUSED
 from holdfast.protocols.detection.lead_config import NAME_BYTES_MAX
 from holdfast.protocols.detection.leadership import Candidacy
 
@@ -157,7 +158,7 @@ class Queue:
             except HoldfastError as error:
                 refused = self._wishes[0]
                 self._drop(refused)
-                refused.sink.lost(str(error))
+                refused.sink.lost(f"{REFUSED}: {error}")  # It held nothing, so it lost nothing.
             else:
                 return
         self._empty()

@@ -35,13 +35,14 @@ from holdfast.local.calls import (
     Stopped,
     Watch,
 )
-from holdfast.local.ends import LAPSED, UNREAD, UNTAKEN
+from holdfast.local.ends import LAPSED, REFUSED, UNREAD, UNTAKEN
 from holdfast.net import clock
 
 NEVER = float("-inf")
 FOREVER = float("inf")
 LOOK_INTERVAL = 1.0  # seconds: membership has no deadline, so it is asked for, also when nothing is heard
 LOOK_INTERVAL_MIN = 0.05  # seconds: a burst of events is one reason to look
+REFUSALS = {"mismatch": TicketCountMismatch, REFUSED: Unavailable}  # by the first word of why it was never granted
 GONE = "its agent is gone, and nothing is extended any more"
 
 
@@ -188,8 +189,7 @@ class GrantHold(Connected):
 
     def again(self) -> None:
         if self.refused:
-            error = TicketCountMismatch if self.refused.startswith("mismatch:") else Lost
-            raise error(f"{self._kind} {self._name!r}: {self.refused}")
+            raise REFUSALS.get(self.refused.partition(":")[0], Lost)(f"{self._kind} {self._name!r}: {self.refused}")
         self._check_agent()
         if not self._released:
             self._call.say(Stopped, self._serial)

@@ -15,15 +15,17 @@ from holdfast.client.wire import ITEMS, made
 from holdfast.errors import AcquireTimeout, ConfigError, HoldfastError, Lost, NoTicket, TicketCountMismatch, TicketLost, Unavailable, shown
 from holdfast.host import Grant
 from holdfast.local.calls import Acquire, GrantItem
-from holdfast.local.ends import FORKED, LAPSED, LEAVING, SILENT
+from holdfast.local.ends import FORKED, LAPSED, LEAVING, REFUSED, SILENT
 from holdfast.net.clock import now
+
+NOT_YET = "it is not held yet: its block was not entered, or waits"
 
 
 class Held:
     """One ``Acquire``: asked for, granted, over."""
 
     lost_error: ClassVar[type[Lost]] = Lost  # what ``check`` raises
-    refusals: ClassVar[Mapping[str, type[HoldfastError]]] = {}  # by the first word of why it was never granted
+    refusals: ClassVar[Mapping[str, type[HoldfastError]]] = {REFUSED: Unavailable}  # by the first word of why it was never granted
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
@@ -62,7 +64,7 @@ class Held:
     def _not_held(self) -> HoldfastError:
         if self._error_before is not None and os.getpid() == self._pid:
             return type(self._error_before)(*self._error_before.args)  # A new one each time: an exception collects the places it passed.
-        why = FORKED if os.getpid() != self._pid else self.why or LAPSED
+        why = FORKED if os.getpid() != self._pid else self.why or (LAPSED if self._granted else NOT_YET)
         error = self.lost_error if self._granted else self.refusals.get(why.partition(":")[0], self.lost_error)
         return self._error(error, f"{self.kind} {self.name!r}: {why}", why)
 
@@ -169,7 +171,7 @@ class TicketHeld(Held):
     refusals: ClassVar[Mapping[str, type[HoldfastError]]] = {
         "mismatch": TicketCountMismatch,
         "full": NoTicket,
-        "unavailable": Unavailable,
+        REFUSED: Unavailable,
     }
 
     @property
