@@ -69,8 +69,8 @@ def test_keys(pair: tuple[AgentProcess, AgentProcess]) -> None:
 
 
 def test_join_and_leave(fleet: Fleet, pair: tuple[AgentProcess, AgentProcess]) -> None:
-    """Join is answered when it is a member, or with JoinTimeout, which says what is waited for (H164); Leave when it is out; the agent stays
-    if it is not told to end."""
+    """Join is answered when it is a member, or with JoinTimeout, which says what is waited for (H164); Leave when it is out; the agent
+    stays if it is not told to end."""
     third = fleet.start(name="third")
     with RawClient(third.socket) as client:
         watch = client.say(calls.Watch)

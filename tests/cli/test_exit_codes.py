@@ -31,7 +31,7 @@ BAD_INPUT = [
     ("agent --bind nonsense", "bind"),
     ("agent --bind 127.0.0.1:0 --key-file missing", "missing"),
     ("agent --bind 192.0.2.1:0 --seeds 10.0.0.1:1", "key"),
-    ("demo --preset moon", "--preset moon"),
+    ("demo --preset moon", "--preset 'moon'"),
     ("keys generate --out", "--out"),
     ("ticket acquire", "POOL"),
     ("lab run nothing", "there is no such scenario or experiment"),

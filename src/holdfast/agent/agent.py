@@ -32,7 +32,7 @@ from holdfast.agent.sightings import Sightings
 from holdfast.agent.ticket_kind import TicketKind
 from holdfast.agent.version import VERSION
 from holdfast.config import check_tags
-from holdfast.errors import AddressUnusable, ConfigError, HoldfastError, JoinFailed, NameConflict, StorageError
+from holdfast.errors import AddressUnusable, ConfigError, HoldfastError, JoinFailed, NameConflict, StorageError, shown
 from holdfast.events import Event, LeaderChanged, StorageFailed
 from holdfast.host import TAG_ROW, Address, Member, NodeId
 from holdfast.kit.broadcast import Broadcast
@@ -318,7 +318,8 @@ class Agent:
 
     def on_name_conflict(self, life: NodeId, address: Address) -> None:
         """F5: exactly one of the two goes, and it is this one. What its clients were promised stands (F14)."""
-        text = f"name: {life} lives at {address}, so this agent cannot be called {self.me.name!r}; stop that one or choose another name"
+        name = shown(self.me.name)
+        text = f"name: {life} lives at {address}, so this agent cannot be called {name}; stop that one or choose another name"
         error = NameConflict(printable(text))
         self.ring.sole_life = False
         self.log.error("name conflict", life=life, address=address)

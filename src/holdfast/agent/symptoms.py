@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from holdfast.agent.seat_views import seat_views
 from holdfast.agent.version import VERSION
 from holdfast.config import TICKET_K_RING, Config, is_loopback
+from holdfast.errors import shown
 from holdfast.kit.delay import Delay
 from holdfast.kit.promise import KEYS_MAX
 from holdfast.kit.seats import SeatState
@@ -183,8 +184,8 @@ def _of_records(agent: Agent) -> Iterator[Finding]:
     """H174: what this seat found in its journal when it started, and says nothing about."""
     promises = None if agent.leadership is None else agent.leadership.seat.promises
     cells = {} if agent.tickets is None else agent.tickets.guardian.unusable
-    names = [] if promises is None else [f"the leadership {key.removeprefix('lead:')!r}" for key in promises.unusable]
-    for about in (*names, *(f"the pool {key.pool!r}" for key in cells)):
+    names = [] if promises is None else [f"the leadership {shown(key.removeprefix('lead:'))}" for key in promises.unusable]
+    for about in (*names, *(f"the pool {shown(key.pool)}" for key in cells)):
         yield error(
             "record_unusable", about, "The journal of this seat holds a number for it that no honest clock comes to: a peer made it up.",
             "Rotate the key, and use another name. This one is served while a majority of the seats does not have the record.",

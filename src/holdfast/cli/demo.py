@@ -21,7 +21,7 @@ from holdfast.cli.options import JSON
 from holdfast.cli.show import print_json, print_table
 from holdfast.cli.words import Flag
 from holdfast.config import PRESETS, Config
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 
 GROUP = "demo"
 STALLED = 0.5  # in T_l: a machine that stood still for longer cannot be held to bounds that are counted in T_l
@@ -37,7 +37,7 @@ def demo(
 ) -> int:
     """A live group on this machine. Seven agents form a ring, the leader is killed, another leads; exit 0 only if all went as promised."""
     if preset not in PRESETS:
-        raise ConfigError(f"--preset {preset}: accepted are {', '.join(PRESETS)}")
+        raise ConfigError(f"--preset {shown(preset)}: accepted are {', '.join(PRESETS)}")
     view = view_for(as_json=as_json)
     with _interruptible(), TemporaryDirectory(prefix="holdfast-demo-") as folder:
         fleet = Fleet(Path(folder), _settings(preset), NAMES, http=has_http())

@@ -42,7 +42,7 @@ def check_welcome(plan: Plan, welcome: Welcome) -> None:
         )
     if plan.name and welcome.agent.name != plan.name:
         raise ConfigError(
-            f"name: {shown(plan.name)}, but the agent at {plan.path} is {welcome.agent.name!r} and has other clients;"
+            f"name: {shown(plan.name)}, but the agent at {plan.path} is {shown(welcome.agent.name)} and has other clients;"
             " leave the name out, or give seeds to get an agent of your own"
         )
 

@@ -66,7 +66,7 @@ class Held:
             return type(self._error_before)(*self._error_before.args)  # A new one each time: an exception collects the places it passed.
         why = FORKED if os.getpid() != self._pid else self.why or (LAPSED if self._granted else NOT_YET)
         error = self.lost_error if self._granted else self.refusals.get(why.partition(":")[0], self.lost_error)
-        return self._error(error, f"{self.kind} {self.name!r}: {why}", why)
+        return self._error(error, f"{self.kind} {shown(self.name)}: {why}", why)
 
     def _error(self, error: type[HoldfastError], text: str, why: str) -> HoldfastError:
         return made(error, text, self._numbers)
@@ -78,7 +78,8 @@ class Held:
     def _enter(self) -> None:
         """A block of its own for each: what was held once is never held again (F9)."""
         if self._entered:
-            raise ConfigError(f"{self.kind} {self.name!r}: was entered before; accepted is one block for each call of `group.{self.kind}`")
+            text = f"{self.kind} {shown(self.name)}: was entered before; accepted is one block for each call of `group.{self.kind}`"
+            raise ConfigError(text)
         self._entered = True
 
     # A stream of the conversation.
@@ -149,7 +150,7 @@ class Held:
 
 
 def not_granted(held: Held, timeout: float | None) -> AcquireTimeout:
-    text = f"{held.kind} {held.name!r}: not granted within {timeout:g} s"
+    text = f"{held.kind} {shown(held.name)}: not granted within {timeout:g} s"
     if held.waits_for:
         text = f"{text}; {delay_text(held.waits_for, held._waits_until - now())}"
     if held.position:

@@ -170,7 +170,8 @@ class Lifecycle:
         if left > BACKOFF_CALM * ring.config.lease:
             need = len(ring.config.seeds) // 2 + 1
             text += f", or sooner when {need} of {len(ring.config.seeds)} seeds answer ({self.seeds_there} did)"
-        return text if self.forced and self._why else f"the last attempt failed ({self._why or 'none yet'}); it asks again within {left:.0f} s"
+        last = f"the last attempt failed ({self._why or 'none yet'}); it asks again within {left:.0f} s"
+        return text if self.forced and self._why else last
 
     def remember(self) -> None:
         """Now and then, who is in the ring, for a later life."""
