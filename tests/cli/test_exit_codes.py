@@ -104,7 +104,7 @@ def test_no_agent(folder: Path, words: str) -> None:
 def test_an_extra_that_is_not_installed(folder: Path, words: str, extra: str) -> None:
     """docs/cli.md, code 3: it is named, and nothing is created."""
     prelude = BLOCK.format(names=[*extras(), *BROUGHT_BY_TYPER])
-    refused(folder, words, 3, f"pip install 'holdfast[{extra}]'", prelude=prelude)
+    refused(folder, words, 3, f"pip install '.[{extra}]' in a clone of Holdfast", prelude=prelude)
     assert list(folder.iterdir()) == []
 
 

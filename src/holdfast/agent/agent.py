@@ -105,7 +105,7 @@ class Agent:
         self._joining: dict[Callable[[], None], None] = {}  # who waits to hear of it
         self._tags: dict[str, str] = {}
         self._view: GroupView | None = None
-        self._view_of: tuple[int, str, Mapping[str, bytes], int] = (-1, "", {}, 0)
+        self._view_of: tuple[int, str, Mapping[str, bytes], int, str] = (-1, "", {}, 0, "")
         self._look: asyncio.TimerHandle | None = None
         host.on_event = self._on_event
         host.failed.add_done_callback(self._on_host_end)

@@ -42,7 +42,10 @@ NEVER = float("-inf")
 FOREVER = float("inf")
 LOOK_INTERVAL = 1.0  # seconds: membership has no deadline, so it is asked for, also when nothing is heard
 LOOK_INTERVAL_MIN = 0.05  # seconds: a burst of events is one reason to look
-REFUSALS = {"mismatch": TicketCountMismatch, REFUSED: Unavailable}  # by the first word of why it was never granted
+REFUSALS: Mapping[str, type[HoldfastError]] = {
+    "mismatch": TicketCountMismatch,
+    REFUSED: Unavailable,
+}  # by the first word of why it was never granted
 GONE = "its agent is gone, and nothing is extended any more"
 
 
