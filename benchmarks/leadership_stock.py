@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.agent_fleet import LOOK_INTERVAL, until
 from benchmarks.ring_fleet import LOOPBACK, NeverHappened, free_addresses
+from holdfast.errors import installing
 
 SERVERS = 3
 ZOOKEEPER_JAR = Path("/usr/share/java/zookeeper.jar")
@@ -62,7 +63,7 @@ def missing() -> list[str]:
     if shutil.which("java") is None or not ZOOKEEPER_JAR.exists():
         found.append("ZooKeeper is not here: apt-get install zookeeper")
     if find_spec("kazoo") is None:
-        found.append("kazoo is not here: pip install 'holdfast[zookeeper]'")
+        found.append(f"kazoo is not here: {installing('zookeeper')}")
     if shutil.which("etcd") is None:
         found.append("etcd is not here: apt-get install etcd-server")
     return found

@@ -54,6 +54,11 @@ def shown_path(path: str) -> str:
     return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:half]}...{text[-half:]}"
 
 
+def installing(extra: str) -> str:
+    """How to get a part that is not installed: Holdfast is installed from a clone of its repository."""
+    return f"pip install '.[{extra}]' in a clone of Holdfast"
+
+
 class HoldfastError(Exception):
     """Base of every error Holdfast raises on purpose."""
 

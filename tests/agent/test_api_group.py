@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ from holdfast.local.news import event_of
 from tests.agent.live import Live
 from tests.agent.raw_client import RawClient, Sent
 from tests.support.agents import AgentProcess, Fleet, until
+
+WAITS_FOR = "(it is joining now|no seed answers; it asks again within [0-9]+ s)$"  # by how far it has come
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +69,8 @@ def test_keys(pair: tuple[AgentProcess, AgentProcess]) -> None:
 
 
 def test_join_and_leave(fleet: Fleet, pair: tuple[AgentProcess, AgentProcess]) -> None:
-    """Join is answered when it is a member, or with JoinTimeout; Leave when it is out; the agent stays if it is not told to end."""
+    """Join is answered when it is a member, or with JoinTimeout, which says what is waited for (H164); Leave when it is out; the agent
+    stays if it is not told to end."""
     third = fleet.start(name="third")
     with RawClient(third.socket) as client:
         watch = client.say(calls.Watch)
@@ -74,6 +78,8 @@ def test_join_and_leave(fleet: Fleet, pair: tuple[AgentProcess, AgentProcess]) -
         with pytest.raises(Sent) as refused:
             client.ask(calls.Join, ("127.0.0.1:9",), 0.2)
         assert refused.value.error == "JoinTimeout"
+        assert re.search(rf"the agent goes on knocking at '127.0.0.1:9'; {WAITS_FOR}", refused.value.text), refused.value.text
+        assert re.match(WAITS_FOR, client.ask(calls.Look).waits_for)
         client.ask(calls.Join, (pair[0].address,), 60.0)
         assert {member.name for member in client.ask(calls.Look).members} >= {"third"}
         with pytest.raises(Sent, match="already"):

@@ -116,4 +116,4 @@ def test_everything_that_waits_for_new_seats_says_so(tmp_path: Path) -> None:
         full = [sys.executable, "-m", "holdfast", "run", "--agent", agent.socket, "--lead", "x", "--timeout", "2", "--", "true"]
         ran = subprocess.run(full, capture_output=True, text=True, timeout=60, check=False)
         assert ran.stderr.count(f"holdfast: waiting: {JUST_STARTED}; they grant nothing for another ") == 1
-        until(lambda: "seats_waiting" in command("doctor").stdout, "doctor finds it")
+        until(lambda: "seats_waiting" in (found := command("doctor")).stdout and found.returncode == 0, "doctor finds it, and no error")

@@ -230,13 +230,13 @@ def test_a_machine_that_refuses_leaves_nothing_behind() -> None:
 
 
 def test_a_machine_that_refuses_the_next_one() -> None:
-    """It is told so, and the agent goes on: what a client does must never end it."""
+    """H170: it is told so, as a refusal and not as a loss, and the agent goes on: what a client does must never end it."""
     stand = Stand()
     first, second = stand.asking(2)
     stand.leads.lead("x")
     stand.leads.refuse = Unavailable("the table is full")
     stand.law.stopped(first, 1)
-    assert (second.said, second.last.why, stand.kind.waiting, len(stand.law)) == (["lost"], "the table is full", {}, 0)
+    assert (second.said, second.last.why, stand.kind.waiting, len(stand.law)) == (["lost"], "unavailable: the table is full", {}, 0)
 
 
 def test_without_seats_the_missing_setting_is_named() -> None:

@@ -99,6 +99,7 @@ def test_a_first_deadline_without_time_is_not_told() -> None:
         ("full", "full: every ticket of 'gpu' is held"),
         ("unavailable", "unavailable: too few seats answer"),
         ("mismatch: 'gpu' has 4", "mismatch: 'gpu' has 4"),
+        ("mismatch: '{gpu} {0' has 4", "mismatch: '{gpu} {0' has 4"),  # A pool may be called like that.
         ("crowded", "unavailable: tickets of 'gpu' are free, but the seats have no room"),
         ("too-many-pools", "unavailable: 'gpu' would be a new pool, and the seats keep as many as they can"),
     ],

@@ -18,6 +18,7 @@ from holdfast.config import Config
 from holdfast.drops import Drop
 from holdfast.events import ConfigMismatch, Event, Paused, StorageFailed
 from holdfast.host import Address, NodeId
+from holdfast.kit.delay import JUST_STARTED, Delay
 from holdfast.kit.seats import SeatSeen, SeatState
 from holdfast.kit.slots import Slot, find_slots
 from holdfast.local.calls import Finding
@@ -227,7 +228,8 @@ def test_seats(stub: Stub) -> None:
         (600.0, SeatState.SERVING, [("seat_gone", "error"), ("few_seats", "warning")]),
         (0.5, SeatState.FAILED, [("seat_failed", "error"), ("few_seats", "warning")]),
         (0.5, SeatState.SILENT, [("seat_failed", "error"), ("few_seats", "warning")]),
-        (0.5, SeatState.WAITING, [("few_seats", "warning")]),
+        (0.5, SeatState.WAITING, [("seats_waiting", "note")]),
+        (0.5, SeatState.ASKING, [("seats_waiting", "note")]),
     ],
 )
 def test_another_seat_does_not_vote(stub: Stub, heard_ago: float, state: SeatState, codes: list[tuple[str, str]]) -> None:
@@ -240,7 +242,36 @@ def test_another_seat_does_not_vote(stub: Stub, heard_ago: float, state: SeatSta
     assert state is not SeatState.FAILED or "No space left on device" in texts[0]
     if codes:
         stub.seats.said[2] = None
-        assert found(stub)[-1] == ("few_seats", "error")
+        assert found(stub)[-1] == ("few_seats", "warning" if state is SeatState.WAITING else "error")
+
+
+def test_seats_that_only_wait_are_no_error(stub: Stub) -> None:
+    """F13, H196: after a start the seats wait for what they may have promised. Nothing is wrong, so there is no error and no exit code 1; a
+    seat that is missing beside them is said as ever, as an error if those that wait are no majority."""
+    stub.seats = seats_stub(stub)
+    stub.seats.state, stub.seats.keeper.wait = SeatState.WAITING, 9.0
+    for number in (1, 2):
+        stub.seats.said[number] = SeatSeen(stub.now - 0.5, SeatState.WAITING, 5.0 + number, "")
+    stub.seats.delay = lambda: Delay(JUST_STARTED, 6.5)
+    assert found(stub) == [("seats_waiting", "note")]
+    (waiting,) = of_seats(stub, stub.now - 1.0)  # type: ignore[arg-type]
+    assert waiting.text.startswith("Nothing exclusive is granted for another 6.5 s: ")
+    stub.seats.said[2] = SeatSeen(stub.now - 3.0, SeatState.SERVING, 0.0, "")
+    assert found(stub) == [("seat_gone", "error"), ("seats_waiting", "note"), ("few_seats", "warning")]
+    (*_, few) = of_seats(stub, stub.now - 1.0)  # type: ignore[arg-type]
+    assert few.text == "0 of 3 vote: 2 are needed, and nothing exclusive is granted for another 9.0 s."
+    stub.seats.said[1], stub.seats.delay = None, lambda: Delay("1 of 3 seats answer and may vote", None)
+    assert found(stub)[-1] == ("few_seats", "error")
+
+
+def test_an_agent_in_no_group_says_what_it_waits_for(stub: Stub) -> None:
+    """Ring D23, H164: ``doctor`` has a finding with the sentence that JoinTimeout and ``members`` have; a member has none."""
+    doctor = doctor_of(stub)
+    assert "not_joined" not in severities(stub.examined(doctor))
+    stub.state, stub.ring.lifecycle.waits_for = "joining", "it had to leave 9 times lately (lapse); it comes back within 50 s"
+    (found,) = [each for each in stub.examined(doctor) if each.code == "not_joined"]
+    assert (found.severity, found.about) == ("warning", "me")
+    assert found.text == "This agent is in no group: it had to leave 9 times lately (lapse); it comes back within 50 s."
 
 
 def test_two_agents_have_one_seat_and_are_told(stub: Stub) -> None:

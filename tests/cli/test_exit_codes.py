@@ -31,7 +31,7 @@ BAD_INPUT = [
     ("agent --bind nonsense", "bind"),
     ("agent --bind 127.0.0.1:0 --key-file missing", "missing"),
     ("agent --bind 192.0.2.1:0 --seeds 10.0.0.1:1", "key"),
-    ("demo --preset moon", "--preset moon"),
+    ("demo --preset moon", "--preset 'moon'"),
     ("keys generate --out", "--out"),
     ("ticket acquire", "POOL"),
     ("lab run nothing", "there is no such scenario or experiment"),
@@ -104,7 +104,7 @@ def test_no_agent(folder: Path, words: str) -> None:
 def test_an_extra_that_is_not_installed(folder: Path, words: str, extra: str) -> None:
     """docs/cli.md, code 3: it is named, and nothing is created."""
     prelude = BLOCK.format(names=[*extras(), *BROUGHT_BY_TYPER])
-    refused(folder, words, 3, f"pip install 'holdfast[{extra}]'", prelude=prelude)
+    refused(folder, words, 3, f"pip install '.[{extra}]' in a clone of Holdfast", prelude=prelude)
     assert list(folder.iterdir()) == []
 
 

@@ -96,7 +96,7 @@ def test_a_missing_extra_is_said_before_the_work(holdfast: Run, monkeypatch: pyt
     """The CLI says which extra is missing; exit 3."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr(type(registry.find_experiment(str(EXPERIMENT_FILE))), "measure", lambda self, cell: pytest.fail("measured"))
-    holdfast("lab", "run", EXPERIMENT_FILE).refused(3, "needs matplotlib", "pip install 'holdfast[lab]'")
+    holdfast("lab", "run", EXPERIMENT_FILE).refused(3, "needs matplotlib", "pip install '.[lab]'")
 
 
 def test_sweep(holdfast: Run, tmp_path: Path) -> None:
@@ -339,5 +339,5 @@ def test_demo_says_when_something_is_broken(holdfast: Run, monkeypatch: pytest.M
 def test_demo_without_rich(holdfast: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The CLI says which extra is missing; --json needs none."""
     monkeypatch.setitem(sys.modules, "rich", None)
-    holdfast("lab", "demo").refused(3, "needs rich", "holdfast[lab]")
+    holdfast("lab", "demo").refused(3, "needs rich", "'.[lab]'")
     assert holdfast("lab", "demo", "--json").json["verdict"] == "pass"

@@ -343,8 +343,8 @@ def test_what_only_execution_shows(agent: FakeAgent, start: Start, tmp_path: Pat
         (("--lead", "x", "--option", "grace=1"), "--lead: stands for --hold and its options"),
         (("--lead", "x", "--ticket", "gpu:8"), "accepted is one of --lead, --ticket and --hold"),
         (("--ticket", "gpu:8", "--option", "of=8"), "--ticket: stands for --hold and its options"),
-        (("--ticket", "gpu"), "--ticket gpu: accepted is POOL:N"),
-        (("--ticket", "gpu:0"), "--ticket gpu:0: accepted is POOL:N"),
+        (("--ticket", "gpu"), "--ticket 'gpu': accepted is POOL:N"),
+        (("--ticket", "gpu:0"), "--ticket 'gpu:0': accepted is POOL:N"),
     ],
 )
 def test_bad_flags(agent: FakeAgent, holdfast: Run, flags: tuple[str, ...], told: str) -> None:

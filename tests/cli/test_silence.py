@@ -17,7 +17,8 @@ from tests.cli.fake_agent import GROUP_VIEW, FakeAgent
 @pytest.fixture
 def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAgent]:
     with FakeAgent(tmp_path / "agent.sock") as agent:
-        agent.answers[calls.Look] = replace(GROUP_VIEW, state="joining", members=(), positions=(), leaders=())
+        waits_for = "no seed answers; it asks again within 3 s"
+        agent.answers[calls.Look] = replace(GROUP_VIEW, state="joining", members=(), positions=(), leaders=(), waits_for=waits_for)
         agent.answers[calls.Info] = {}
         agent.answers[calls.Tickets] = ()
         agent.answers[calls.ReadTickets] = PoolView("gpu", 8, (), hint=False)
@@ -29,7 +30,7 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAgent
 @pytest.mark.parametrize(
     "words, told",
     [
-        (["members"], "this agent is in no group, its state is 'joining'; `holdfast doctor` says what it waits for"),
+        (["members"], "this agent is in no group, its state is 'joining': no seed answers; it asks again within 3 s;"),
         (["leader"], "no name has a leader"),
         (["leader", "nosuch"], "'nosuch' has no leader: no client has led it, as far as this agent heard"),
         (["ticket", "ls"], "no ticket is held, as far as this agent heard"),

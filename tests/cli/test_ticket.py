@@ -113,7 +113,7 @@ def test_release_and_abandon(holdfast: Run, agent: FakeAgent) -> None:
     "words, told",
     [
         (("ls", "--read"), "--read: needs a POOL"),
-        (("acquire", "gpu"), "gpu: accepted is POOL:N"),
+        (("acquire", "gpu"), "'gpu': accepted is POOL:N"),
         (("acquire", "gpu:8", "--timeout", "0"), "--timeout 0"),
     ],
 )

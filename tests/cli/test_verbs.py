@@ -87,7 +87,7 @@ def test_members_by_tag_and_status(holdfast: Run, flags: list[str], names: list[
 
 def test_bad_status(holdfast: Run, agent: AgentProcess) -> None:
     """Exit code 2 and what is accepted."""
-    holdfast("members", "--agent", agent.socket, "--status", "dead").refused(2, "--status dead", "alive, suspected, decided")
+    holdfast("members", "--agent", agent.socket, "--status", "dead").refused(2, "--status 'dead'", "alive, suspected, decided")
 
 
 def test_info(holdfast: Run, agent: AgentProcess) -> None:

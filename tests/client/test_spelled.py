@@ -115,8 +115,8 @@ def test_no_agent_there(client: Spelling, runtime: Path) -> None:
 
 def test_join_waits_for_membership(client: Spelling, agent: FakeAgent) -> None:
     """Join returns when the agent is a member, and says what it saw when time is up."""
-    agent.view = view(1, state="joining")
-    with pytest.raises(JoinTimeout, match="the agent is 'joining'"):
+    agent.view = replace(view(1, state="joining"), waits_for="no seed answers; it asks again within 3 s")
+    with pytest.raises(JoinTimeout, match=r"the agent is 'joining' \(.*\): no seed answers; it asks again within 3 s\. Do the seeds run"):
         client.join("orders", agent=agent.path, timeout=timedelta(milliseconds=50))
     looks = len(agent.all(calls.Look))
     agent.answers[calls.Look] = lambda call: view(2) if len(agent.all(calls.Look)) > looks + 2 else agent.view

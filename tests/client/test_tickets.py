@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from holdfast.client import pools, streams, waits
 from holdfast.client.checks import PUBLISH_BYTES_MAX
-from holdfast.errors import AcquireTimeout, ConfigError, NoTicket, TicketCountMismatch, TicketLost, Unavailable
+from holdfast.errors import AcquireTimeout, ConfigError, Lost, NoTicket, TicketCountMismatch, TicketLost, Unavailable
 from holdfast.events import EventsLost, OwnerChanged, Published
 from holdfast.host import NodeId
 from holdfast.local import calls
@@ -76,6 +76,21 @@ def test_never_granted(client: Spelling, agent: FakeAgent, group: Any, why: str,
     with pytest.raises(error, match=f"ticket 'gpu': {why}") as caught:
         client.enter(client.run(group.ticket, "gpu", of=8, wait=False))
     assert type(caught.value) is error
+
+
+def test_a_leadership_that_was_never_held_is_not_lost(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """H170: a client that waits to lead and is refused hears Unavailable; LeadershipLost is for what was held."""
+    refusing(agent, "unavailable: this agent stands for 256 names already")
+    with pytest.raises(Unavailable, match="lead 'boss': unavailable: this agent stands for 256 names already") as caught:
+        client.enter(client.run(group.lead, "boss"))
+    assert type(caught.value) is Unavailable
+
+
+def test_what_was_not_entered_has_not_lapsed(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """H170: one way to end has one text, and what has not begun has not ended."""
+    for held in (client.run(group.lead, "boss"), client.run(group.ticket, "gpu", of=8)):
+        with pytest.raises(Lost, match="it is not held yet"):
+            held.check()
 
 
 def test_errors_have_attributes(client: Spelling, agent: FakeAgent, group: Any) -> None:

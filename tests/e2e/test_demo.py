@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import pty
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +22,8 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast.cli.demo import _verdict
+import holdfast as package
+from holdfast.cli.demo import KEPT, NO_PAGE, _verdict
 from holdfast.cli.demo_fleet import SUSPICION, Fleet, Said
 from holdfast.cli.demo_lead import Reign, taken_over
 from holdfast.cli.demo_story import Bounds, Death, Story, bounds, judged, judged_takeover, witnessed
@@ -27,6 +32,7 @@ from holdfast.config import Config
 from holdfast.host import NodeId
 from tests.cli.command import runner
 
+ROOT = Path(__file__).parents[2]
 MARK = "DEMO_UNDER_TEST"
 DEADLINE = 90.0  # seconds; a run takes 10 on a quiet machine
 VICTIM = NodeId("kelp-4", 7)
@@ -169,9 +175,35 @@ def test_a_machine_that_stood_still_proves_nothing(late: float, code: int, tmp_p
     assert ("NOT everything happened as promised" in told.out) is (code == 1)
 
 
+COMMAND = re.compile(r"`([^`]+)`")
+
+
+def test_what_it_says_at_its_end_is_there_in_a_wheel(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """README: what the demo prints at its end is there for a user who installed a wheel: verbs and flags that exist, names that the package
+    has, no file of the repository and no address; where a part is not installed, how it is got from a clone."""
+    told = KEPT.format(names=7, lease=0.4, failed=1.8, took=0.9)
+    spans = COMMAND.findall(told)
+    commands = [shlex.split(span.removesuffix("&")) for span in spans if span.startswith("holdfast ")]
+    assert [words[1] for words in commands] == ["agent", "run", "run", "--help"]
+    assert [words[2] for words in commands if words[1] == "run"] == ["--lead", "--ticket"]
+    holdfast = runner(monkeypatch, capsys)
+    helped = {verb: holdfast(verb, "--help") for verb in ("agent", "run")}
+    assert all(ended.code == 0 for ended in helped.values())
+    for words in commands:
+        assert all(flag in helped[words[1]].out for flag in words[2:3] if flag.startswith("--")), words
+    assert holdfast("--help").code == 0
+    (python,) = [span for span in spans if span.startswith("import holdfast")]
+    assert python == "import holdfast; help(holdfast.join)"
+    assert (inspect.getdoc(package.join) or "").startswith("Join")
+    assert re.findall(r"\S*(?:docs/|README|examples/|https?:|\.md|\.py)\S*", told + NO_PAGE) == []
+    extra = re.search(r"'\.\[(\w+)\]' in a clone", NO_PAGE)
+    assert extra is not None
+    assert extra[1] in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+
 def test_an_unknown_preset_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Bad input: one line that names the flag and what is accepted, and nothing is started."""
-    runner(monkeypatch, capsys)("demo", "--preset", "moon").refused(2, "--preset moon", "lan, wan, local")
+    runner(monkeypatch, capsys)("demo", "--preset", "moon").refused(2, "--preset 'moon'", "lan, wan, local")
 
 
 def test_bounds_follow_the_settings() -> None:

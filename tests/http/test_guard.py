@@ -218,7 +218,7 @@ def test_a_missing_extra_is_named(group: StubGroup, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "holdfast.agent.http_app")
     monkeypatch.delitem(sys.modules, "holdfast.agent.http_server")
-    with pytest.raises(ConfigError, match=r"pip install 'holdfast\[http\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '\.\[http\]' in a clone"):
         group.run(HttpServer.start(group.agents["a"]))  # type: ignore[arg-type]
 
 

@@ -130,7 +130,7 @@ def test_no_scheduler_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ``cluster`` extra is optional, and its absence says what to install."""
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ExtraMissing, match=r"pip install 'holdfast\[cluster\]'"):
+    with pytest.raises(ExtraMissing, match=r"pip install '\.\[cluster\]' in a clone"):
         list(spread(failing, [1], Where(on="dask:tcp://127.0.0.1:1")))
     with pytest.raises(ModuleNotFoundError):
         need("no_such_module_anywhere", "nothing")

@@ -8,7 +8,7 @@ import re
 import tokenize
 from statistics import median
 
-from tests.tidy.tree import ROOT, functions, name, python, source
+from tests.tidy.tree import PACKAGE, ROOT, functions, name, python, source
 
 FUNCTION_LINES_MAX = 60
 FUNCTION_LINES_MEDIAN_MAX = 10
@@ -33,6 +33,30 @@ def unplanned(text: str, roadmap: str) -> list[str]:
         if match and (match["entry"] is None or f"`{match['entry']}`" not in roadmap):
             found.append(f"{comment.start[0]}: {comment.string}")
     return found
+
+
+def uncut(text: str) -> list[str]:
+    """What an error repeats whole: values with ``!r`` in the text of what is raised. ``errors.shown`` cuts them."""
+    raised = [node.exc for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)]
+    values = [(call, each) for call in raised for each in ast.walk(call) if isinstance(each, ast.FormattedValue)]
+    return [f"{call.lineno}: {ast.unparse(each.value)}" for call, each in values if each.conversion == ord("r") and not of_ours(each.value)]
+
+
+def of_ours(value: ast.expr) -> bool:
+    """The state of an agent is one of four words."""
+    return isinstance(value, ast.Attribute) and value.attr == "state"
+
+
+def test_errors_cut_what_they_repeat() -> None:
+    """H171: a value that a user, a file or a peer gave is repeated with 80 characters at most, by ``errors.shown``."""
+    assert uncut("raise ConfigError(f'name: {name!r}; accepted is another')") == ["1: name"]
+    found = [
+        f"{name(path)}:{each}"
+        for path, text in source()
+        if not path.is_relative_to(PACKAGE / "lab") and path.name != "__init__.py"
+        for each in uncut(text)
+    ]
+    assert found == []
 
 
 def test_functions_are_short() -> None:

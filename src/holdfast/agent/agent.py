@@ -32,7 +32,7 @@ from holdfast.agent.sightings import Sightings
 from holdfast.agent.ticket_kind import TicketKind
 from holdfast.agent.version import VERSION
 from holdfast.config import check_tags
-from holdfast.errors import AddressUnusable, ConfigError, HoldfastError, JoinFailed, NameConflict, StorageError
+from holdfast.errors import AddressUnusable, ConfigError, HoldfastError, JoinFailed, NameConflict, StorageError, shown
 from holdfast.events import Event, LeaderChanged, StorageFailed
 from holdfast.host import TAG_ROW, Address, Member, NodeId
 from holdfast.kit.broadcast import Broadcast
@@ -105,7 +105,7 @@ class Agent:
         self._joining: dict[Callable[[], None], None] = {}  # who waits to hear of it
         self._tags: dict[str, str] = {}
         self._view: GroupView | None = None
-        self._view_of: tuple[int, str, Mapping[str, bytes], int] = (-1, "", {}, 0)
+        self._view_of: tuple[int, str, Mapping[str, bytes], int, str] = (-1, "", {}, 0, "")
         self._look: asyncio.TimerHandle | None = None
         host.on_event = self._on_event
         host.failed.add_done_callback(self._on_host_end)
@@ -218,7 +218,7 @@ class Agent:
 
     def view(self) -> GroupView:
         """Who is here, and who leads what. The same object until something changes."""
-        now = self.ring.version, self.state, self.ring.publishing.rows, self.leaders.version
+        now = self.ring.version, self.state, self.ring.publishing.rows, self.leaders.version, self.ring.lifecycle.waits_for
         if self._view is None or now != self._view_of:
             number = 1 if self._view is None else self._view.version + 1
             self._view, self._view_of = self._look_around(number), now
@@ -318,7 +318,8 @@ class Agent:
 
     def on_name_conflict(self, life: NodeId, address: Address) -> None:
         """F5: exactly one of the two goes, and it is this one. What its clients were promised stands (F14)."""
-        text = f"name: {life} lives at {address}, so this agent cannot be called {self.me.name!r}; stop that one or choose another name"
+        name = shown(self.me.name)
+        text = f"name: {life} lives at {address}, so this agent cannot be called {name}; stop that one or choose another name"
         error = NameConflict(printable(text))
         self.ring.sole_life = False
         self.log.error("name conflict", life=life, address=address)
@@ -442,4 +443,5 @@ class Agent:
             members,
             tuple(places.get(member.id, 0) for member in members),
             self.leaders.lines,
+            self.ring.lifecycle.waits_for,
         )

@@ -14,6 +14,7 @@ from typing import Protocol
 from holdfast.agent.bodies import Body
 from holdfast.agent.kinds import NO_NUMBERS, Held
 from holdfast.agent.reaper import Reaper
+from holdfast.errors import shown
 from holdfast.events import Event
 from holdfast.host import Grant, Timer
 from holdfast.local.calls import Acquire, GrantItem
@@ -105,7 +106,7 @@ class Granted:
         self._law = law
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.name!r}"
+        return f"{self.kind} {shown(self.name)}"
 
     @property
     def fact(self) -> Grant:

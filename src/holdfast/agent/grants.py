@@ -22,7 +22,7 @@ from holdfast.agent.granted import NEVER, Granted, Session, State, Turns
 from holdfast.agent.kinds import NO_NUMBERS, GrantKind, Held
 from holdfast.agent.owned import Keys
 from holdfast.agent.reaper import NOT_ASKED, Asked, Notice, Reaper
-from holdfast.errors import ConfigError, Forked, Unavailable
+from holdfast.errors import ConfigError, Forked, Unavailable, shown
 from holdfast.errors import Lost as LostError
 from holdfast.events import AtRisk, Lost, Released, TokenRefused
 from holdfast.events import Granted as GrantedEvent
@@ -418,9 +418,9 @@ class Grants:
     def _checked(self, session: Session, call: Acquire) -> GrantKind:
         kind = self.kinds.get(call.kind)
         if kind is None:
-            raise Unavailable(f"kind: {call.kind[:32]!r}; this agent has {', '.join(sorted(self.kinds)) or 'none'}")
+            raise Unavailable(f"kind: {shown(call.kind)}; this agent has {', '.join(sorted(self.kinds)) or 'none'}")
         if not (call.name.isprintable() and 0 < len(call.name.encode()) <= NAME_BYTES_MAX):
-            raise ConfigError(f"name: {call.name[:64]!r}; accepted are 1 to {NAME_BYTES_MAX} bytes of printable text")
+            raise ConfigError(f"name: {shown(call.name)}; accepted are 1 to {NAME_BYTES_MAX} bytes of printable text")
         if self.draining:
             raise Unavailable(f"{LEAVING} and grants nothing any more")
         if len(self) >= GRANTS_MAX or len(self._sessions.get(session.number, ())) >= GRANTS_PER_SESSION_MAX:

@@ -161,7 +161,7 @@ class Handlers:
     def _on_not_joined(self, once: Once, text: str) -> None:
         self._agent.forget_join(once.done)
         why = self._agent.ring.lifecycle.waits_for
-        once.refuse(JoinTimeout(f"{text}: {why}" if why else text))
+        once.refuse(JoinTimeout(f"{text}; {why}" if why else text))
 
     def _send(self, client: Connection, call: calls.Send) -> None:
         timeout = _timeout(call.timeout)
@@ -222,7 +222,7 @@ class Handlers:
 def _asked(client: Connection, call: calls.Body) -> Asked:
     """Whether, and when, the agent is to end this process."""
     if not 0 <= call.before <= BEFORE_MAX:
-        raise ConfigError(f"before: {call.before!r}; accepted are seconds from 0 to {BEFORE_MAX:g}")
+        raise ConfigError(f"before: {shown(call.before)}; accepted are seconds from 0 to {BEFORE_MAX:g}")
     if call.mark and not is_mark(call.mark):
         raise ConfigError(f"mark: {shown(call.mark)}; accepted are {MARK_CHARS} hexadecimal digits, or nothing")
     return Asked(call.before, call.mark, client.user)

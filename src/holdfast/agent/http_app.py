@@ -307,12 +307,14 @@ def _parting_error(parting: Parting, name: str) -> errors.HoldfastError | None:
     if parting is Parting.AGREED:
         return None
     if parting is Parting.NOT_A_MEMBER:
-        return errors.NotAMember(f"{name!r} is not in the group")
+        return errors.NotAMember(f"{errors.shown(name)} is not in the group")
     if parting is Parting.UNSEALED:
         return errors.ConfigError("key_file: this group has no key, so anybody could send such a request; it is neither sent nor obeyed")
     if parting is Parting.BUSY:
         return errors.Unavailable("too many agents are being asked already; try again")
-    return errors.Timeout(f"{name!r} did not answer within {FORCE_LEAVE_TIMEOUT:g} s; the membership finds out whether it is dead")
+    return errors.Timeout(
+        f"{errors.shown(name)} did not answer within {FORCE_LEAVE_TIMEOUT:g} s; the membership finds out whether it is dead"
+    )
 
 
 def is_data(path: str) -> bool:
@@ -357,14 +359,14 @@ async def _body(request: Request) -> bytes:
 def _flag(request: Request, name: str) -> bool:
     text = request.query_params.get(name, "false")
     if text not in ("true", "false"):
-        raise errors.ConfigError(f"{name}: {text!r}; accepted are true and false")
+        raise errors.ConfigError(f"{name}: {errors.shown(text)}; accepted are true and false")
     return text == "true"
 
 
 def _integer(request: Request, name: str, default: int, most: int) -> int:
     text = request.query_params.get(name, str(default))
     if not text.isascii() or not text.isdigit() or len(text) > 9 or not 1 <= int(text) <= most:
-        raise errors.ConfigError(f"{name}: {text!r}; accepted are 1 to {most}")
+        raise errors.ConfigError(f"{name}: {errors.shown(text)}; accepted are 1 to {most}")
     return int(text)
 
 

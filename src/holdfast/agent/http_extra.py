@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from holdfast.errors import ExtraMissing
+from holdfast.errors import ExtraMissing, installing
 
 PACKAGES = ("starlette", "uvicorn", "h11", "anyio")
-MISSING = "http: serving it needs starlette and uvicorn; pip install 'holdfast[http]', or leave http empty"
+MISSING = f"http: serving it needs starlette and uvicorn; {installing('http')}, or leave http empty"
 
 
 def has_http() -> bool:

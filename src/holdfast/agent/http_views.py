@@ -33,7 +33,7 @@ from holdfast.agent.http_answers import (
 from holdfast.agent.lead_timing import takeover_bound
 from holdfast.agent.pools import pools_of
 from holdfast.agent.seat_views import seat_views
-from holdfast.errors import NotAMember
+from holdfast.errors import NotAMember, shown
 from holdfast.events import Event
 from holdfast.host import Grant, Member, NodeId
 from holdfast.local.verdict import verdict
@@ -70,7 +70,7 @@ def member_of(agent: Agent, name: str) -> MemberAnswer:
     for number, member in enumerate(view.members):
         if member.name == name:
             return _member(member, view.positions[number] if number < len(view.positions) else None, _since(agent.ring), agent.me)
-    raise NotAMember(f"{name!r} is not in the group")
+    raise NotAMember(f"{shown(name)} is not in the group")
 
 
 def owner_of(agent: Agent, key: str) -> OwnerAnswer:

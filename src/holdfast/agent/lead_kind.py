@@ -18,8 +18,9 @@ from typing import Any, Protocol
 
 from holdfast.agent.kinds import Sink
 from holdfast.config import Config
-from holdfast.errors import ConfigError, HoldfastError
+from holdfast.errors import ConfigError, HoldfastError, shown
 from holdfast.kit.histogram import Histogram
+from holdfast.local.ends import REFUSED
 from holdfast.protocols.detection.lead_config import NAME_BYTES_MAX
 from holdfast.protocols.detection.leadership import Candidacy
 
@@ -157,7 +158,7 @@ class Queue:
             except HoldfastError as error:
                 refused = self._wishes[0]
                 self._drop(refused)
-                refused.sink.lost(str(error))
+                refused.sink.lost(f"{REFUSED}: {error}")  # It held nothing, so it lost nothing.
             else:
                 return
         self._empty()
@@ -214,10 +215,10 @@ class LeadKind:
     def _length(self, name: str, options: Mapping[str, Any]) -> float:
         """How long a promise is asked for: 1.5 heartbeats outlive one that is lost (D26), and the grace is on top of it."""
         if len(name.encode()) > NAME_BYTES_MAX:
-            raise ConfigError(f"name: {name[:64]!r}; accepted are leaderships with a name of 1 to {NAME_BYTES_MAX} bytes")
+            raise ConfigError(f"name: {shown(name)}; accepted are leaderships with a name of 1 to {NAME_BYTES_MAX} bytes")
         unknown = next((option for option in options if option not in OPTIONS), None)
         if unknown is not None:
-            raise ConfigError(f"option {str(unknown)[:32]!r}: leadership has none of that name; accepted is grace")
+            raise ConfigError(f"option {shown(unknown)}: leadership has none of that name; accepted is grace")
         grace = options.get("grace", 0.0)
         most = self._longest - self._term_length(0.0)
         if isinstance(grace, bool) or not isinstance(grace, int | float) or not isfinite(grace) or not 0 <= grace <= most:

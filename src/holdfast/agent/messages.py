@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from holdfast.agent.encode import encoded
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 from holdfast.host import NodeId
 from holdfast.kit.broadcast import PAYLOAD_BYTES_MAX, TOPIC_BYTES_MAX, Broadcast, RumourId
 from holdfast.local.calls import MessageItem
@@ -121,4 +121,4 @@ class MessageHub:
 def check_topic(topic: str) -> None:
     size = len(topic.encode())
     if not (topic.isprintable() and 1 <= size <= USER_TOPIC_BYTES_MAX):
-        raise ConfigError(f"topic: {topic[:USER_TOPIC_BYTES_MAX]!r}; accepted are 1 to {USER_TOPIC_BYTES_MAX} bytes of printable text")
+        raise ConfigError(f"topic: {shown(topic)}; accepted are 1 to {USER_TOPIC_BYTES_MAX} bytes of printable text")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast.agent.encode import encoded
 from holdfast.agent.events import EventHub
 from holdfast.agent.ticket_kind import TicketHeld
-from holdfast.errors import ConfigError, Lost, TicketLost, Unavailable
+from holdfast.errors import ConfigError, Lost, TicketLost, Unavailable, shown
 from holdfast.events import OwnerChanged, Published
 from holdfast.local import calls
 from holdfast.local.calls import PoolView, TicketHolder
@@ -115,9 +115,9 @@ class Pools:
         if self._agent.grants.ask_to_stop("ticket", call.pool, call.number, BY_HAND):
             client.done(call.serial)
         elif owner is None or owner.agent == self._agent.me:
-            raise Lost(f"ticket: nobody holds {call.number} of {call.pool[:64]!r}, as far as this agent knows")
+            raise Lost(f"ticket: nobody holds {call.number} of {shown(call.pool)}, as far as this agent knows")
         else:
-            raise ConfigError(f"ticket: {call.number} of {call.pool[:64]!r} is held at {owner.agent}; ask that agent")
+            raise ConfigError(f"ticket: {call.number} of {shown(call.pool)} is held at {owner.agent}; ask that agent")
 
     def publish(self, client: Connection, call: calls.Publish) -> None:
         self._held(client, call.grant).publish(call.payload)
@@ -149,7 +149,7 @@ class Pools:
         if self._agent.tickets is None:
             raise ConfigError(self._agent.seats_missing)
         if pool is not None and not pool_fits(pool):
-            raise ConfigError(f"pool: {pool[:64]!r} is no name of a pool; accepted are 1 to 56 bytes of printable text")
+            raise ConfigError(f"pool: {shown(pool)} is no name of a pool; accepted are 1 to 56 bytes of printable text")
         return self._agent.tickets
 
     def _on_read(self, client: Connection, call: calls.ReadTickets, view: TicketView | Unavailable) -> None:
@@ -161,6 +161,6 @@ class Pools:
 
 def _on_abandoned(client: Connection, call: calls.AbandonTicket, refusal: str) -> None:
     if refusal:
-        client.refuse(call.serial, Unavailable(f"ticket {call.number} of {call.pool[:64]!r} is not given up: {refusal}"))
+        client.refuse(call.serial, Unavailable(f"ticket {call.number} of {shown(call.pool)} is not given up: {refusal}"))
     else:
         client.done(call.serial)

@@ -56,7 +56,7 @@ def parse(words: Sequence[str]) -> Options:
         elif word.startswith("--") and field in Options._fields and rest and rest[0].isascii() and rest[0].isdigit():
             found[field] = int(rest.pop(0))
         else:
-            raise ConfigError(f"{word}: {USAGE}")
+            raise ConfigError(f"{shown(word)}: {USAGE}")
     return Options(**found)
 
 

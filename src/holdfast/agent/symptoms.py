@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from holdfast.agent.seat_views import seat_views
 from holdfast.agent.version import VERSION
 from holdfast.config import TICKET_K_RING, Config, is_loopback
+from holdfast.errors import shown
+from holdfast.kit.delay import Delay
 from holdfast.kit.promise import KEYS_MAX
 from holdfast.kit.seats import SeatState
 from holdfast.local.calls import Finding, SeatView
@@ -30,6 +32,7 @@ FORGETFUL = ("tmpfs", "ramfs")  # file systems that a reboot empties
 LARGE_GROUP = 64  # members from which a default receive buffer overflows in a pause of one lease
 MOUNTS = Path("/proc/self/mountinfo")
 FIELDS_BEFORE_TYPE = " - "
+COMING = ("serving", "waiting", "asking")  # states of a seat that votes, or will without any help
 WORRY = 0.75  # of what a seat can remember: time to think again
 
 
@@ -123,21 +126,31 @@ def of_seats(agent: Agent, heard_since: float) -> Iterator[Finding]:
             "seat_silent", agent.me.name, f"{seats.why}.",
             "Bring its latest state directory back; see the operations guide about lost journals.",
         )  # fmt: skip
-    if (delay := seats.delay()) is not None and delay.seconds is not None:
-        yield note(
-            "seats_waiting", "seats", f"Nothing exclusive is granted for another {delay.seconds:.1f} s: {delay.why}.",
-            "Wait. A new seat waits for longest_grant, one that was restarted for the longest that it ever promised.",
-        )  # fmt: skip
     yield from _of_names(agent)
     yield from _of_cells(agent)
     yield from _of_records(agent)
     views = seat_views(agent, heard_since)
     for view in views:
         yield from _of_other_seat(view)
-    voting = sum(view.state == "serving" for view in views)
-    if voting < len(views):
-        say = error if voting <= len(views) // 2 else warning
+    coming = all(view.state in COMING for view in views)
+    yield from _of_waiting(views, seats.delay(), coming=coming)
+    if not coming:
+        say = error if sum(view.state in ("serving", "waiting") for view in views) <= len(views) // 2 else warning
         yield say("few_seats", "seats", f"{verdict(views)}.", "Bring the other seats back; `holdfast seats` says how each one is.")
+
+
+def _of_waiting(views: tuple[SeatView, ...], delay: Delay | None, *, coming: bool) -> Iterator[Finding]:
+    """A seat that waits is as it should be: it votes by itself when its time is over."""
+    if delay is not None and delay.seconds is not None:
+        text = f"Nothing exclusive is granted for another {delay.seconds:.1f} s: {delay.why}."
+    elif coming and any(view.state != "serving" for view in views):
+        text = f"{verdict(views)}."
+    else:
+        return
+    yield note(
+        "seats_waiting", "seats", text,
+        "Wait. A new seat waits for longest_grant, one that was restarted for the longest that it ever promised.",
+    )  # fmt: skip
 
 
 def _of_other_seat(view: SeatView) -> Iterator[Finding]:
@@ -171,8 +184,8 @@ def _of_records(agent: Agent) -> Iterator[Finding]:
     """H174: what this seat found in its journal when it started, and says nothing about."""
     promises = None if agent.leadership is None else agent.leadership.seat.promises
     cells = {} if agent.tickets is None else agent.tickets.guardian.unusable
-    names = [] if promises is None else [f"the leadership {key.removeprefix('lead:')!r}" for key in promises.unusable]
-    for about in (*names, *(f"the pool {key.pool!r}" for key in cells)):
+    names = [] if promises is None else [f"the leadership {shown(key.removeprefix('lead:'))}" for key in promises.unusable]
+    for about in (*names, *(f"the pool {shown(key.pool)}" for key in cells)):
         yield error(
             "record_unusable", about, "The journal of this seat holds a number for it that no honest clock comes to: a peer made it up.",
             "Rotate the key, and use another name. This one is served while a majority of the seats does not have the record.",

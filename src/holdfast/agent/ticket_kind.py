@@ -15,20 +15,20 @@ from math import inf
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.agent.kinds import Sink
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 from holdfast.kit.histogram import Histogram
 from holdfast.protocols.tickets.tickets import CROWDED, FULL, LATE, TOO_MANY_POOLS, UNAVAILABLE, Attempt, Ticketing
 
 OPTIONS = ("of", "wait", "metadata", "user_ttl")
 WAIT_BOUNDS = (0.005, 0.01, 0.05, 0.2, 1.0, 5.0, 30.0, 300.0)
 TEXTS = {
-    FULL: "full: every ticket of {pool!r} is held",
-    UNAVAILABLE: "unavailable: too few seats answer, or who gives out tickets of {pool!r} does not (`holdfast seats`)",
-    CROWDED: "unavailable: tickets of {pool!r} are free, but the seats have no room to note another holder now; `holdfast doctor` on a "
+    FULL: "full: every ticket of {pool} is held",
+    UNAVAILABLE: "unavailable: too few seats answer, or who gives out tickets of {pool} does not (`holdfast seats`)",
+    CROWDED: "unavailable: tickets of {pool} are free, but the seats have no room to note another holder now; `holdfast doctor` on a "
     "seat says more (cells_full), and who waits is served when there is room",
-    LATE: "unavailable: this agent, or one that gives out tickets of {pool!r}, has more to do than it can, and takes in no new ticket so "
+    LATE: "unavailable: this agent, or one that gives out tickets of {pool}, has more to do than it can, and takes in no new ticket so "
     "that none is lost that is held; ask again in a moment, or wait (`holdfast doctor` on that agent)",
-    TOO_MANY_POOLS: "unavailable: {pool!r} would be a new pool, and the seats keep as many as they can, none of which is ever forgotten; "
+    TOO_MANY_POOLS: "unavailable: {pool} would be a new pool, and the seats keep as many as they can, none of which is ever forgotten; "
     "use few names again and again instead of a new one per job (`holdfast doctor` on a seat: pools_full)",
 }
 
@@ -103,7 +103,7 @@ class TicketHeld:
         if not self._over:
             self._over = True
             self._kind.forget(self)
-            self._sink.lost(TEXTS.get(why, why).format(pool=self.pool), numbers)
+            self._sink.lost(TEXTS[why].format(pool=shown(self.pool)) if why in TEXTS else why, numbers)
 
     def on_queued(self, position: int, why: str = "") -> None:
         if not self._over and self._owned is None:
@@ -192,7 +192,7 @@ def _checked(options: Mapping[str, Any]) -> Wish:
     """They come from a client, and may be anything."""
     unknown = next((option for option in options if option not in OPTIONS), None)
     if unknown is not None:
-        raise ConfigError(f"option {str(unknown)[:32]!r}: tickets have none of that name; accepted are {', '.join(OPTIONS)}")
+        raise ConfigError(f"option {shown(unknown)}: tickets have none of that name; accepted are {', '.join(OPTIONS)}")
     of, wait, metadata = options.get("of"), options.get("wait", True), options.get("metadata", {})
     if isinstance(of, bool) or not isinstance(of, int):
         raise ConfigError(f"of: {str(of)[:32]}; accepted is the number of tickets in the pool")

@@ -17,7 +17,7 @@ import msgspec
 
 from holdfast import errors
 from holdfast.config import default_socket
-from holdfast.errors import AddressUnusable, AgentLost, ConfigError, HoldfastError, Timeout
+from holdfast.errors import AddressUnusable, AgentLost, ConfigError, HoldfastError, Timeout, shown_path
 from holdfast.host import NodeId
 from holdfast.local.calls import VERSION, Call, Closed, Done, FromAgent, Hello, Pushed, Refused, Welcome
 from holdfast.local.frame import ANSWER_BYTES_MAX, CALL_BYTES_MAX, Frames, FrameTooLong, framed
@@ -178,7 +178,7 @@ def _connected(path: str, timeout: float) -> socket.socket:
     except (OSError, ValueError) as error:
         connection.close()
         if isinstance(error, OSError) and error.strerror is None:
-            raise AddressUnusable(f"--agent {path}: {error}; accepted is the path of an agent's socket") from None
+            raise AddressUnusable(f"--agent {shown_path(path)}: {error}; accepted is the path of an agent's socket") from None
         if isinstance(error, PermissionError):
             raise AgentLost(f"the agent at {path} belongs to another user: {error.strerror}") from None
         raise AgentLost(

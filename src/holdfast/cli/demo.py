@@ -21,7 +21,7 @@ from holdfast.cli.options import JSON
 from holdfast.cli.show import print_json, print_table
 from holdfast.cli.words import Flag
 from holdfast.config import PRESETS, Config
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, installing, shown
 
 GROUP = "demo"
 STALLED = 0.5  # in T_l: a machine that stood still for longer cannot be held to bounds that are counted in T_l
@@ -37,7 +37,7 @@ def demo(
 ) -> int:
     """A live group on this machine. Seven agents form a ring, the leader is killed, another leads; exit 0 only if all went as promised."""
     if preset not in PRESETS:
-        raise ConfigError(f"--preset {preset}: accepted are {', '.join(PRESETS)}")
+        raise ConfigError(f"--preset {shown(preset)}: accepted are {', '.join(PRESETS)}")
     view = view_for(as_json=as_json)
     with _interruptible(), TemporaryDirectory(prefix="holdfast-demo-") as folder:
         fleet = Fleet(Path(folder), _settings(preset), NAMES, http=has_http())
@@ -113,12 +113,12 @@ KEPT = """
 Everything happened as promised. In words: {names} programs on this machine formed a group without any server, and one of them led. It was
 killed without a word: {took:.2f} s later another one led, with a larger token, and never both at once. Its neighbours noticed within two
 leases ({lease:g} s each), a majority of them agreed, and once its time must have run out, within {failed:.2f} s, all of them declared it
-gone. Only then somebody else got its key. It came back as a new life, and everybody left in peace.
+gone. Only then another member got its key. It came back as a new life, and all members left in peace.
 
 Next, on this machine: `holdfast agent &` starts an agent. Then `holdfast run --lead NAME -- COMMAND` runs a command in one place
 at a time, and `holdfast run --ticket POOL:8 -- COMMAND` in eight. In Python: `import holdfast; help(holdfast.join)`. All commands:
 `holdfast --help`."""
-NO_PAGE = "The group is up. It has no live page, because that needs an extra: pip install 'holdfast[http]'"
+NO_PAGE = f"The group is up. It has no live page, because that needs an extra: {installing('http')}"
 
 
 def _facts(story: Story, broken: str, *, kept: bool, stalled: bool) -> dict[str, Any]:

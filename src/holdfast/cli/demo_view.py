@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from holdfast.cli.demo_fleet import Fleet, Said
 from holdfast.cli.demo_lead import NAME
 from holdfast.cli.show import shown
+from holdfast.errors import installing
 from holdfast.host import MemberStatus
 from holdfast.net import clock
 
@@ -154,7 +155,7 @@ def picture(story: Story) -> RenderableType:
 def _framed(table: Table, story: Story) -> RenderableType:
     from rich.panel import Panel
 
-    where = f"the page: {story.fleet.page}" if story.fleet.page else "the page needs: pip install 'holdfast[http]'"
+    where = f"the page: {story.fleet.page}" if story.fleet.page else f"the page needs: {installing('http')}"
     return Panel(table, title="holdfast demo", subtitle=where, expand=False)
 
 

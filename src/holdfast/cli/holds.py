@@ -17,7 +17,7 @@ import msgspec
 
 from holdfast.cli.agent_call import ANSWER_TIMEOUT, AgentCall, value_of
 from holdfast.client.holding import delay_text
-from holdfast.errors import AgentLost, HoldfastError, Lost, TicketCountMismatch, Unavailable
+from holdfast.errors import AgentLost, HoldfastError, Lost, TicketCountMismatch, Unavailable, shown
 from holdfast.local.calls import (
     Acquire,
     Body,
@@ -35,13 +35,17 @@ from holdfast.local.calls import (
     Stopped,
     Watch,
 )
-from holdfast.local.ends import LAPSED, UNREAD, UNTAKEN
+from holdfast.local.ends import LAPSED, REFUSED, UNREAD, UNTAKEN
 from holdfast.net import clock
 
 NEVER = float("-inf")
 FOREVER = float("inf")
 LOOK_INTERVAL = 1.0  # seconds: membership has no deadline, so it is asked for, also when nothing is heard
 LOOK_INTERVAL_MIN = 0.05  # seconds: a burst of events is one reason to look
+REFUSALS: Mapping[str, type[HoldfastError]] = {
+    "mismatch": TicketCountMismatch,
+    REFUSED: Unavailable,
+}  # by the first word of why it was never granted
 GONE = "its agent is gone, and nothing is extended any more"
 
 
@@ -188,8 +192,7 @@ class GrantHold(Connected):
 
     def again(self) -> None:
         if self.refused:
-            error = TicketCountMismatch if self.refused.startswith("mismatch:") else Lost
-            raise error(f"{self._kind} {self._name!r}: {self.refused}")
+            raise REFUSALS.get(self.refused.partition(":")[0], Lost)(f"{self._kind} {shown(self._name)}: {self.refused}")
         self._check_agent()
         if not self._released:
             self._call.say(Stopped, self._serial)
@@ -215,7 +218,7 @@ class GrantHold(Connected):
                 return
             self._on_said(said)
         self._check_agent()
-        raise Lost(f"{self._kind} {self._name!r}: the agent did not confirm the command in time")
+        raise Lost(f"{self._kind} {shown(self._name)}: the agent did not confirm the command in time")
 
     def stopped(self) -> None:
         """Without it the agent would wait for the deadline, or notice by itself that all are dead."""
@@ -229,7 +232,7 @@ class GrantHold(Connected):
         try:
             value_of(said, None)
         except HoldfastError as error:  # Whatever it objects to, nothing was executed yet.
-            raise Lost(f"{self._kind} {self._name!r}: the agent refused the command: {error}") from None
+            raise Lost(f"{self._kind} {shown(self._name)}: the agent refused the command: {error}") from None
 
     def _on_item(self, item: msgspec.Raw) -> None:
         news: GrantItem = msgspec.msgpack.decode(item, type=GrantItem)

@@ -11,7 +11,7 @@ from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
 from holdfast.cli.show import print_json, print_table, say
 from holdfast.cli.words import Flag, Word
 from holdfast.client.holding import delay_text
-from holdfast.errors import ConfigError, Timeout
+from holdfast.errors import ConfigError, Timeout, shown
 from holdfast.local.calls import GroupView, Info, LeaderView, Look, Watch
 
 LOOK_PERIOD = 1.0  # seconds: an event that was missed costs at most one more look
@@ -45,7 +45,7 @@ def leader(
     if delay:
         say(f"leader: {delay_text(delay['why'], delay['seconds'] or 0.0)}")
     elif not lines:
-        about = f"{name!r} has no leader" if name else "no name has a leader"
+        about = f"{shown(name)} has no leader" if name else "no name has a leader"
         say(f"leader: {about}: no client has led it, as far as this agent heard; `holdfast run --lead NAME -- CMD` would")
     return FOUND
 
@@ -60,8 +60,8 @@ def _awaited(call: AgentCall, name: str, until: float) -> GroupView:
         left = until - time.monotonic()
         if left <= 0:
             if delay := call.ask(Info).get("seats_delay"):
-                raise Timeout(f"leader: nobody leads {name!r} yet; {delay_text(delay['why'], delay['seconds'] or 0.0)}")
-            raise Timeout(f"leader: nobody leads {name!r} yet; who asks to lead it, and do the seats answer (`holdfast seats`)?")
+                raise Timeout(f"leader: nobody leads {shown(name)} yet; {delay_text(delay['why'], delay['seconds'] or 0.0)}")
+            raise Timeout(f"leader: nobody leads {shown(name)} yet; who asks to lead it, and do the seats answer (`holdfast seats`)?")
         call.hear(min(left, LOOK_PERIOD))
 
 

@@ -10,7 +10,7 @@ from holdfast.cli.options import AGENT, GROUP, JSON
 from holdfast.cli.shapes import member_json, tags_text, version_of
 from holdfast.cli.show import print_json, print_table, say
 from holdfast.cli.words import Flag
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 from holdfast.host import Member, MemberStatus
 from holdfast.local.calls import GroupView, Look
 
@@ -27,7 +27,7 @@ def members(
 ) -> int:
     """Who is here. Exit code 1 if nobody is, or nobody whom the filters let pass."""
     if status and status not in STATUSES:
-        raise ConfigError(f"--status {status}: accepted are {', '.join(STATUSES)}")
+        raise ConfigError(f"--status {shown(status)}: accepted are {', '.join(STATUSES)}")
     view: GroupView = asked(agent, group, Look)
     found = [(member, position) for member, position in zip(view.members, view.positions, strict=True) if _passes(member, tag, status)]
     if as_json:
@@ -41,7 +41,8 @@ def members(
 
 def _why_none(view: GroupView) -> str:
     if view.state != "member":
-        return f"members: this agent is in no group, its state is {view.state!r}; `holdfast doctor` says what it waits for"
+        why = f": {view.waits_for}" if view.waits_for else ""
+        return f"members: this agent is in no group, its state is {shown(view.state)}{why}; `holdfast doctor` says more"
     return f"members: none of the {len(view.members)} members passes the filters"
 
 

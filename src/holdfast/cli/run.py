@@ -88,14 +88,14 @@ def _wanted(lead: str | None, ticket: str | None, hold: str | None, option: tupl
 def parsed_hold(text: str) -> tuple[str, str]:
     kind, colon, name = text.partition(":")
     if not kind or not colon or not name:
-        raise ConfigError(f"--hold {text}: accepted is KIND:NAME")
+        raise ConfigError(f"--hold {shown(text)}: accepted is KIND:NAME")
     return kind, name
 
 
 def parsed_ticket(text: str, flag: str = "") -> tuple[str, int]:
     pool, _, number = text.rpartition(":")
     if not pool or not (number.isascii() and number.isdigit()) or int(number) < 1:
-        raise ConfigError(f"{flag}{text}: accepted is POOL:N, a pool and the number of its tickets, such as gpu:8")
+        raise ConfigError(f"{flag}{shown(text)}: accepted is POOL:N, a pool and the number of its tickets, such as gpu:8")
     return pool, int(number)
 
 
@@ -114,7 +114,7 @@ def _options(pairs: tuple[str, ...]) -> dict[str, object]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not name or not equals:
-            raise ConfigError(f"--option {pair}: accepted is NAME=VALUE")
+            raise ConfigError(f"--option {shown(pair)}: accepted is NAME=VALUE")
         options[name] = _value(value)
     return options
 

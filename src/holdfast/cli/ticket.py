@@ -13,7 +13,7 @@ from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
 from holdfast.cli.run import parsed_ticket, run
 from holdfast.cli.show import print_json, print_json_line, print_table, say
 from holdfast.cli.words import Flag, Word
-from holdfast.errors import AcquireTimeout, ConfigError, Lost
+from holdfast.errors import AcquireTimeout, ConfigError, Lost, shown
 from holdfast.local.calls import AbandonTicket, PoolView, ReadTickets, StopTicket, TicketHolder, Tickets
 from holdfast.net import clock
 
@@ -45,7 +45,7 @@ def ls(
     elif rows := [_row(each, holder) for each in found for holder in each.holders]:
         print_table(("POOL", "TICKET", "HOLDER", "TOKEN", "METADATA"), rows)
     if not any(each.holders for each in found):
-        about = f"of {pool!r} " if pool else ""
+        about = f"of {shown(pool)} " if pool else ""
         say(f"ticket: no ticket {about}is held, as far as {'majorities of the seats know' if read else 'this agent heard'}")
     return OK if any(each.holders for each in found) else FOUND
 
@@ -79,7 +79,7 @@ def acquire(
             print(number, token, flush=True)
         lost = _until_stdin_ends(held)
         if lost:
-            print(f"holdfast: ticket {number} of {pool!r} was lost: {held.why}", file=sys.stderr)
+            print(f"holdfast: ticket {number} of {shown(pool)} was lost: {held.why}", file=sys.stderr)
         held.stopped()
     return HOLD_LOST if lost else OK
 
@@ -119,16 +119,17 @@ def _until_held(held: GrantHold, pool: str, until: float) -> None:
     held.read()
     while not held.held:
         if held.refused:
-            raise Lost(f"ticket {pool!r}: {held.refused}")
+            raise Lost(f"ticket {shown(pool)}: {held.refused}")
         if held.over:
-            print(f"holdfast: ticket {pool!r} is asked for again: {held.why}", file=sys.stderr)
+            print(f"holdfast: ticket {shown(pool)} is asked for again: {held.why}", file=sys.stderr)
             held.again()
         left = until - clock.now()
         if left <= 0:
             held.stopped()
             place = held.position
             waited = f", after waiting at position {place}" if place else f": {held.delay}" if held.delay else ""
-            raise AcquireTimeout(f"ticket {pool!r}: none was free in time{waited}; `holdfast ticket ls {pool}` says who holds them", place)
+            text = f"ticket {shown(pool)}: none was free in time{waited}; `holdfast ticket ls {pool}` says who holds them"
+            raise AcquireTimeout(text, place)
         _wait(min(left, LOOK_PERIOD), held)
         held.read()
 

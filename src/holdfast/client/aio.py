@@ -346,7 +346,7 @@ class Group(Readable):
             check_stays(self._plan, self.state)
             await asyncio.sleep(pause)
         else:
-            raise not_joined(self._plan, self.state, options)
+            raise not_joined(self._plan, self._mirror.view, options)
         if options.tags and self._child is None:
             await self.set_tags(options.tags)
 

@@ -7,7 +7,7 @@ from itertools import count
 
 from holdfast.client.options import Options, Plan
 from holdfast.errors import ConfigError, JoinFailed, JoinTimeout, KeyUnusable, NotAMember, shown
-from holdfast.local.calls import Welcome
+from holdfast.local.calls import GroupView, Welcome
 from holdfast.net.clock import now
 
 LEAVE_TIMEOUT = 30.0  # seconds for an agent to drain and leave: the longest deadline it may have published, and the ring's farewell
@@ -42,15 +42,17 @@ def check_welcome(plan: Plan, welcome: Welcome) -> None:
         )
     if plan.name and welcome.agent.name != plan.name:
         raise ConfigError(
-            f"name: {shown(plan.name)}, but the agent at {plan.path} is {welcome.agent.name!r} and has other clients;"
+            f"name: {shown(plan.name)}, but the agent at {plan.path} is {shown(welcome.agent.name)} and has other clients;"
             " leave the name out, or give seeds to get an agent of your own"
         )
 
 
-def not_joined(plan: Plan, state: str, options: Options) -> JoinTimeout:
+def not_joined(plan: Plan, view: GroupView, options: Options) -> JoinTimeout:
+    """H164: its text says what the agent waits for."""
     tried = f"seeds {', '.join(options.seeds[:5])}" if options.seeds else f"agent {plan.path}"
+    why = f": {view.waits_for}" if view.waits_for else ""
     return JoinTimeout(
-        f"group {shown(plan.group)}: not a member in time; the agent is {state!r} ({tried})."
+        f"group {shown(plan.group)}: not a member in time; the agent is {shown(view.state)} ({tried}){why}."
         " Do the seeds run, with the same group, key and timing? `holdfast doctor` looks for the reason"
     )
 

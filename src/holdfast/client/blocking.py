@@ -321,7 +321,7 @@ class Group(Readable):
             check_stays(self._plan, self.state)
             self._leaving.wait(pause)
         else:
-            raise not_joined(self._plan, self.state, options)
+            raise not_joined(self._plan, self._mirror.view, options)
         if options.tags and self._child is None:
             self.set_tags(options.tags)
 

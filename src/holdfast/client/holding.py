@@ -15,15 +15,17 @@ from holdfast.client.wire import ITEMS, made
 from holdfast.errors import AcquireTimeout, ConfigError, HoldfastError, Lost, NoTicket, TicketCountMismatch, TicketLost, Unavailable, shown
 from holdfast.host import Grant
 from holdfast.local.calls import Acquire, GrantItem
-from holdfast.local.ends import FORKED, LAPSED, LEAVING, SILENT
+from holdfast.local.ends import FORKED, LAPSED, LEAVING, REFUSED, SILENT
 from holdfast.net.clock import now
+
+NOT_YET = "it is not held yet: its block was not entered, or waits"
 
 
 class Held:
     """One ``Acquire``: asked for, granted, over."""
 
     lost_error: ClassVar[type[Lost]] = Lost  # what ``check`` raises
-    refusals: ClassVar[Mapping[str, type[HoldfastError]]] = {}  # by the first word of why it was never granted
+    refusals: ClassVar[Mapping[str, type[HoldfastError]]] = {REFUSED: Unavailable}  # by the first word of why it was never granted
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
@@ -62,9 +64,9 @@ class Held:
     def _not_held(self) -> HoldfastError:
         if self._error_before is not None and os.getpid() == self._pid:
             return type(self._error_before)(*self._error_before.args)  # A new one each time: an exception collects the places it passed.
-        why = FORKED if os.getpid() != self._pid else self.why or LAPSED
+        why = FORKED if os.getpid() != self._pid else self.why or (LAPSED if self._granted else NOT_YET)
         error = self.lost_error if self._granted else self.refusals.get(why.partition(":")[0], self.lost_error)
-        return self._error(error, f"{self.kind} {self.name!r}: {why}", why)
+        return self._error(error, f"{self.kind} {shown(self.name)}: {why}", why)
 
     def _error(self, error: type[HoldfastError], text: str, why: str) -> HoldfastError:
         return made(error, text, self._numbers)
@@ -76,7 +78,8 @@ class Held:
     def _enter(self) -> None:
         """A block of its own for each: what was held once is never held again (F9)."""
         if self._entered:
-            raise ConfigError(f"{self.kind} {self.name!r}: was entered before; accepted is one block for each call of `group.{self.kind}`")
+            text = f"{self.kind} {shown(self.name)}: was entered before; accepted is one block for each call of `group.{self.kind}`"
+            raise ConfigError(text)
         self._entered = True
 
     # A stream of the conversation.
@@ -147,7 +150,7 @@ class Held:
 
 
 def not_granted(held: Held, timeout: float | None) -> AcquireTimeout:
-    text = f"{held.kind} {held.name!r}: not granted within {timeout:g} s"
+    text = f"{held.kind} {shown(held.name)}: not granted within {timeout:g} s"
     if held.waits_for:
         text = f"{text}; {delay_text(held.waits_for, held._waits_until - now())}"
     if held.position:
@@ -169,7 +172,7 @@ class TicketHeld(Held):
     refusals: ClassVar[Mapping[str, type[HoldfastError]]] = {
         "mismatch": TicketCountMismatch,
         "full": NoTicket,
-        "unavailable": Unavailable,
+        REFUSED: Unavailable,
     }
 
     @property

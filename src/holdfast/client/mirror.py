@@ -41,14 +41,14 @@ class Mirror:
         self.adopt(UNKNOWN)
 
     def adopt(self, view: GroupView) -> None:
-        self._view = view
+        self.view = view
         self.me: Member = view.me
         self.members = Members(view)
         self.leaders = {line.name: line for line in view.leaders}
 
     def become(self, state: str) -> None:
         """The agent cannot say it itself any more."""
-        self.adopt(replace(self._view, state=state))
+        self.adopt(replace(self.view, state=state))
 
     # A stream of the conversation.
 

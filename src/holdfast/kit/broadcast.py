@@ -17,7 +17,7 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta
 
 from holdfast.bounds import Number, Small
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 from holdfast.host import FANOUT_MAX, Host, Member, Membership, Message, NodeId, Timer
 from holdfast.kit.outbox import Outbox
 
@@ -212,7 +212,7 @@ class Broadcast:
 
     def _check(self, topic: str, payload: bytes) -> None:
         if not 1 <= len(topic.encode()) <= TOPIC_BYTES_MAX:
-            raise ConfigError(f"topic: {topic!r} has {len(topic.encode())} bytes; accepted are 1 to {TOPIC_BYTES_MAX}")
+            raise ConfigError(f"topic: {shown(topic)} has {len(topic.encode())} bytes; accepted are 1 to {TOPIC_BYTES_MAX}")
         if len(payload) > PAYLOAD_BYTES_MAX:
             raise ConfigError(f"payload: {len(payload)} bytes; accepted are at most {PAYLOAD_BYTES_MAX}")
 

@@ -15,7 +15,7 @@ from typing import Annotated, Protocol
 
 import msgspec
 
-from holdfast.errors import StorageDamaged
+from holdfast.errors import StorageDamaged, shown
 from holdfast.events import StorageFailed
 from holdfast.host import Host, Storage
 from holdfast.kit.deadline import wait_length
@@ -132,4 +132,4 @@ def _number(loaded: Mapping[str, bytes], key: str) -> float:
     try:
         return msgspec.msgpack.decode(value, type=NotNegative)
     except msgspec.DecodeError as error:
-        raise StorageDamaged(f"{key!r} of the seat's journal is unreadable: {error}") from None
+        raise StorageDamaged(f"{shown(key)} of the seat's journal is unreadable: {error}") from None

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.bounds import NUMBER_MAX, Growing, Name, Number, is_beyond, is_bound_broken
-from holdfast.errors import StorageDamaged
+from holdfast.errors import StorageDamaged, shown
 from holdfast.host import Host, NodeId, Storage
 from holdfast.kit.keeper import Keeper
 
@@ -157,7 +157,7 @@ class Promises:
             name, boot, serial, number = msgspec.msgpack.decode(value, type=tuple[Name, Growing, Number, Growing])
         except msgspec.DecodeError as error:
             if not (isinstance(error, msgspec.ValidationError) and is_bound_broken(error)):
-                raise StorageDamaged(f"the promise {key!r} in the seat's journal is unreadable: {error}") from None
+                raise StorageDamaged(f"the promise {shown(key)} in the seat's journal is unreadable: {error}") from None
             self.unusable[key] = str(error)
             return
         if is_beyond(number, self._host.wall):

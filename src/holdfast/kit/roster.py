@@ -16,7 +16,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.bounds import Label, Number
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 from holdfast.events import Failed, Joined, MembershipEvent, Updated
 from holdfast.host import FANOUT_MAX, Address, Host, Member, Message, NodeId, Timer
 from holdfast.kit.outbox import Outbox
@@ -177,8 +177,8 @@ def _fits(row: str, value: bytes) -> bool:
 
 def _check_row(row: str, value: bytes, rows: int) -> None:
     if not 1 <= len(row.encode()) <= ROW_NAME_BYTES_MAX:
-        raise ConfigError(f"row: {row!r} has {len(row.encode())} bytes; accepted are 1 to {ROW_NAME_BYTES_MAX}")
+        raise ConfigError(f"row: {shown(row)} has {len(row.encode())} bytes; accepted are 1 to {ROW_NAME_BYTES_MAX}")
     if len(value) > ROW_BYTES_MAX:
-        raise ConfigError(f"row {row!r}: {len(value)} bytes; accepted are at most {ROW_BYTES_MAX}")
+        raise ConfigError(f"row {shown(row)}: {len(value)} bytes; accepted are at most {ROW_BYTES_MAX}")
     if rows > ROWS_MAX:
-        raise ConfigError(f"row {row!r}: would be row {rows}; a member publishes at most {ROWS_MAX}")
+        raise ConfigError(f"row {shown(row)}: would be row {rows}; a member publishes at most {ROWS_MAX}")

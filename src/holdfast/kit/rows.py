@@ -19,7 +19,7 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta
 
 from holdfast.bounds import Label, Seconds
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 from holdfast.kit.deadline import Clock
 
 KEY_BYTES_MAX = 128
@@ -121,7 +121,7 @@ class Rows:
         for row in rows:
             self._check(row)
         if len(self._kept) + len({row.key for row in rows if row.key not in self._kept}) > KEYS_MAX:
-            raise ConfigError(f"table {self.topic!r} would be too full; accepted are at most {KEYS_MAX} keys")
+            raise ConfigError(f"table {shown(self.topic)} would be too full; accepted are at most {KEYS_MAX} keys")
         changed = [row.key for row in rows if self._take(row)]
         if changed:
             self._push(self, changed)
@@ -227,9 +227,11 @@ class Rows:
     def _check(self, row: Row) -> None:
         """What our own code may put in; the same limits as for peers, but said aloud."""
         if not 1 <= len(row.key.encode()) <= KEY_BYTES_MAX:
-            raise ConfigError(f"key {row.key!r} of {self.topic!r}: {len(row.key.encode())} bytes; accepted are 1 to {KEY_BYTES_MAX}")
+            size = len(row.key.encode())
+            raise ConfigError(f"key {shown(row.key)} of {shown(self.topic)}: {size} bytes; accepted are 1 to {KEY_BYTES_MAX}")
         if len(row.value) > VALUE_BYTES_MAX:
-            raise ConfigError(f"value of {row.key!r} in {self.topic!r}: {len(row.value)} bytes; accepted are at most {VALUE_BYTES_MAX}")
+            name = f"{shown(row.key)} in {shown(self.topic)}"
+            raise ConfigError(f"value of {name}: {len(row.value)} bytes; accepted are at most {VALUE_BYTES_MAX}")
         assert self._valid(row.value)
 
     def _acceptable(self, row: Row) -> bool:

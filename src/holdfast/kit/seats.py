@@ -28,7 +28,7 @@ from msgspec.structs import replace
 
 from holdfast.bounds import Label, Number, Text
 from holdfast.bounds import Slot as SlotNumber
-from holdfast.errors import ConfigError, StorageDamaged
+from holdfast.errors import ConfigError, StorageDamaged, shown
 from holdfast.events import Internal, StorageFailed
 from holdfast.host import Address, Host, Message, NodeId, Timer, fingerprint
 from holdfast.kit.delay import Delay, delay_of
@@ -357,7 +357,7 @@ class Seats:
             raise ConfigError(f"seats: this journal belongs to slot {journal.slot}, the configuration says slot {self.own}")
         if journal.machine != self._machine and not moved:
             raise ConfigError(
-                f"moved: this journal of slot {journal.slot} is a copy from machine {journal.machine!r}. If that one will never start "
+                f"moved: this journal of slot {journal.slot} is a copy from machine {shown(journal.machine)}. If that one will never start "
                 "again, start once with moved=True (--moved)"
             )
         return journal, met

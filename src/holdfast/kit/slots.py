@@ -85,7 +85,7 @@ def _from_seeds(seeds: Sequence[str]) -> list[tuple[str, Address]]:
     for seed, address in zip(seeds, addresses, strict=True):
         if address is None:
             raise ConfigError(
-                f"seats: who are the seats? The seed {seed!r} is no IP:PORT: an address alone may change, a seat may not; {_SET_SEATS}"
+                f"seats: who are the seats? The seed {shown(seed)} is no IP:PORT: an address alone may change, a seat may not; {_SET_SEATS}"
             )
     distinct = [address for address in dict.fromkeys(addresses) if address is not None]
     chosen = distinct[:SEEDS_AS_SEATS] if len(distinct) >= SEEDS_AS_SEATS else distinct[:1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from holdfast.errors import ExtraMissing
+from holdfast.errors import ExtraMissing, installing
 
 EXTRA_OF = {"dask": "cluster", "distributed": "cluster", "matplotlib": "lab", "numpy": "lab", "rich": "lab"}
 
@@ -24,4 +24,4 @@ def missing(error: ModuleNotFoundError, purpose: str) -> Exception:
     extra = EXTRA_OF.get(package)
     if extra is None:
         return error
-    return ExtraMissing(f"{purpose} needs {package}, which is not installed: pip install 'holdfast[{extra}]'")
+    return ExtraMissing(f"{purpose} needs {package}, which is not installed: {installing(extra)}")

@@ -88,6 +88,7 @@ class GroupView(Struct, frozen=True, array_like=True):
     members: tuple[Member, ...]  # sorted by id; empty while this agent is no member
     positions: tuple[int, ...]  # on the ring, one per member in the same order
     leaders: tuple[LeaderView, ...] = ()  # sorted by name
+    waits_for: str = ""  # what an agent that is in no group, and wants to be, waits for; a sentence
 
 
 class Owned(Struct, frozen=True, array_like=True):

@@ -17,5 +17,6 @@ UNWANTED = "not wanted any more"
 FORKED = "it belongs to the process that asked for it"
 SILENT = "the agent ended its stream"
 
+REFUSED = "unavailable"  # the first word where a client that waits is refused: it hears Unavailable, because it held nothing
 TEXTS = {"lapsed": LAPSED, "deposed": DEPOSED}  # the words of protocols
 RELEASES = {"stopped": RELEASED, "dead": DIED, "deadline": LAPSED, "untold": UNWANTED}  # why the agent released it

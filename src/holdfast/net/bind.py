@@ -7,7 +7,7 @@ import socket
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 
-from holdfast.errors import AddressUnusable
+from holdfast.errors import AddressUnusable, shown
 from holdfast.host import AWAY_DATAGRAMS_MAX, Address
 from holdfast.net.holder import in_use
 from holdfast.net.resolve import literal
@@ -45,7 +45,7 @@ def bind(where: Address) -> Bound:
     """Bind both sockets; port 0 takes a port that is free for both."""
     host = literal(where.host)
     if host is None:
-        raise AddressUnusable(f"cannot listen on {where}: {where.host!r} is a name; give one of this machine's literal addresses")
+        raise AddressUnusable(f"cannot listen on {where}: {shown(where.host)} is a name; give one of this machine's literal addresses")
     tries = FREE_PORT_TRIES if where.port == 0 else 1
     while True:
         tries -= 1

@@ -122,7 +122,7 @@ def test_missing_servers_are_named_with_what_to_install(monkeypatch: pytest.Monk
     monkeypatch.setattr(leadership_stock, "find_spec", lambda name: None)
     assert [line.partition(":")[2].strip() for line in leadership_stock.missing()] == [
         "apt-get install zookeeper",
-        "pip install 'holdfast[zookeeper]'",
+        "pip install '.[zookeeper]' in a clone of Holdfast",
         "apt-get install etcd-server",
     ]
     assert leadership_stock.versions() == {}

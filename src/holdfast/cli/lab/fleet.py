@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from holdfast.cli.exits import CannotServe
 from holdfast.cli.lab.member import Lines, check_loopback, parsed_name, resolved
 from holdfast.disk.state import State
-from holdfast.errors import AddressUnusable, ConfigError
+from holdfast.errors import AddressUnusable, ConfigError, shown
 from holdfast.events import ConfigMismatch, Event
 from holdfast.host import Address, Message, NodeId
 from holdfast.net import clock
@@ -66,7 +66,7 @@ def parsed_members(text: str, *, found: str, advertise: str) -> dict[str, Endpoi
         name, equals, address = part.strip().partition("=")
         if not equals or name in members:
             why = "is listed twice" if equals else "has no address"
-            raise ConfigError(f"--members: {name!r} {why}; accepted is a=HOST:PORT,b=HOST:PORT")
+            raise ConfigError(f"--members: {shown(name)} {why}; accepted is a=HOST:PORT,b=HOST:PORT")
         members[parsed_name(name)] = parse(address, listen=True)
     if len(members) > MEMBERS_MAX:
         raise ConfigError(f"--members: {len(members)} of them; accepted are up to {MEMBERS_MAX} in one process")

@@ -21,7 +21,7 @@ import msgspec
 
 from holdfast.cli.exits import CannotServe
 from holdfast.disk.state import State
-from holdfast.errors import AddressUnusable, ConfigError, KeyUnusable
+from holdfast.errors import AddressUnusable, ConfigError, KeyUnusable, shown
 from holdfast.events import Event
 from holdfast.host import FANOUT_MAX, Address, NodeId
 from holdfast.host import Member as ListedMember
@@ -54,7 +54,7 @@ class Member(NamedTuple):
 
 def parsed_name(name: str) -> str:
     if not (name.isprintable() and 0 < len(name.encode()) <= NAME_BYTES_MAX and not set(name) & set("=,")):
-        raise ConfigError(f"--name {name!r}: accepted are 1 to {NAME_BYTES_MAX} bytes of printable text without = and ,")
+        raise ConfigError(f"--name {shown(name)}: accepted are 1 to {NAME_BYTES_MAX} bytes of printable text without = and ,")
     return name
 
 
@@ -65,7 +65,7 @@ def parsed_peers(text: str, me: str) -> dict[str, Endpoint]:
         name, equals, address = part.strip().partition("=")
         if not equals or name in peers:
             why = "is listed twice" if equals else "has no address"
-            raise ConfigError(f"--peers: {name!r} {why}; accepted is a=HOST:PORT,b=HOST:PORT")
+            raise ConfigError(f"--peers: {shown(name)} {why}; accepted is a=HOST:PORT,b=HOST:PORT")
         peers[parsed_name(name)] = parse(address)
     peers.pop(me, None)
     if len(peers) > FANOUT_MAX:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from holdfast.errors import ConfigError, NotAMember, Unavailable
+from holdfast.errors import ConfigError, NotAMember, Unavailable, shown
 from holdfast.events import Internal
 from holdfast.host import Host, Member, Membership, Message, NodeId
 from holdfast.kit.outbox import Outbox
@@ -157,7 +157,7 @@ class KeyKeeper:
         if not self.sealed:
             raise ConfigError("keys: this group has no key, and a key is sent in sealed messages only; start all agents with a key first")
         if action not in ACTIONS:
-            raise ConfigError(f"action: {action[:20]!r}; accepted: {', '.join(ACTIONS)}")
+            raise ConfigError(f"action: {shown(action)}; accepted: {', '.join(ACTIONS)}")
         if action == "install" and not (0 < len(key) <= KEY_CHARS_MAX and key.isprintable()):
             raise ConfigError(f"key: {len(key)} characters; accepted: 1 to {KEY_CHARS_MAX}, as `holdfast keys generate` prints it")
         if action in {"use", "remove"}:

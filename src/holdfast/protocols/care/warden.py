@@ -12,6 +12,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from holdfast.errors import shown
 from holdfast.events import Internal
 from holdfast.host import Host, Membership, NodeId
 from holdfast.protocols.care.messages import KeyAnswer, KeyChange, KeyTurn
@@ -76,7 +77,7 @@ class Warden:
             return self.say(message.serial, "its turn is over; nothing was changed")
         if self._answer is None:
             change = self._change.get(message.action)
-            text = f"{message.action[:20]!r} is no change" if change is None else change(message.key)
+            text = f"{shown(message.action)} is no change" if change is None else change(message.key)
             self._answer = self.say(0, text or "")
             self._host.emit(KeysChanged(source, message.action[:20], self._answer.ids, text or ""))
         return replace(self._answer, serial=message.serial)

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 from holdfast.host import fingerprint
 from holdfast.kit.deadline import RHO_MAX
 from holdfast.protocols.detection.detectors import ROUNDING, WINDOW, WINDOW_MIN
@@ -161,7 +161,7 @@ def _check_ffd(config: FfdConfig) -> None:
 
 def _check_election(config: ElectionConfig) -> None:
     if config.mode not in ("paper", "quorum"):
-        raise ConfigError(f"mode: {config.mode!r}; accepted are paper and quorum")
+        raise ConfigError(f"mode: {shown(config.mode)}; accepted are paper and quorum")
     if config.length:
         _within("length", config.length, config.t_itv + 3 * config.t_rtt, LENGTH_MAX)
     _within("rho", config.rho, 1e-5, RHO_MAX)
@@ -171,4 +171,4 @@ def _check_election(config: ElectionConfig) -> None:
 
 def _within(field: str, value: float, least: float, most: float) -> None:
     if not isfinite(value) or not least * (1 - ROUNDING) <= value <= most * (1 + ROUNDING):
-        raise ConfigError(f"{field}: {value!r}; accepted are {least:g} to {most:g}")
+        raise ConfigError(f"{field}: {shown(value)}; accepted are {least:g} to {most:g}")

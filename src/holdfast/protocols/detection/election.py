@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 
-from holdfast.errors import ConfigError, LeadershipLost, NotAMember
+from holdfast.errors import ConfigError, LeadershipLost, NotAMember, shown
 from holdfast.events import LeaderChanged
 from holdfast.host import Address, Host, Message, NodeId, Timer, fingerprint
 from holdfast.kit.deadline import entry
@@ -74,7 +74,7 @@ class LeaderElection:
     def token(self) -> int:
         """The fencing token of the leadership that is held here; LeadershipLost if there is none."""
         if self.lease.term is None or not self.lease.valid:
-            raise LeadershipLost(f"{self.host.me} does not lead {self.name!r} now: stop what only a leader may do")
+            raise LeadershipLost(f"{self.host.me} does not lead {shown(self.name)} now: stop what only a leader may do")
         return self.lease.term.token
 
     def leader(self) -> NodeId | None:
@@ -85,7 +85,7 @@ class LeaderElection:
     def resign(self) -> None:
         """Hand over at once, instead of letting the lease run out; LeadershipLost if this process does not lead."""
         if not self.lease.valid:
-            raise LeadershipLost(f"{self.host.me} does not lead {self.name!r} now: there is nothing to resign from")
+            raise LeadershipLost(f"{self.host.me} does not lead {shown(self.name)} now: there is nothing to resign from")
         self._step_down("resigned")
         spoken = self._store.stored  # Nothing was said in a later term.
         self._voter.release(self.host.me, spoken)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 from holdfast.host import fingerprint
 from holdfast.kit.deadline import RHO_MAX
 from holdfast.protocols.detection.config import RENEW_TRIES_MAX, FfdConfig
@@ -24,9 +24,9 @@ class LeadershipConfig(FfdConfig, frozen=True, kw_only=True, forbid_unknown_fiel
     def __post_init__(self) -> None:
         FfdConfig.__post_init__(self)
         if not 0 <= self.rho <= RHO_MAX:
-            raise ConfigError(f"rho: {self.rho!r}; accepted are 0 to {RHO_MAX:g}")
+            raise ConfigError(f"rho: {shown(self.rho)}; accepted are 0 to {RHO_MAX:g}")
         if not 0 <= self.renew_tries <= RENEW_TRIES_MAX:
-            raise ConfigError(f"renew_tries: {self.renew_tries!r}; accepted are 0 to {RENEW_TRIES_MAX}")
+            raise ConfigError(f"renew_tries: {shown(self.renew_tries)}; accepted are 0 to {RENEW_TRIES_MAX}")
 
     @property
     def length_min(self) -> float:

@@ -115,7 +115,7 @@ class Leadership:
     def token(self, name: str) -> int:
         """Of this agent's leadership. Raises ``errors.Lost`` if it does not lead."""
         if not self.is_leader(name):
-            raise Lost(f"{name!r} is not led by this agent; wait until it is")
+            raise Lost(f"{shown(name)} is not led by this agent; wait until it is")
         return self.office.campaigns[name].number
 
     def deadline(self, name: str) -> float:
@@ -391,8 +391,8 @@ class Leadership:
             raise ConfigError(f"name: {shown(name)}; accepted are 1 to {NAME_BYTES_MAX} bytes of printable text")
         longest = self._seats.keeper.length_max
         if not self.config.length_min <= length <= longest:
-            raise ConfigError(f"length: {length!r}; accepted are {self.config.length_min:g} to {longest:g} seconds")
+            raise ConfigError(f"length: {shown(length)}; accepted are {self.config.length_min:g} to {longest:g} seconds")
         if name in self.office.campaigns:
-            raise ConfigError(f"name: this agent stands for {name!r} already; accepted is one candidacy per name")
+            raise ConfigError(f"name: this agent stands for {shown(name)} already; accepted is one candidacy per name")
         if len(self.office.campaigns) >= CANDIDACIES_MAX:
             raise Unavailable(f"this agent stands for {CANDIDACIES_MAX} names already; use another agent, or fewer names")

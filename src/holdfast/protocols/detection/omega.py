@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 from holdfast.events import Internal, LeaderChanged
 from holdfast.host import FANOUT_MAX, Address, Host, Message, NodeId, Timer, fingerprint
 from holdfast.protocols.detection.messages import Ok, Start
@@ -167,6 +167,6 @@ class Omega:
 
 def _check_members(members: Mapping[str, Address], me: str) -> None:
     if me not in members:
-        raise ConfigError(f"members: {me!r} is not among them; accepted is a list with every member, this one included")
+        raise ConfigError(f"members: {shown(me)} is not among them; accepted is a list with every member, this one included")
     if len(members) > FANOUT_MAX + 1:
         raise ConfigError(f"members: {len(members)} of them; accepted are up to {FANOUT_MAX + 1}, because all are told at once (F17)")

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 from holdfast.events import ConfigMismatch
 from holdfast.host import Address, fingerprint
 from holdfast.kit.deadline import RHO_MAX, wait_length
@@ -116,11 +116,11 @@ def adopt(config: RingConfig, mismatch: ConfigMismatch) -> RingConfig:
     """This configuration with the ring's value of one field, as a refused joiner was told it. The mode is never adopted."""
     field = _FIELDS.get(mismatch.field)
     if field is None:
-        raise ConfigError(f"{mismatch.field}: cannot be adopted from {mismatch.peer}; set it to {mismatch.theirs}")
+        raise ConfigError(f"{mismatch.field}: cannot be adopted from {mismatch.peer}; set it to {shown(mismatch.theirs)}")
     try:
         value = int(mismatch.theirs) if field == "k" else float(mismatch.theirs)
     except ValueError:
-        raise ConfigError(f"{mismatch.field}: {mismatch.peer} says {mismatch.theirs!r}, which is no number") from None
+        raise ConfigError(f"{mismatch.field}: {mismatch.peer} says {shown(mismatch.theirs)}, which is no number") from None
     # Of the defaults T_a follows T_l: the ring's own T_a is reported as a field of its own if it differs then.
     return replace(config, **{field: value})
 
@@ -143,7 +143,7 @@ def _check(config: RingConfig) -> None:
     if len(names) != len(config.arbitrators):
         raise ConfigError("arbitrators: two of them have the same name")
     if config.mode not in ("pairwise", "central"):
-        raise ConfigError(f"mode: {config.mode!r}; accepted are pairwise and central")
+        raise ConfigError(f"mode: {shown(config.mode)}; accepted are pairwise and central")
     if config.mode == "central" and not 1 <= len(names) <= ARBITRATORS_MAX:
         raise ConfigError(f"arbitrators: {len(names)} of them; mode central accepts 1 to {ARBITRATORS_MAX}, best an odd number")
     if config.mode == "pairwise" and names:
@@ -152,4 +152,4 @@ def _check(config: RingConfig) -> None:
 
 def _within(field: str, value: float, least: float, most: float) -> None:
     if not isfinite(value) or not least <= value <= most:
-        raise ConfigError(f"{field}: {value!r}; accepted are {least:g} to {most:g}")
+        raise ConfigError(f"{field}: {shown(value)}; accepted are {least:g} to {most:g}")

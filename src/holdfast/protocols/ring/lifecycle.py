@@ -158,19 +158,20 @@ class Lifecycle:
         if not self.wanted or ring.is_member:
             return ""
         if ring.is_joining:
-            return "is joining now"
+            return "it is joining now"
         left = max(0.0, self._returns_at - ring.raw.now)
         if self._why in NOT_YET:
-            return "no seed is in a group yet, and a majority of the seeds founds one; asks again every second or sooner"
+            return "no seed is in a group yet, and a majority of the seeds founds one; it asks again every second or sooner"
         if self._why in CROWDED:
-            return "others are joining beside it; asks again every second or sooner"
+            return "others are joining beside it; it asks again every second or sooner"
         if self._why == "nobody answered":
-            return f"no seed answers; asks again within {left:.0f} s"
-        text = f"it had to leave {self.forced} times lately ({self._why}); comes back within {left:.0f} s"
+            return f"no seed answers; it asks again within {left:.0f} s"
+        text = f"it had to leave {self.forced} times lately ({self._why}); it comes back within {left:.0f} s"
         if left > BACKOFF_CALM * ring.config.lease:
             need = len(ring.config.seeds) // 2 + 1
             text += f", or sooner when {need} of {len(ring.config.seeds)} seeds answer ({self.seeds_there} did)"
-        return text if self.forced and self._why else f"the last attempt failed ({self._why or 'none yet'}); asks again within {left:.0f} s"
+        last = f"the last attempt failed ({self._why or 'none yet'}); it asks again within {left:.0f} s"
+        return text if self.forced and self._why else last
 
     def remember(self) -> None:
         """Now and then, who is in the ring, for a later life."""

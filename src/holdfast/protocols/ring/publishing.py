@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 from holdfast.kit.roster import ROW_BYTES_MAX, ROW_NAME_BYTES_MAX, ROWS_MAX
 from holdfast.protocols.ring import memberlist, news
 from holdfast.protocols.ring.entries import ROWS_BYTES_MAX, Listed, rows_bytes
@@ -50,10 +50,10 @@ class Publishing:
 
 def _check_row(row: str, value: bytes, others: dict[str, bytes]) -> None:
     if not 1 <= len(row.encode()) <= ROW_NAME_BYTES_MAX:
-        raise ConfigError(f"row: {row!r} has {len(row.encode())} bytes; accepted are 1 to {ROW_NAME_BYTES_MAX}")
+        raise ConfigError(f"row: {shown(row)} has {len(row.encode())} bytes; accepted are 1 to {ROW_NAME_BYTES_MAX}")
     if len(value) > ROW_BYTES_MAX:
-        raise ConfigError(f"row {row!r}: {len(value)} bytes; accepted are at most {ROW_BYTES_MAX}")
+        raise ConfigError(f"row {shown(row)}: {len(value)} bytes; accepted are at most {ROW_BYTES_MAX}")
     if len(others) >= ROWS_MAX:
-        raise ConfigError(f"row {row!r}: would be row {len(others) + 1}; a member publishes at most {ROWS_MAX}")
+        raise ConfigError(f"row {shown(row)}: would be row {len(others) + 1}; a member publishes at most {ROWS_MAX}")
     if rows_bytes({**others, row: value}) > ROWS_BYTES_MAX:
-        raise ConfigError(f"row {row!r}: all rows of a member together may have {ROWS_BYTES_MAX} bytes")
+        raise ConfigError(f"row {shown(row)}: all rows of a member together may have {ROWS_BYTES_MAX} bytes")

@@ -11,7 +11,7 @@ from enum import Enum
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
-from holdfast.errors import TicketLost
+from holdfast.errors import TicketLost, shown
 from holdfast.host import NodeId, Timer
 from holdfast.protocols.tickets.coordinator import Coordinator
 from holdfast.protocols.tickets.desk import Desk, End, Voter, voter
@@ -109,7 +109,7 @@ class Candidate:
 
     def publish(self, payload: bytes) -> None:
         if not self.valid:
-            raise TicketLost(f"ticket of {self.pool.name!r}: it is not held any more, and nothing was published")
+            raise TicketLost(f"ticket of {shown(self.pool.name)}: it is not held any more, and nothing was published")
         self.pool.cview.publish(self.pool.name, self.number, self.token, payload)
 
     # The loop.
@@ -336,7 +336,7 @@ class Candidate:
             self._turn_after(self._desk.config.poll * SOON * self._desk.host.random.random())
 
     def mismatch(self, n: int) -> None:
-        self._lose(f"{MISMATCH}: {self.pool.name!r} has {n} tickets, and {self.n} were asked for", expected=self.n, actual=n)
+        self._lose(f"{MISMATCH}: {shown(self.pool.name)} has {n} tickets, and {self.n} were asked for", expected=self.n, actual=n)
 
     def too_many_pools(self) -> None:
         """However long it waits: no pool is ever forgotten."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 from holdfast.kit.deadline import RHO_MAX, holder_length
 
 K_MAX = 3
@@ -82,7 +82,7 @@ def _check(config: TicketConfig) -> None:
     if not 0 <= config.k <= K_MAX:
         raise ConfigError(f"k: {config.k} guardian failures; accepted are 0 to {K_MAX}")
     if config.guardians not in ("seats", "ring"):
-        raise ConfigError(f"guardians: {config.guardians!r}; accepted are seats and ring")
+        raise ConfigError(f"guardians: {shown(config.guardians)}; accepted are seats and ring")
     _between("period", config.period, PERIOD_MIN, PERIOD_MAX)
     _between("lease", config.lease, ROUNDS_PER_LEASE * config.period, LEASE_MAX)
     _between("rho", config.rho, 0.0, RHO_MAX)

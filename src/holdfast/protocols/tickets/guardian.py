@@ -19,7 +19,7 @@ from math import inf
 import msgspec
 
 from holdfast.bounds import highest_of, is_beyond, is_bound_broken
-from holdfast.errors import StorageDamaged
+from holdfast.errors import StorageDamaged, shown
 from holdfast.events import RecordUnusable
 from holdfast.host import Host, Message, NodeId, Timer
 from holdfast.kit.keeper import Keeper
@@ -284,7 +284,7 @@ class Guardian:
                 key = msgspec.json.decode(text, type=Key)
                 record = self._read(key, value)
             except (msgspec.DecodeError, ValueError) as error:
-                raise StorageDamaged(f"the cell {text!r} in the seat's journal is unreadable: {error}") from None
+                raise StorageDamaged(f"the cell {shown(text)} in the seat's journal is unreadable: {error}") from None
             if record is not None:
                 cell = Cell(self._host.now)
                 cell.promised, cell.accepted, cell.val, cell.gone = record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from holdfast.errors import Unavailable
+from holdfast.errors import Unavailable, shown
 from holdfast.protocols.tickets.cview import Entry
 from holdfast.protocols.tickets.desk import Desk, End
 from holdfast.protocols.tickets.messages import Abandon, Info
@@ -106,7 +106,7 @@ class Reading:
         if unfounded or not stuck:
             self._done(self._view(found))
         else:
-            text = f"tickets: too few seats answer to say who owns {self._pool!r} (`holdfast seats`)"
+            text = f"tickets: too few seats answer to say who owns {shown(self._pool)} (`holdfast seats`)"
             self._done(Unavailable(text, needed=walk.needed, reachable=walk.reachable))
 
     def _view(self, found: list[Found]) -> TicketView:

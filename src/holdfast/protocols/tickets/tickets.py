@@ -306,7 +306,7 @@ class Tickets:
         if pool is None:
             self._forget_idle()
             if len(self.pool_table) >= POOLS_MAX:
-                raise ConfigError(f"pool: {name!r} would be one of more than {POOLS_MAX} in which this agent takes part at a time")
+                raise ConfigError(f"pool: {shown(name)} would be one of more than {POOLS_MAX} in which this agent takes part at a time")
             pool = self.pool_table[name] = Pool(name, self.desk, self.cview, self._gone)
         return pool
 
