@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from shutil import rmtree
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 project = "Holdfast"
@@ -37,6 +38,7 @@ suppress_warnings = ["ref.python"]
 
 LITERAL = re.compile(r"(``.+?``)")
 MARKUP = re.compile(r"([\\*`|_])")
+ANCHOR = re.compile(r'<a id="([^"]+)">')  # of the specifications and decisions: what code and tests cite
 DRAWN = re.compile(r"^(?:\s|[|`+]|\S.*\S {3,}\S)")  # indented, a branch of a tree, columns
 
 
@@ -44,6 +46,14 @@ def setup(app: Sphinx) -> None:
     # A page that an earlier build made of a module that is gone would only warn.
     rmtree(Path(__file__).with_name("reference"), ignore_errors=True)
     app.connect("autodoc-process-docstring", _as_prose)
+    app.connect("doctree-read", _know_anchors)
+
+
+def _know_anchors(app: Sphinx, doctree: nodes.document) -> None:
+    """Links to ``page.md#ring-D26`` are checked like links to headings: one that leads nowhere is a warning."""
+    slugs = app.env.metadata[app.env.docname].setdefault("myst_slugs", {})
+    for node in doctree.findall(nodes.raw):
+        slugs.update({name: (node.line, name, "") for name in ANCHOR.findall(node.astext())})
 
 
 def _as_prose(_app: Sphinx, _kind: str, _name: str, _object: object, _options: object, lines: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The table of leaders that clients and pages read, fed by events alone.  Spec: foundation 5 (LeaderChanged)."""
+"""The table of leaders that clients and pages read, fed by events alone.  Spec: foundation 5 (LeaderChanged); detection 1."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tests.support.agents import until
 
 
 def test_whoever_lost_its_term_stands_again(tmp_path: Path) -> None:
-    """G6: a term that was not renewed in time ends for good; its client asks for another one, which has a larger token."""
+    """Detection G6: a term that was not renewed in time ends for good; its client asks for another one, which has a larger token."""
     with FakeAgent(tmp_path / "a.sock") as agent:
         agent.on[Acquire] = lambda client, call: client.grant(call, token=7 + len(agent.asked(Acquire)), seconds=60.0)
         candidates = Candidates()

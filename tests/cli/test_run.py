@@ -356,7 +356,7 @@ def test_bad_flags(agent: FakeAgent, holdfast: Run, flags: tuple[str, ...], told
 
 
 def test_lead_asks_for_the_grace_too(agent: FakeAgent, start: Start, record: Record) -> None:
-    """D26: `--lead` asks for a term that is longer by the grace; the command knows its term and its token."""
+    """Detection D26: `--lead` asks for a term that is longer by the grace; the command knows its term and its token."""
     assert ended(start("for", 0.1, flags=("--lead", "sched", "--grace", "1.5")))[0] == 0
     assert ended(start("for", 0.1, flags=("--lead", "sched")))[0] == 0
     asked = [(call.kind, call.name, call.options) for call in agent.asked(calls.Acquire)]
@@ -373,7 +373,7 @@ def test_a_ticket_of_a_pool(agent: FakeAgent, start: Start, record: Record) -> N
 
 
 def test_a_deaf_command_of_a_term(agent: FakeAgent, start: Start, record: Record) -> None:
-    """D26, F14: SIGTERM at deadline minus grace, SIGKILL before the deadline, also if the grace is most of the term; exit code 124."""
+    """Detection D26, F14: SIGTERM at deadline minus grace, SIGKILL before it, also if the grace is most of the term; exit code 124."""
     grace = 0.75 * LENGTH
 
     def attempt() -> None:
@@ -386,7 +386,7 @@ def test_a_deaf_command_of_a_term(agent: FakeAgent, start: Start, record: Record
 
 
 def test_a_renewal_in_time_costs_no_grace(agent: FakeAgent, start: Start, record: Record) -> None:
-    """D26: a term that is renewed a heartbeat late, with all of its grace left, is no reason to stop."""
+    """Detection D26: a term that is renewed a heartbeat late, with all of its grace left, is no reason to stop."""
     agent.on[calls.Acquire] = lambda client, call: client.grant(call, seconds=20 + LENGTH)
     process = start("for", 1.0, flags=("--lead", "sched", "--grace", "20"))
     _, call = agent.wait_for(calls.Body, 2)

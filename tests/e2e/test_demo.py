@@ -207,7 +207,7 @@ def test_an_unknown_preset_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 
 def test_bounds_follow_the_settings() -> None:
-    """G4, G5: 2 T_l, 2 T_l + T_a and 4 T_l + T_a, with drift and margin and nothing else."""
+    """Ring G4, G5: 2 T_l, 2 T_l + T_a and 4 T_l + T_a, with drift and margin and nothing else."""
     found = bounds(Config(preset="local"))
     assert found == pytest.approx((0.8, 1.0, 1.8), abs=0.03)
     assert found.suspected > 0.8
@@ -264,7 +264,7 @@ A, B = Reign("kelp-4", 7, 90.0, 100.4), Reign("kelp-2", 8, 100.5, 101.0)
     ids=["in time", "nobody", "too late", "too early", "the dead one"],
 )
 def test_a_takeover_is_judged(reigns: list[Reign], kept: list[bool]) -> None:
-    """G2, G5: within the bound, and not before the last deadline that was told, also one that was told just before the kill."""
+    """Ring G2, G5: within the bound, and not before the last deadline that was told, also one that was told just before the kill."""
     takeover = taken_over(100.0, A, reigns)
     assert [promise.kept for promise in judged_takeover(takeover, 0.5, 0.1)] == kept
 

@@ -91,7 +91,7 @@ def _tags(onlooker: Onlooker, name: str) -> dict[str, str]:
 
 
 def test_a_goodbye_is_not_a_death(fleet: Fleet, agents: list[AgentProcess]) -> None:
-    """G4, G5 and a polite leave, as a program sees them: Left and nothing else; Suspected, Decided, Failed(certain) in this order."""
+    """Ring G4, G5 and a polite leave, as a program sees them: Left and nothing else; Suspected, Decided, Failed(certain) in this order."""
     with Onlooker(agents[0]) as onlooker:
         polite = fleet.start(name="polite", seeds=[agents[0].address])
         rude = fleet.start(name="rude", seeds=[agents[1].address])

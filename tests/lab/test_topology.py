@@ -1,4 +1,4 @@
-"""Multi-hop networks: who relays for whom, what each hop costs, what a dead relay loses.  Spec: election 8 (common setup)."""
+"""Multi-hop networks: who relays for whom, what each hop costs, what a dead relay loses."""
 
 from __future__ import annotations
 

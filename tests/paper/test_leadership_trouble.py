@@ -1,4 +1,7 @@
-"""Leadership when something outside goes wrong: a full table, a broken clock, closed seats, withdrawals that cross."""
+"""Leadership when something outside goes wrong: a full table, a broken clock, closed seats, withdrawals that cross.
+
+Spec: detection D14, D16.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing that the paper proves or the spec decides is without a test that names it."""
+"""Nothing that the paper proves or the spec decides is without a test that names it.  Spec: ring 6."""
 
 from __future__ import annotations
 

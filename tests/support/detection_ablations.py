@@ -1,6 +1,6 @@
 """Omega and the heartbeat detector with one rule taken out each: what the checkers must catch.  No configuration reaches them.
 
-D12 (a) and (b) are Figure 3 as printed; the others are mistakes that are easy to make.
+D12 (a) and (b) are Figure 3 as printed; the others are mistakes that are easy to make.  Spec: detection 6.
 """
 
 from __future__ import annotations

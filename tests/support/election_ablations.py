@@ -1,4 +1,7 @@
-"""Elections with one rule taken out each, and feeds that break D17: what the checkers must catch.  No configuration reaches them."""
+"""Elections with one rule taken out each, and feeds that break detection D17: what the checkers must catch.
+
+No configuration reaches them.
+"""
 
 from __future__ import annotations
 

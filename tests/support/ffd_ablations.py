@@ -1,6 +1,6 @@
 """Fast detection with one rule taken out each: what the tests must notice.  No configuration reaches them.
 
-Those marked "as printed" are Figures 1 and 2 of paper 002.
+Those marked "as printed" are Figures 1 and 2 of paper 002.  Spec: detection 6.
 """
 
 from __future__ import annotations

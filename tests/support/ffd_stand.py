@@ -1,7 +1,7 @@
 """A bench for fast detection: one watched, its monitors, every message and every clock in the test's hand.
 
 True time starts at 1000. Each clock may be off (``clock_error``, ``wall_error``), each message may be lost or delayed as ``fate``
-says, each process may be stopped: then it reads what waited first, and its timers come late (F10).
+says, each process may be stopped: then it reads what waited first, and its timers come late (F10).  Spec: detection 5.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Leadership with one rule taken out each: what the checkers of its scenario must catch.  No configuration reaches them."""
+"""Leadership with one rule taken out each: what the checkers of its scenario must catch.  No configuration reaches them.
+
+Spec: detection 6, 7.
+"""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Wanted(NamedTuple):
 
 
 def _wanted(lead: str | None, ticket: str | None, hold: str | None, option: tuple[str, ...], grace: float | None) -> Wanted:
-    """A term is asked for as much longer as the command needs to stop (D26), so that a renewal in time never costs it its grace."""
+    """A term is asked for as much longer as the command needs to stop (detection D26): a renewal in time never costs it its grace."""
     for flag, given in (("--lead", lead), ("--ticket", ticket), ("--hold", hold)):
         if given == "":  # An unset variable of a script must not become "runs everywhere at once".
             raise ConfigError(f"{flag}: is empty; accepted is the name of what the command must hold, or no {flag} at all")

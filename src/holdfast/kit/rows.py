@@ -1,4 +1,4 @@
-"""Rows: a table that everybody in a topic ends up sharing.  Spec: foundation 4 (Rows); tickets 5.9, rate-limit 5.10.
+"""Rows: a table that everybody in a topic ends up sharing.  Spec: foundation 4 (Rows); tickets 5.9.
 
 ``merge`` is a join: commutative, associative, idempotent. So updates may arrive in any order, any number of times,
 and two tables that told each other everything are equal. This file is what one node keeps and how it compares it

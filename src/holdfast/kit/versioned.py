@@ -1,4 +1,4 @@
-"""Values that replace each other by version: the usual content of ``kit.rows``.  Spec: tickets 5.9 (Cview), rate-limit 5.10.
+"""Values that replace each other by version: the usual content of ``kit.rows``.  Spec: tickets 5.9 (Cview).
 
 The larger (version, author) wins; a value whose body is missing says "gone". Two authors who write the same version
 differ in name, so everybody picks the same winner.

@@ -1,4 +1,4 @@
-"""Who must relay for whom: shortest paths over a graph of short-range links.  Spec: election 8 (common setup).
+"""Who must relay for whom: shortest paths over a graph of short-range links.
 
 Without a topology every node reaches every other in one hop. With one, a message crosses each hop on its own:
 each hop draws its delay and may lose it, and a relay that is down loses everything it should pass on.

@@ -1,6 +1,6 @@
 """What `leadership` measures with: its recorder, its arithmetic, how it starts servers, and what it says where they are missing.
 
-No test here asserts a speed. ``test_harness`` runs the whole machinery with the kernel's lock in the place of a server.
+No test here asserts a speed. ``test_harness`` runs the whole machinery with the kernel's lock in the place of a server.  Spec: detection 1.
 """
 
 from __future__ import annotations

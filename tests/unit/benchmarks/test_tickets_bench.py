@@ -1,6 +1,6 @@
 """What `tickets` measures with: its arithmetic, its counting of syncs, its clients, and what it says where something is missing.
 
-No test here asserts a speed. ``test_harness`` runs the whole machinery with the kernel's lock in the place of a server.
+No test here asserts a speed. ``test_harness`` runs the whole machinery with the kernel's lock in the place of a server.  Spec: tickets 1.
 """
 
 from __future__ import annotations

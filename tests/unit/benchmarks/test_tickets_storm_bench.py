@@ -1,6 +1,6 @@
 """The recorder of `tickets-storm`, and its weather: what it must find, and that whatever is broken is mended again.
 
-The storm itself, short and with real processes, is in tests/e2e.
+The storm itself, short and with real processes, is in tests/e2e.  Spec: tickets 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What users hear of a leader that is missed.  Spec: foundation 5 (Suspect and Dismissed, as LeaderSuspected); docs/decisions.md H138."""
+"""What users hear of a leader that is missed.
+
+Spec: foundation 5 (Suspect and Dismissed, as LeaderSuspected); detection D6; docs/decisions.md H138.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Omega with a planted bug: a doubled OK counts twice. It shows how the lab finds, replays and shrinks a failure.
 
-The true Omega numbers its OKs and counts each number once (D25: one OK may be a dead candidate's last word, so two are needed).
+The true Omega numbers its OKs and counts each number once (detection D25: one OK may be a dead candidate's last word, so two are needed).
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class Line:
             self._advance()
 
     def look(self, seeker: Seeker, done: Callable[[End, float], None]) -> None:
-        """At the first arc. ``done`` is called with what a majority says and how old it is: a hint, as always (D10)."""
+        """At the first arc. ``done`` is called with what a majority says and how old it is: a hint, as always (tickets D10)."""
         now, seen = self._desk.host.now, self._seen
         if seen is not None and seen.held and now - seen.at < min(SHARED_AGE * self._desk.config.poll, seen.busy):
             done(seen.end, now - seen.at)
