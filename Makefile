@@ -20,7 +20,7 @@ LOCKED := $(VENV)/.locked-$(shell cksum < $(LOCK) | tr -s ' ' -)
 INSTALLED := $(LOCKED)-package-$(shell cksum < pyproject.toml | tr -s ' ' -)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup debian demo test test-all lint docs soak fuzz bench lock clean
+.PHONY: help setup debian demo check test test-all lint docs soak fuzz bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,10 +28,13 @@ help: ## this list
 demo: setup ## seven agents on this machine: they find each other, one is killed, every promise beside what was measured
 	@$(VENV)/bin/holdfast demo
 
-test: setup debian ## every check: style, types, imports, documentation, tests in random order
+check: setup ## style, types, imports, and the tests of protocols without a clock, in a minute: before every commit
+	@PYTEST_ARGS="$(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py style format types imports pure
+
+test: setup debian ## every check: style, types, imports, documentation, tests in random order with 20 seeds of each scenario, in 6 minutes
 	@PYTEST_ARGS="$(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py
 
-test-all: setup debian ## as make test, with the nightly tests and all seeds of every sweep; takes as long as it takes
+test-all: setup debian ## as make test, with the nightly tests, 200 seeds of each scenario and every page as printed; takes as long as it takes
 	@PYTEST_ARGS="--all $(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py
 
 lint: setup ## style, types and imports only

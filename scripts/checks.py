@@ -1,25 +1,32 @@
 """Every check of `make test`, the quickest answer first, the documentation beside the others; stops at the first that fails.
 
-Run as `python scripts/checks.py [NAME ...]`; without names, all of them.
+Run as `python scripts/checks.py [NAME ...]`; without names, all of them but `pure`, which is a part of `tests`.
+A run that is told to end (SIGTERM: a time limit, or make that was told) passes it on, so that the tests can say what failed so far.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import FrameType
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 PATIENCE = 5  # added to the nice value of what runs beside the tests: many of them measure time
+PURE = ("tests/unit", "tests/wire", "tests/traces")  # what a change of a protocol breaks first, and it takes seconds
 TYPED = ("src", "tests", "benchmarks", "fuzz", "scripts")
+
+RUNNING: list[subprocess.Popen[bytes]] = []
 
 
 def commands() -> dict[str, list[str]]:
     """What each check runs; the tests get PYTEST_ARGS from the environment."""
+    words = shlex.split(os.environ.get("PYTEST_ARGS", ""))
     typed = [folder for folder in TYPED if any((ROOT / folder).rglob("*.py"))]
     return {
         "style": ["ruff", "check", "--quiet", "."],
@@ -28,7 +35,8 @@ def commands() -> dict[str, list[str]]:
         "imports": ["lint-imports", "--no-logo"],
         "docs": ["sphinx-build", "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html"],
         # A file to each, because what a file shares stays in one process; tests/sharing.py says who gets which.
-        "tests": ["pytest", "-n", "3", "--dist", "loadfile", *shlex.split(os.environ.get("PYTEST_ARGS", ""))],
+        "tests": ["pytest", "-n", "4", "--dist", "loadfile", *words],
+        "pure": ["pytest", "-n", "2", "--dist", "loadfile", *PURE, *words],
     }
 
 
@@ -39,7 +47,9 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"checks: no check called {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
-    chosen = names or list(known)
+    chosen = names or [name for name in known if name != "pure"]
+    signal.signal(signal.SIGTERM, pass_on)
+    signal.signal(signal.SIGINT, lambda number, frame: None)  # A terminal tells all of its processes; this one waits for their last words.
     started_at = time.monotonic()
     # Both take minutes, and the documentation only needs a core: it is built while the tests run, and is heard of after them.
     beside = start(known["docs"], patience=PATIENCE) if {"docs", "tests"} <= set(chosen) else None
@@ -60,7 +70,7 @@ def main(names: list[str]) -> int:
 def told(name: str, command: list[str], took: list[str]) -> int:
     print(f"--- {name}: {shlex.join(command)}", flush=True)
     started_at = time.monotonic()
-    code = start(command).wait()
+    code = waited(start(command))
     took.append(f"{name} {time.monotonic() - started_at:.1f} s{' FAILED' if code else ''}")
     return code
 
@@ -69,7 +79,7 @@ def finished(docs: subprocess.Popen[bytes], code: int, started_at: float, took: 
     """The documentation was built beside the rest; after a failure nobody waits for it."""
     if code:
         docs.kill()
-    failed = docs.wait()
+    failed = waited(docs)
     if code:
         return code
     took.append(f"docs (beside) {time.monotonic() - started_at:.1f} s{' FAILED' if failed else ''}")
@@ -81,7 +91,23 @@ def start(command: list[str], *, patience: int = 0) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # Tests start hundreds of processes; each would compile 0.4 s of sources again.
     words = ["nice", "-n", str(patience), str(BIN / command[0]), *command[1:]]
-    return subprocess.Popen(words, cwd=ROOT, env=environment)
+    process = subprocess.Popen(words, cwd=ROOT, env=environment)
+    RUNNING.append(process)
+    return process
+
+
+def waited(process: subprocess.Popen[bytes]) -> int:
+    """Its exit code, as a shell says it."""
+    code = process.wait()
+    RUNNING.remove(process)
+    return code if code >= 0 else 128 - code
+
+
+def pass_on(number: int, frame: FrameType | None) -> None:
+    """Whatever runs is told; the checks after it see that it failed."""
+    print(f"--- told to end by signal {number}", flush=True)
+    for process in RUNNING:
+        process.send_signal(number)
 
 
 if __name__ == "__main__":

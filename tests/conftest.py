@@ -1,4 +1,4 @@
-"""What all tests share: the budgets, who runs what, the seeds that are printed, and the switch that rewrites golden files."""
+"""What all tests share: budgets and limits, who runs what, what is said at once, the seeds that are printed, the switch that rewrites."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from hypothesis import settings
 
 from tests import sizes
 from tests.budget import Budgets
+from tests.limits import Limits
 from tests.sharing import Shared
+from tests.told import Told
 
 pytest_plugins = ["pytester"]
 
@@ -28,6 +30,9 @@ def pytest_configure(config: pytest.Config) -> None:
     sizes.choose(config)
     config.pluginmanager.register(Budgets.of(config.rootpath, enforced=not config.getoption("--all")), "holdfast-budgets")
     config.pluginmanager.register(Shared(), "holdfast-sharing")
+    config.pluginmanager.register(Limits(), "holdfast-limits")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Told(config), "holdfast-told")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

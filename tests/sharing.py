@@ -1,8 +1,9 @@
-"""How the files of a run are shared out among workers (``pytest -n 3 --dist loadfile``).
+"""How the files of a run are shared out among workers (``pytest -n 4 --dist loadfile``).
 
 Tests of real processes and clocks mostly wait, and a machine that is busy with others makes them late; tests of virtual time only need
-a core. So the first kind goes first, two files at a time, and meanwhile the last worker, at a lower priority, does the second kind with
-what the waiting leaves over. Of each kind the longest file goes first: at the end no worker waits for a long file of another.
+a core. So the first kind goes first, three files at a time, which together keep less than one core busy, and meanwhile the last worker, at
+a lower priority, does the second kind with what the waiting leaves over. Of each kind the longest file goes first: at the end no worker
+waits for a long file of another.
 """
 
 from __future__ import annotations
@@ -22,30 +23,58 @@ VIRTUAL_TIME = {"tests/cli/test_bad_input.py", "tests/cli/test_experiments_as_js
 
 # Files that take longer than most, and about how many seconds.
 LONG = {
-    "tests/cli/test_run.py": 80,
-    "tests/docs/test_pages.py": 70,
-    "tests/e2e/test_demo.py": 60,
-    "tests/e2e/test_ticket_processes.py": 50,
-    "tests/e2e/test_lead_processes.py": 50,
-    "tests/e2e/test_group.py": 40,
+    "tests/cli/test_run.py": 45,
+    "tests/e2e/test_run_standby.py": 40,
+    "tests/cli/test_doctor.py": 40,
+    "tests/e2e/test_demo.py": 40,
+    "tests/docs/test_pages.py": 35,
+    "tests/cli/test_run_again.py": 35,
+    "tests/e2e/test_ticket_processes.py": 30,
     "tests/e2e/test_ticket_disk.py": 30,
-    "tests/cli/test_run_agents.py": 30,
-    "tests/agent/test_grants_processes.py": 30,
-    "tests/client/test_ticket_real.py": 30,
-    "tests/cli/test_lab.py": 25,
-    "tests/cli/test_doctor.py": 25,
-    "tests/cli/test_doctor_paths.py": 25,
-    "tests/client/test_real.py": 25,
-    "tests/cli/test_experiments_as_json.py": 110,
-    "tests/sim/test_ring.py": 100,
-    "tests/sim/test_leadership.py": 60,
-    "tests/sim/test_tickets.py": 50,
-    "tests/sim/test_kit.py": 35,
-    "tests/sim/test_election.py": 20,
-    "tests/sim/test_ring_experiments_a.py": 20,
-    "tests/sim/test_ring_experiments_b.py": 20,
-    "tests/sim/test_ffd_experiments.py": 20,
-    "tests/lab/test_determinism.py": 20,
+    "tests/e2e/test_ticket_ring.py": 30,
+    "tests/agent/test_process.py": 30,
+    "tests/cli/test_exit_codes.py": 25,
+    "tests/client/test_again.py": 25,
+    "tests/e2e/test_lead_processes.py": 25,
+    "tests/page/test_page.py": 25,
+    "tests/agent/test_first_leader.py": 23,
+    "tests/cli/test_run_guards.py": 23,
+    "tests/e2e/test_ticket_storm.py": 22,
+    "tests/net/test_ring_processes.py": 22,
+    "tests/cli/test_lab.py": 20,
+    "tests/client/test_real.py": 19,
+    "tests/e2e/test_kubernetes.py": 19,
+    "tests/client/test_ticket_real.py": 17,
+    "tests/e2e/test_ticket_load.py": 17,
+    "tests/client/test_spelled.py": 15,
+    "tests/e2e/test_replay.py": 15,
+    "tests/e2e/test_lead_partition.py": 15,
+    "tests/e2e/test_ticket_partition.py": 15,
+    "tests/e2e/test_group.py": 14,
+    "tests/e2e/test_load.py": 14,
+    "tests/agent/test_delays.py": 14,
+    "tests/net/test_ring_partition.py": 14,
+    "tests/agent/test_grants_processes.py": 13,
+    "tests/net/test_omega_sockets.py": 13,
+    "tests/http/test_limits.py": 10,
+    "tests/docs/test_wheel.py": 10,
+    "tests/agent/test_agents_fuzz.py": 9,
+    "tests/cli/test_doctor_paths.py": 9,
+    "tests/sim/test_ring.py": 30,
+    "tests/lab/test_jobs.py": 28,
+    "tests/sim/test_kit.py": 26,
+    "tests/unit/benchmarks/test_harness.py": 25,
+    "tests/kit/test_promise_explored.py": 24,
+    "tests/lab/test_determinism.py": 24,
+    "tests/sim/test_tickets_experiments_ours.py": 19,
+    "tests/sim/test_leadership.py": 16,
+    "tests/tidy/test_code.py": 15,
+    "tests/tidy/test_limits.py": 15,
+    "tests/paper/test_ring_directed.py": 12,
+    "tests/lab/test_upgrade_model.py": 12,
+    "tests/sim/test_tickets.py": 12,
+    "tests/tidy/test_budget.py": 11,
+    "tests/sim/test_ring_experiments_a.py": 10,
 }
 
 

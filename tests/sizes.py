@@ -1,13 +1,17 @@
-"""Two sizes of the test suite: what `make test` runs, and what `make test-all` runs in addition.
+"""Three sizes of the test suite: what `make check` runs, what `make test` runs, and what `make test-all` runs in addition.
 
-`make test-all` passes ``--all`` to pytest. With it, tests marked ``nightly`` run too, sweeps take their full number of seeds
-(:func:`seeds`), and the budgets of ``tests/budget.py`` are printed but not enforced.
+`make check` is style, types, imports and the folders ``PURE`` of scripts/checks.py. `make test` is every folder: 20 seeds of each scenario,
+and for each rule taken out the seed that is known to show it. `make test-all` passes ``--all`` to pytest. With it, tests marked ``nightly``
+run too, sweeps take their full number of seeds (:func:`seeds`) and then show that every branch that matters was taken, the seed that shows
+that a rule is missing is looked for from 0 on, and the budgets of ``tests/budget.py`` are printed but not enforced.
 """
 
 from __future__ import annotations
 
 import pytest
 
+SEEDS = 20  # of each scenario in `make test`
+SEEDS_ALL = 200  # of each scenario in `make test-all`, if it does not say otherwise
 _ALL = False  # set by ``choose`` before any test module is imported: parameters of tests are made at import
 
 
@@ -17,8 +21,13 @@ def choose(config: pytest.Config) -> None:
     _ALL = bool(config.getoption("--all"))
 
 
-def seeds(usual: int, full: int) -> int:
-    """The number of seeds of a sweep: ``usual`` in `make test`, ``full`` in `make test-all`."""
+def is_all() -> bool:
+    """Whether this is `make test-all`."""
+    return _ALL
+
+
+def seeds(full: int = SEEDS_ALL, usual: int = SEEDS) -> int:
+    """The number of seeds of a sweep: ``full`` in `make test-all`, ``usual`` otherwise."""
     return full if _ALL else usual
 
 

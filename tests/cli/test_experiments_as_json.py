@@ -1,11 +1,16 @@
-"""``lab run --json`` of every experiment: one object, and an exit code that is its verdict.  docs/cli.md"""
+"""``lab run --json`` of every experiment: one object, and an exit code that is its verdict.  docs/cli.md
+
+`make test` runs the first of each folder; `make test-all` runs all of them. What each judges is tested with the simulations.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 from matplotlib.figure import Figure
 from msgspec.structs import replace
 
@@ -44,7 +49,16 @@ def look_on(experiment: Experiment[Any], monkeypatch: pytest.MonkeyPatch) -> lis
     return figures
 
 
-@pytest.mark.parametrize("experiment", registry.experiments().values(), ids=lambda experiment: experiment.id)
+def quick() -> Iterator[ParameterSet]:
+    """All of them; those that are not the first of their folder are for the night."""
+    folders: set[str] = set()
+    for name, experiment in registry.experiments().items():
+        folder = name.partition("/")[0]
+        yield pytest.param(experiment, id=name, marks=[pytest.mark.nightly] if folder in folders else [])
+        folders.add(folder)
+
+
+@pytest.mark.parametrize("experiment", list(quick()))
 def test_quick_size(holdfast: Run, experiment: Experiment[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """``--json``: exactly one object with all that is promised; exit 0 on pass, 1 on a miss. A quick size judges what it can.
 

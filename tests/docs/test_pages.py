@@ -1,4 +1,4 @@
-"""The code in README and documentation runs as written."""
+"""The code in README and documentation runs as written: Python always; commands of some pages in `make test`, of all in `make test-all`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from holdfast.cli.agent_call import AgentCall
 from holdfast.errors import HoldfastError
@@ -23,6 +24,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text() for page in PAGES}
 NAMES = [name for name, text in TEXTS.items() if not IN_ORDER.search(text)]
 SESSIONS = [name for name, text in TEXTS.items() if IN_ORDER.search(text)]
+TYPED = {"README.md", "CONTRIBUTING.md", "docs/howto-gpu-slots.md", "docs/tutorial.md"}  # also in `make test`; others take or wait longer
 COMMANDS_TYPED_MIN = 5  # a page that types less was read wrongly
 
 
@@ -56,7 +58,11 @@ def test_python_runs(page: str) -> None:
         run_python(page, found)
 
 
-@pytest.mark.parametrize("page", NAMES)
+def typed(pages: list[str]) -> list[ParameterSet]:
+    return [pytest.param(page, marks=[] if page in TYPED else [pytest.mark.nightly]) for page in pages]
+
+
+@pytest.mark.parametrize("page", typed(NAMES))
 def test_commands_run(page: str) -> None:
     """Style 6: so are the commands, and what a page shows below one is what it prints."""
     found = [block for block in blocks(TEXTS[page]) if block.language == "console" and not block.skipped]
@@ -67,7 +73,7 @@ def test_commands_run(page: str) -> None:
 
 
 @pytest.mark.timeout(300)  # A page may wait for its turn, and for the next full minute of a cron daemon.
-@pytest.mark.parametrize("page", SESSIONS)
+@pytest.mark.parametrize("page", typed(SESSIONS))
 def test_a_tutorial_runs_as_printed(page: str, tmp_path: Path) -> None:
     """Style 6: a page that is typed from top to bottom works when it is typed from top to bottom, and nothing it started is left.
     H137: what a block needs is asked of the machine, and the rest of the page is run before the test counts as skipped."""
@@ -82,5 +88,6 @@ def test_a_tutorial_runs_as_printed(page: str, tmp_path: Path) -> None:
 
 
 def test_pages_that_run_in_order() -> None:
-    """A comment that is misspelled would quietly leave one out."""
+    """A comment that is misspelled would quietly leave one out; so would a name of a page that is typed in every run."""
+    assert TEXTS.keys() >= TYPED
     assert SESSIONS == ["docs/howto-gpu-slots.md", "docs/howto-one-scheduler.md", "docs/tutorial.md"]

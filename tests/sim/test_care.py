@@ -19,13 +19,14 @@ from holdfast.lab.scenarios.care_names import SCENARIO as NAMES
 from holdfast.lab.scenarios.care_names import NamesScenario
 from holdfast.lab.sweep import sweep
 from holdfast.lab.world import World
+from tests import sizes
 from tests.support import care_ablations as without
 from tests.support.search import Search
 
 SEEDS_MAX = 120  # within which a missing rule must show
 
 
-@pytest.mark.parametrize("scenario, seeds", [pytest.param(NAMES, 80, id="names"), pytest.param(KEYS, 30, id="keys")])
+@pytest.mark.parametrize("scenario, seeds", [pytest.param(NAMES, sizes.seeds(), id="names"), pytest.param(KEYS, sizes.seeds(), id="keys")])
 def test_sweep(scenario: Scenario, seeds: int) -> None:
     """F5, H56, H57: loss, duplication, cuts, pauses, crashes, clocks that went back; then calm."""
     sweep(scenario, range(seeds))

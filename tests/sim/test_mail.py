@@ -18,10 +18,11 @@ from holdfast.lab.sweep import sweep
 from holdfast.lab.world import World
 from holdfast.protocols.mail.mail import Mail
 from holdfast.protocols.mail.messages import Outcome
+from tests import sizes
 from tests.support import mail_ablations as without
 from tests.support.search import Search
 
-SEEDS = 120
+SEEDS = sizes.seeds()
 SEEDS_MAX = 100  # within which a missing rule must show
 
 
@@ -80,7 +81,7 @@ class Counted(MailScenario):
 def test_everything_happens() -> None:
     """Marks: a sweep that never loses, doubles, overtakes, refuses or restarts proves little."""
     scenario = Counted()
-    for seed in range(40):
+    for seed in range(sizes.seeds(40)):
         assert run(scenario, seed).ok
     wanted = {Outcome.QUEUED, Outcome.NOBODY, Outcome.FULL, Outcome.TIMEOUT, Outcome.NOT_A_MEMBER}
     assert wanted <= scenario.outcomes.keys()

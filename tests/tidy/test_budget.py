@@ -64,10 +64,19 @@ def test_cpu_over_budget_fails(session: pytest.Pytester, options: tuple[str, ...
 
 
 def test_sleeping_over_the_wall_factor_fails(session: pytest.Pytester) -> None:
-    """A sleep costs no CPU and still counts: 1 s is over three times 0.3 s."""
-    result = run(session, area="unit", test=SLEEPY, budgets="unit = 0.3")
+    """H206: where time is real a sleep costs no CPU and still counts, unless the machine was late: 1 s is over eight times 0.1 s."""
+    session.makeconftest("import tests.budget\ntests.budget.pressure = lambda: 0.0\n" + CONFTEST)
+    result = run(session, area="net", test=SLEEPY, budgets="net = 0.1")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["BUDGET tests/unit took 1.* s, over 3 times its budget of 0.3 s"])
+    result.stdout.fnmatch_lines(["BUDGET tests/net took 1.* s in which the machine was not late, over 8 times its budget of 0.1 s"])
+
+
+@pytest.mark.parametrize("area, pressure", [("net", "time.monotonic"), ("sim", "lambda: 0.0")], ids=["busy", "virtual"])
+def test_sleeping_that_does_not_count(session: pytest.Pytester, area: str, pressure: str) -> None:
+    """H206: what the machine took does not count, nor does wall-clock count where time is virtual."""
+    session.makeconftest(f"import time, tests.budget\ntests.budget.pressure = {pressure}\n{CONFTEST}")
+    result = run(session, area=area, test=SLEEPY, budgets=f"{area} = 0.1")
+    assert result.ret == pytest.ExitCode.OK
 
 
 def test_area_without_budget_fails(session: pytest.Pytester) -> None:
