@@ -7,6 +7,9 @@
     api_rate_ratio    questions per second of 50 tasks on one connection of the event loop / of a bare echo driven in the same way
     start_ratio       from the start of the process to its answer to Hello / to the end of the same imports in a bare interpreter
     cli_members_ms    wall-clock milliseconds of ``holdfast members``
+    event_bytes       of one change among 1000 members, as a client that watches reads it
+    event_ms          CPU milliseconds of that client per change, until the event is read and ``group.members`` has it
+    event_ratio_look  the same / the answer to a ``Look`` of these 1000 members
     packets_of_equation_2   UDP packets that an idle member sends / the 4k per T_l that Equation 2 of the paper asks for
 
 One group serves all of it: at T_l = 1 s, with a key, state directories and three seats. First it is left alone and watched, then one
@@ -29,6 +32,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from urllib.request import urlopen
 
+from benchmarks.agent_events import Watched
 from benchmarks.agent_fleet import POLL_INTERVAL, AgentProcess, Traffic, cpu_seconds, group_of, lone_agent, until
 from benchmarks.datagrams import child
 from benchmarks.harness import ROOT, Contestant, Report, at_least, at_most, median_ratio, ratio, show_progress, take_turns
@@ -42,6 +46,9 @@ GOALS = {
     "api_rate_ratio": at_least(0.6),
     "start_ratio": at_most(2),
     "cli_members_ms": at_most(200),
+    "event_bytes": at_most(2048),
+    "event_ms": at_most(0.2),
+    "event_ratio_look": at_most(0.1),
 }
 RATIOS = {  # of seconds: a rate is the other way round
     "api_p50_ratio": ("owns", "echo"),
@@ -53,6 +60,8 @@ RATIOS = {  # of seconds: a rate is the other way round
     "api_rate_ratio_unbatched": ("echo_piped_unbatched", "owns_piped"),
     "start_ratio": ("start_agent", "start_imports"),
     "cli_members_ratio": ("cli_members", "cli_nothing"),
+    "event_ratio_look": ("event", "event_look"),
+    "event_ratio_told": ("event_told", "event_look"),
 }
 ONE_BY_ONE = ("owns", "echo", "echo_settled", "granted", "look", "echo_view")
 PIPED = ("owns_piped", "echo_piped", "echo_piped_unbatched", "look_piped", "echo_view_piped")
@@ -94,6 +103,8 @@ def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
         seconds = take_turns(contest.contestants(), rounds)
     ratios = {**_of_idle(idle), **{name: ratio(seconds, *pair) for name, pair in RATIOS.items()}}
     ratios["cli_members_ms"] = min(seconds["cli_members"]) * 1000
+    ratios["event_ms"] = min(seconds["event"]) * 1000
+    ratios["event_bytes"] = contest.watched.bytes["event"]
     return Report("agent", GOALS, ratios, {**size._asdict(), "rounds": rounds, "idle": idle, **_raw(seconds, contest)}, idle["problems"])
 
 
@@ -175,6 +186,7 @@ class Contest:
         echo, settled = stack.enter_context(echo_server(folder)), stack.enter_context(echo_server(folder, "settled"))
         self._asker = stack.enter_context(child("agent_calls", agent.socket, str(agent.pid), *echo, *settled))
         self._serial = count()
+        self.watched = Watched()
 
     def contestants(self) -> dict[str, Contestant]:
         members = [sys.executable, "-m", "holdfast", "members", "--agent", self._agent.socket]
@@ -185,6 +197,7 @@ class Contest:
             "start_imports": self._imported,
             "cli_members": partial(self._ran, "cli_members", members),
             "cli_nothing": partial(self._ran, "cli_nothing", [sys.executable, "-c", "pass"]),
+            **{name: partial(self._watched, name, step) for name, step in self.watched.contestants().items()},
         }
 
     def _asked(self, kind: str, number: int) -> float:
@@ -209,6 +222,12 @@ class Contest:
             until(mark.exists, "everything is imported", POLL_INTERVAL, _nothing)
             took = time.perf_counter() - began_at
             self._note("start_imports", process=cpu_seconds(process.pid))
+        return took
+
+    def _watched(self, name: str, step: Contestant) -> float:
+        """CPU seconds, of this process."""
+        took = step()
+        self._note(name, process=took)
         return took
 
     def _ran(self, name: str, command: list[str]) -> float:
@@ -251,6 +270,7 @@ def _raw(seconds: Mapping[str, list[float]], contest: Contest) -> dict[str, obje
     asked = [name for name in seconds if not name.startswith(("start", "cli"))]
     return {
         "microseconds": {name: round(min(seconds[name]) * 1e6, 2) for name in asked},
+        "event_frame_bytes": contest.watched.bytes,
         "calls_per_second": {name: round(1 / min(seconds[name])) for name in asked if "piped" in name},
         "milliseconds": {name: round(min(each) * 1e3, 1) for name, each in seconds.items() if name not in asked},
         "cpu_microseconds": {name: least_cpu(contest.cpu[name]) for name in seconds},

@@ -7,10 +7,11 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from holdfast.agent.changes import ViewChanges
 from holdfast.agent.events import EventHub, Subscription
 from holdfast.events import ConfigMismatch, Event, EventsLost, Failed, Granted, Joined, LeaderChanged, LeaderSuspected, Paused
 from holdfast.host import Address, Grant, Member, MemberStatus, NodeId
-from holdfast.local.calls import EventItem
+from holdfast.local.calls import EventItem, GroupView, Listed, ViewChange
 from holdfast.local.news import encoded_fields, event_of, fields_of, name_of
 from holdfast.protocols.ring.facts import Lost, NeighbourhoodChanged
 from holdfast.protocols.ring.ids import RingId
@@ -37,7 +38,8 @@ class Stand:
         self.version = 1
         self.later: list[Callable[[], None]] = []
         self.woken = 0
-        self.hub = EventHub(lambda: self.version, lambda: 1000.0, self._soon, buffer_max=buffer_max)
+        self.changes = ViewChanges()
+        self.hub = EventHub(lambda: self.version, lambda: 1000.0, self._soon, changes=self.changes.take, buffer_max=buffer_max)
 
     def watch(self, *, internal: bool = False) -> Subscription:
         return self.hub.subscribe(self._wake, internal=internal)
@@ -154,6 +156,27 @@ def test_an_event_has_the_version_after_its_turn() -> None:
     stand.version = 2
     stand.end_turn()
     assert read(watcher.take(1)[0].item).version == 2
+
+
+def test_the_first_event_for_users_carries_the_change() -> None:
+    """H204: what changed in a turn is told once, with an event that every watcher gets; what nobody was told waits for the next one."""
+    stand = Stand()
+    users, both = stand.watch(), stand.watch(internal=True)
+    stand.changes.note(GroupView(1, "joining", MEMBER, (), ()))
+    stand.changes.note(GroupView(2, "member", MEMBER, (), ()))
+    stand.version = 2
+    stand.hub.publish(Lost(RingId(1, 2), 1, "no majority"))
+    stand.end_turn()
+    assert [read(record.item).change for record in both.take(10)] == [None]
+    stand.changes.note(GroupView(3, "member", MEMBER, (MEMBER,), (7,)))
+    stand.version = 3
+    stand.hub.publish(Lost(RingId(1, 2), 1, "no majority"))
+    stand.hub.publish(Joined(MEMBER))
+    stand.hub.publish(Paused(1.0))
+    stand.end_turn()
+    change = ViewChange(1, "member", None, (Listed(MEMBER, 7),))
+    assert [read(record.item).change for record in users.take(10)] == [change, None]
+    assert [read(record.item).change for record in both.take(10)] == [None, change, None]
 
 
 def test_a_subscriber_hears_nothing_from_before() -> None:

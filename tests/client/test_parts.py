@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -69,6 +70,13 @@ class Waiter:
 
 def joined(version: int, name: str = "b") -> bytes:
     return encode(calls.EventItem(version, 0.0, "Joined", Raw(encode(Joined(member(name))))))
+
+
+def followed(version: int, since: int, *listed: str, gone: Sequence[str] = (), state: str = "member") -> bytes:
+    """An event with the change that belongs to it."""
+    lines = tuple(calls.Listed(member(name), position_of(name)) for name in listed)
+    change = calls.ViewChange(since, state, None, lines, tuple(gone))
+    return encode(calls.EventItem(version, 0.0, "Joined", Raw(encode(Joined(member("b")))), change))
 
 
 def item(what: str, *, token: int = 5, deadline: float = 0.0, why: str = "") -> bytes:
@@ -161,8 +169,55 @@ def test_messages_say_how_many_are_missing() -> None:
 # The mirror.
 
 
+def test_an_event_brings_what_changed() -> None:
+    """H204: the list is as new as the event that is read, and nothing is asked for; owners and leaders follow."""
+    looks: list[int] = []
+    mirror = Mirror(lambda: looks.append(1))
+    mirror.start(view(1, member("a"), member("c")))
+    events = Events()
+    mirror.add(events)
+    mirror.push(followed(2, 1, "b"))
+    assert events.read() == [Joined(member("b"))]
+    assert mirror.members.version == 2
+    assert mirror.members == Members(view(2, member("a"), member("b"), member("c")))
+    keys = [f"key{number}" for number in range(20)]
+    assert [mirror.members.owner(key) for key in keys] == [Members(view(2, *mirror.members)).owner(key) for key in keys]
+    mirror.push(followed(3, 2, "d", gone=["a", "never"], state="leaving"))
+    assert (mirror.members.names, mirror.members.state) == (("b", "c", "d"), "leaving")
+    mirror.push(joined(3))
+    assert (len(events.read()), looks) == (2, [])
+
+
+def test_a_change_that_does_not_follow_asks_once() -> None:
+    """H204: where a change is missing the list is asked for, once; what waited then follows by its own changes."""
+    looks: list[int] = []
+    mirror = Mirror(lambda: looks.append(1))
+    mirror.start(view(1))
+    events = Events()
+    mirror.add(events)
+    mirror.push(followed(4, 3, "d"))
+    mirror.push(followed(5, 4, "e"))
+    mirror.push(followed(7, 5, "f"))
+    assert (events.read(), looks, mirror.members.version) == ([], [1], 1)
+    mirror.set_result(view(4, member("a"), member("d")))
+    assert (len(events.read()), looks, mirror.members.version) == (3, [1], 7)
+    assert mirror.members.names == ("a", "d", "e", "f")
+
+
+def test_a_change_that_is_known_is_not_taken_back() -> None:
+    """H204: a look may overtake events; what is older than the list changes nothing, what overlaps with it is applied."""
+    mirror = Mirror(lambda: None)
+    mirror.start(view(1))
+    mirror.update(view(5, member("a"), member("b"), member("c")))
+    mirror.push(followed(4, 1, gone=["b"]))
+    assert mirror.members.names == ("a", "b", "c")
+    mirror.push(followed(6, 4, "b", gone=["c"]))
+    assert mirror.members == Members(view(6, member("a"), member("b")))
+    assert mirror.members.version == 6
+
+
 def test_events_wait_for_the_list() -> None:
-    """Whoever hears that a member joined finds it in the list; one look is under way at a time."""
+    """Without the change an event waits for the list it belongs to; one look is under way at a time."""
     looks: list[int] = []
     mirror = Mirror(lambda: looks.append(1))
     mirror.start(view(1))

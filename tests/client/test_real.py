@@ -18,8 +18,10 @@ import pytest
 
 from holdfast import sync
 from holdfast.client import aio, start
+from holdfast.client.conversation import Conversation
 from holdfast.errors import AddressUnusable, AgentLost, JoinFailed, Unavailable
 from holdfast.events import Event, EventsLost, Failed, Joined, Left, Updated
+from holdfast.local import calls
 from holdfast.net.clock import now
 from tests.client.spelling import Spelling
 from tests.support.agents import AgentProcess, Fleet, until
@@ -91,6 +93,36 @@ def test_members_come_change_and_leave(client: Spelling, stand: Stand, watch: An
     client.run(group.leave)
     assert watch(about(Left, name)).member.id == group.me.id
     assert gone(pid)
+
+
+def test_no_event_asks_for_the_list(client: Spelling, stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H204: members change, come and go, and a client that reads of it finds it in its list without asking its agent for one."""
+    begin, asked = Conversation.begin, list[tuple[Conversation, type[calls.Call]]]()
+
+    def noted(self: Conversation, kind: type[calls.Call], *rest: Any, **options: Any) -> bytes:
+        asked.append((self, kind))
+        return begin(self, kind, *rest, **options)
+
+    monkeypatch.setattr(Conversation, "begin", noted)
+    group = client.join(GROUP, agent=stand.agents[0].socket)
+    until(lambda: group.members.names == ("a0", "a1"), "the list is calm")
+    events, before = client.run(group.watch), len(asked)
+    with sync.join(GROUP, agent=stand.agents[1].socket) as other:
+        for turn in ("1", "2", "3", None):
+            other.set_tags(turn=turn)
+            while not (isinstance(event := client.next(events), Updated) and event.member.tags.get("turn") == turn):
+                pass
+            assert group.get("a1").tags.get("turn") == turn
+    name = f"passer-by-{client.name}"
+    with sync.join(GROUP, name=name, **stand.options):
+        while not about(Joined, name)(client.next(events)):
+            pass
+        assert group.get(name) is not None
+    while not about(Left, name)(client.next(events)):
+        pass
+    assert group.get(name) is None
+    assert [kind for conversation, kind in asked[before:] if conversation is asked[0][0]] == []
+    client.run(group.leave)
 
 
 def test_owner_and_owns_agree(client: Spelling, stand: Stand) -> None:

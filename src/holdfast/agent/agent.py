@@ -16,6 +16,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.agent.build import VERSION_ROW, Machines, settle
+from holdfast.agent.changes import ViewChanges
 from holdfast.agent.delays import Delays
 from holdfast.agent.events import EventHub
 from holdfast.agent.grants import Grants
@@ -74,7 +75,8 @@ class Agent:
         self.socket_path = home.socket_path
         self.deliver: Callable[[NodeId, bytes], Outcome] = _nobody  # where mail goes; the local socket takes it over
         self.over: asyncio.Future[Ending] = loop.create_future()
-        self.events = EventHub(lambda: self.version, clock.wall, loop.call_soon)
+        self._changes = ViewChanges()
+        self.events = EventHub(lambda: self.version, clock.wall, loop.call_soon, changes=self._changes.take)
         self.grants = Grants(host)
         self.grants.notice = log.warning
         self._sealer = sealer
@@ -222,6 +224,7 @@ class Agent:
         if self._view is None or now != self._view_of:
             number = 1 if self._view is None else self._view.version + 1
             self._view, self._view_of = self._look_around(number), now
+            self._changes.note(self._view)
         return self._view
 
     def owns(self, key: str | bytes) -> Owned | None:

@@ -1,8 +1,8 @@
 """The event hub: every subscriber has a buffer of its own, and nobody waits for any of them.  Spec: foundation 5, STYLE 4.
 
 A machine emits in the middle of a turn, so all that happens there is one append. The rest follows when the turn is over: the event
-gets the version that the member list has by then, is encoded once for everybody, and goes into the buffers. Who does not
-read loses the oldest, is told once how many (``EventsLost``), and goes on with the newest.
+gets the version that the view has by then, is encoded once for everybody, and goes into the buffers. The first event for users carries what
+changed in the view. Who does not read loses the oldest, is told once how many (``EventsLost``), and goes on with the newest.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from holdfast.events import Event, EventsLost, Internal
-from holdfast.local.calls import EventItem
+from holdfast.local.calls import EventItem, ViewChange
 from holdfast.local.news import encoded_fields, name_of
 
 BUFFER_MAX = 1024  # events a subscriber may be behind: a fleet of 1000 that restarts at once
@@ -26,10 +26,10 @@ _encode = msgspec.msgpack.Encoder().encode
 class Record:
     """One event as all subscribers get it."""
 
-    __slots__ = ("_item", "at", "event", "version")
+    __slots__ = ("_item", "at", "change", "event", "version")
 
-    def __init__(self, event: Event, at: float, version: int) -> None:
-        self.event, self.at, self.version = event, at, version
+    def __init__(self, event: Event, at: float, version: int, change: ViewChange | None = None) -> None:
+        self.event, self.at, self.version, self.change = event, at, version, change
         self._item: bytes | None = None
 
     @property
@@ -37,7 +37,7 @@ class Record:
         """The bytes of its ``EventItem``, made when the first subscriber reads it."""
         if self._item is None:
             fields = Raw(encoded_fields(self.event))
-            self._item = _encode(EventItem(self.version, self.at, name_of(self.event), fields))
+            self._item = _encode(EventItem(self.version, self.at, name_of(self.event), fields, self.change))
         return self._item
 
 
@@ -83,6 +83,11 @@ class Subscription:
             self._wake()
 
 
+def _nothing() -> ViewChange | None:
+    """These events are not about a view."""
+    return None
+
+
 class EventHub:
     """Where all events of an agent pass."""
 
@@ -92,11 +97,14 @@ class EventHub:
         wall: Callable[[], float],
         soon: Callable[[Callable[[], None]], object],
         *,
+        changes: Callable[[], ViewChange | None] = _nothing,
         buffer_max: int = BUFFER_MAX,
     ) -> None:
-        """``version`` is that of the member list, ``soon`` runs something after the present turn (``loop.call_soon``)."""
+        """``version`` is that of the view and ``changes`` what is new in it, each time since the last; ``soon`` runs something after the
+        present turn (``loop.call_soon``)."""
         assert buffer_max >= 1
         self._version, self._wall, self._soon, self._buffer_max = version, wall, soon, buffer_max
+        self._changes = changes
         self._subscribers: dict[Subscription, None] = {}
         self._fresh: list[tuple[Event, float]] = []
         self.published = 0
@@ -141,8 +149,8 @@ class EventHub:
         fresh, self._fresh = self._fresh, []
         version = self._version()
         for event, at in fresh:
-            record = Record(event, at, version)
             internal = isinstance(event, Internal)
+            record = Record(event, at, version, None if internal else self._changes())  # The first of a turn takes all of it.
             for subscriber in self._subscribers:
                 if subscriber.internal or not internal:
                     subscriber.put(record)

@@ -1,13 +1,16 @@
 """The group as a client knows it, kept current by one ``Watch``; no I/O here.
 
-An event says that something changed, a ``Look`` says what the list is now. Events wait until the list is at least as new as they
-are: whoever hears that a member joined finds it in ``group.members``. One look is on its way at a time, however many events come.
+An event carries what changed in the view. The change is applied before the event is delivered, so that a reader of ``Joined`` finds the
+member in ``group.members``. A ``Look`` is asked for where a change is missing: after ``EventsLost``, or when more changed than an event
+carries. Events wait until it is answered. One look is on its way at a time, however many events come.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from threading import Lock
 from typing import Any
 from weakref import WeakSet
@@ -21,7 +24,7 @@ from holdfast.client.wire import ITEMS
 from holdfast.errors import HoldfastError
 from holdfast.events import Event, EventsLost
 from holdfast.host import Address, Member, NodeId
-from holdfast.local.calls import EventItem, GroupView, Watch
+from holdfast.local.calls import EventItem, GroupView, LeaderView, ViewChange, Watch
 from holdfast.local.news import event_of
 
 UNKNOWN = GroupView(0, "joining", Member(NodeId("", 0), Address("", 0), {}), (), ())  # before an agent said more
@@ -38,13 +41,16 @@ class Mirror:
         self._asked_for = 0  # events that waited when the look was asked for
         self._waiting: deque[EventItem] = deque()
         self._started = False
+        self.view = UNKNOWN
+        self.leaders: Mapping[str, LeaderView] = {}
         self.adopt(UNKNOWN)
 
     def adopt(self, view: GroupView) -> None:
+        if view.leaders is not self.view.leaders:
+            self.leaders = {line.name: line for line in view.leaders}
         self.view = view
         self.me: Member = view.me
         self.members = Members(view)
-        self.leaders = {line.name: line for line in view.leaders}
 
     def become(self, state: str) -> None:
         """The agent cannot say it itself any more."""
@@ -54,7 +60,7 @@ class Mirror:
 
     def push(self, item: Any) -> None:
         event: EventItem = ITEMS[Watch](item)
-        if event.version <= self.members.version and not self._waiting:
+        if not self._waiting and self._follow(event):
             self._deliver(event)
             return
         self._waiting.append(event)
@@ -65,7 +71,7 @@ class Mirror:
     def end(self, error: HoldfastError | None) -> None:
         """The connection is gone. What waited is delivered: it happened."""
         self._looking = False
-        self._flush(None)
+        self._flush()
 
     # The one who waits for a ``Look``.
 
@@ -82,14 +88,15 @@ class Mirror:
         """A list that was just read."""
         if view.version >= self.members.version:
             self.adopt(view)
-        self._flush(self.members.version)
+        while self._waiting and self._follow(self._waiting[0]):
+            self._deliver_next()
         if self._waiting:
             self._ask()
 
     def set_exception(self, error: BaseException) -> None:
         """No list came. What waited happened all the same; the next event asks again."""
         self._looking = False
-        self._flush(None)
+        self._flush()
 
     def done(self) -> bool:
         return False
@@ -98,7 +105,7 @@ class Mirror:
 
     def start(self, view: GroupView) -> None:
         """A ``Watch`` was opened with this view. If it is not the first one, what happened in between is not known."""
-        self._flush(None)
+        self._flush()
         self.adopt(view)
         if self._started:
             self.tell(EventsLost(0))
@@ -126,18 +133,58 @@ class Mirror:
             self._asked_for = len(self._waiting)
             self._look()
 
-    def _flush(self, version: int | None) -> None:
-        while self._waiting and (version is None or self._waiting[0].version <= version):
+    def _follow(self, item: EventItem) -> bool:
+        """Make the view as new as the event. False if what the event carries is not enough for that."""
+        version, change = self.members.version, item.change
+        if item.version <= version:
+            return True
+        if change is None or change.since > version:
+            return False
+        self.adopt(changed(self.view, item.version, change))
+        return True
+
+    def _flush(self) -> None:
+        while self._waiting:
             self._deliver_next()
 
     def _deliver_next(self) -> None:
         self._asked_for = max(0, self._asked_for - 1)
-        self._deliver(self._waiting.popleft())
+        item = self._waiting.popleft()
+        self._follow(item)
+        self._deliver(item)
 
     def _deliver(self, item: EventItem) -> None:
         event = event_of(item)
         if event is not None:
             self.tell(event)
+
+
+def changed(view: GroupView, version: int, change: ViewChange) -> GroupView:
+    """The view after a change."""
+    members, positions, leaders = list(view.members), list(view.positions), view.leaders
+    for line in change.listed:
+        at = _place(members, line.member.name)
+        members[at], positions[at] = [line.member], [line.position]
+    for name in change.gone:
+        at = _place(members, name)
+        del members[at], positions[at]
+    if change.leaders or change.forgotten:
+        lines = list(leaders)
+        for each in change.leaders:
+            lines[_place(lines, each.name)] = [each]
+        for name in change.forgotten:
+            del lines[_place(lines, name)]
+        leaders = tuple(lines)
+    return GroupView(version, change.state, change.me or view.me, tuple(members), tuple(positions), leaders, change.waits_for)
+
+
+def _place(lines: list[Any], name: str) -> slice:
+    """The one line of this name in a list that is sorted by name, or the empty place where it belongs."""
+    at = bisect_left(lines, name, key=_name)
+    return slice(at, at + (at < len(lines) and lines[at].name == name))
+
+
+_name = attrgetter("name")
 
 
 class Looking:

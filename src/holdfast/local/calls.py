@@ -98,13 +98,35 @@ class Owned(Struct, frozen=True, array_like=True):
     until: float
 
 
+class Listed(Struct, frozen=True, array_like=True):
+    """One line of a view."""
+
+    member: Member
+    position: int  # on the ring
+
+
+class ViewChange(Struct, frozen=True, array_like=True):
+    """What differs between two views of one agent. Every line that changed after version ``since`` is in it, as it is now: it makes any
+    view from that version on into the view of the item's version."""
+
+    since: int
+    state: str
+    me: Member | None = None  # None: as before
+    listed: tuple[Listed, ...] = ()  # members that are new or have changed, sorted by id; one of the same name is replaced
+    gone: tuple[str, ...] = ()  # names of members that are not in the list any more
+    leaders: tuple[LeaderView, ...] = ()  # names whose line is new or has changed
+    forgotten: tuple[str, ...] = ()  # names without a line in ``leaders`` any more
+    waits_for: str = ""  # as it is now
+
+
 class EventItem(Struct, frozen=True, array_like=True):
     """One event of a ``Watch``. ``name`` is the class in ``holdfast.events``, ``fields`` its fields by name."""
 
-    version: int  # of the member list after it
+    version: int  # of the view after it
     at: float  # wall-clock seconds, for people
     name: str
     fields: Raw
+    change: ViewChange | None = None  # what is new in the view since the last change that was told; None: nothing, or too much
 
 
 class MessageItem(Struct, frozen=True, array_like=True):

@@ -15,6 +15,7 @@ import pytest
 
 from benchmarks.agent import ONE_BY_ONE, PIPED, RATIOS, Size, echo_server, least_cpu, sent_per_member
 from benchmarks.agent_echo import EchoConnection, EchoLine
+from benchmarks.agent_events import Watched
 from benchmarks.agent_fleet import Traffic, cpu_seconds
 
 
@@ -36,6 +37,14 @@ def test_every_contestant_is_compared() -> None:
     """A number that stands in no ratio is not worth its time."""
     compared = {name for pair in RATIOS.values() for name in pair}
     assert {*ONE_BY_ONE, *PIPED} <= compared
+
+
+def test_changes_reach_the_client_without_a_look() -> None:
+    """H204: every change of a group of 1000 is one frame of less than 2 KB, in the client's list when its event is read."""
+    watched = Watched()
+    for step in watched.contestants().values():
+        assert step() >= 0
+    assert (watched.looks, watched.bytes["event"] < 2048 < watched.bytes["event_look"]) == (0, True)
 
 
 def test_the_clock_of_another_process_is_its_cpu_time() -> None:

@@ -1,0 +1,102 @@
+"""What changed in a view, between any two moments at which a client may have looked.  docs/decisions.md H204; docs/local-api.md."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from holdfast.agent.changes import NAMES_MAX, ViewChanges
+from holdfast.client.mirror import changed
+from holdfast.host import Address, Member, NodeId
+from holdfast.local.calls import GroupView, LeaderView
+
+ME = Member(NodeId("me", 1), Address("10.0.0.1", 7946), {})
+STATES = ("joining", "member", "member", "leaving")
+
+
+def member(name: str, boot: int = 1, text: str = "") -> Member:
+    return Member(NodeId(name, boot), Address("10.0.0.5", 7946), {"tag:x": text.encode()})
+
+
+class Course:
+    """Views of one agent, each a few lines different from the one before."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+        self._members: dict[str, tuple[Member, int]] = {}
+        self._leaders: dict[str, LeaderView] = {}
+        self._me = ME
+        self.version = 0
+
+    def next(self) -> GroupView:
+        draw = self._random
+        for _ in range(draw.choice((0, 1, 1, 2, 9))):
+            name = f"m{draw.randrange(12)}"
+            if draw.random() < 0.4:
+                self._members.pop(name, None)
+            else:  # The same line may come back as it was: what is told must not depend on when a client looked.
+                self._members[name] = member(name, draw.randrange(2), draw.choice("ab")), draw.randrange(2)
+            led = f"job{draw.randrange(4)}"
+            self._leaders[led] = LeaderView(led, NodeId(name, 1), draw.randrange(2), 0.0)
+            if draw.random() < 0.3:
+                del self._leaders[led]
+        if draw.random() < 0.1:
+            self._members.clear()
+        if draw.random() < 0.2:
+            self._me = member("me", text=draw.choice("ab"))
+        self.version += 1
+        lines = [self._members[name] for name in sorted(self._members)]
+        leaders = tuple(self._leaders[name] for name in sorted(self._leaders))
+        state = draw.choice(STATES)
+        return GroupView(self.version, state, self._me, tuple(each for each, _ in lines), tuple(at for _, at in lines), leaders)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_change_makes_every_later_view_new(seed: int) -> None:
+    """H204: applied to any view from ``since`` on, at whatever moment the client looked, it gives the present one."""
+    course, changes, draw = Course(seed), ViewChanges(), Random(seed)
+    since: list[GroupView] = []  # views that a client may have when the next change comes
+    applied = 0
+    for _ in range(300):
+        view = course.next()
+        changes.note(view)
+        since.append(view)
+        if draw.random() < 0.3:
+            change = changes.take()
+            assert (change is None) == (len(since) == 1)
+            if change is not None:
+                assert change.since == since[0].version
+                for former in since:
+                    assert changed(former, view.version, change) == view
+                    applied += 1
+            since = [view]
+    assert applied > 300
+
+
+def test_one_change_among_many_is_one_line() -> None:
+    """H204: with a thousand members one that changes is one line, wherever it stands in the list."""
+    lines = [member(f"m{number:04}") for number in range(1000)]
+    for at in (0, 500, 999):
+        changes = ViewChanges()
+        changes.note(GroupView(1, "member", ME, tuple(lines), tuple(range(1000))))
+        after = [*lines[:at], member(lines[at].name, text="new"), *lines[at + 1 :]]
+        changes.note(GroupView(2, "member", ME, tuple(after), tuple(range(1000))))
+        change = changes.take()
+        assert change is not None
+        assert [(line.member, line.position) for line in change.listed] == [(after[at], at)]
+        assert (change.me, change.gone, change.leaders, change.forgotten) == (None, (), (), ())
+    assert changes.take() is None
+
+
+def test_too_much_is_not_kept() -> None:
+    """Limits: beyond NAMES_MAX names nothing is kept, and the next change says that it begins later, so that clients look."""
+    changes = ViewChanges()
+    changes.note(GroupView(1, "member", ME, (), ()))
+    many = tuple(member(f"m{number:05}") for number in range(NAMES_MAX + 1))
+    changes.note(GroupView(2, "member", ME, many, (0,) * len(many)))
+    assert changes.take() is None
+    changes.note(GroupView(3, "leaving", ME, many, (0,) * len(many)))
+    change = changes.take()
+    assert change is not None
+    assert (change.since, change.state, change.listed) == (2, "leaving", ())
