@@ -17,7 +17,8 @@ import msgspec
 
 from holdfast.cli.agent_call import ANSWER_TIMEOUT, AgentCall, value_of
 from holdfast.client.holding import delay_text
-from holdfast.errors import AgentLost, HoldfastError, Lost, TicketCountMismatch, Unavailable
+from holdfast.client.wire import error_class
+from holdfast.errors import AgentLost, HoldfastError, Lost, Unavailable
 from holdfast.local.calls import (
     Acquire,
     Body,
@@ -172,6 +173,7 @@ class GrantHold(Connected):
         self.deadline, self.length, self.ended, self.position, self.delay = NEVER, 0.0, "", 0, ""
         self._token = self._number = 0
         self._released = False
+        self._refusal = ""  # the error of what was never granted, as the agent named it
 
     @property
     def held(self) -> bool:
@@ -188,8 +190,7 @@ class GrantHold(Connected):
 
     def again(self) -> None:
         if self.refused:
-            error = TicketCountMismatch if self.refused.startswith("mismatch:") else Lost
-            raise error(f"{self._kind} {self._name!r}: {self.refused}")
+            raise (error_class(self._refusal) if self._refusal else Lost)(f"{self._kind} {self._name!r}: {self.refused}")
         self._check_agent()
         if not self._released:
             self._call.say(Stopped, self._serial)
@@ -246,7 +247,7 @@ class GrantHold(Connected):
                 self.ended = self.ended or UNREAD
         elif news.what in ("stop", "lost", "released"):
             self._released = self._released or news.what == "released"
-            self.ended = self.ended or news.why or news.what
+            self.ended, self._refusal = self.ended or news.why or news.what, news.error
 
     def _on_delay(self, news: GrantItem) -> None:
         """The agent says it once."""
