@@ -29,9 +29,9 @@ from holdfast import errors
 from holdfast.agent.agent import Agent
 from holdfast.agent.api import LocalServer
 from holdfast.agent.home import Home
-from holdfast.agent.kinds import Sink
 from holdfast.agent.logs import Log
 from holdfast.config import load
+from holdfast.kit.hold import Holder
 from holdfast.local import calls
 from holdfast.local.calls import Closed, Done, FromAgent, Refused
 from holdfast.local.frame import ANSWER_BYTES_MAX, CALL_BYTES_MAX, Frames, framed
@@ -58,17 +58,17 @@ class QuickLock:
         self._host = agent.host
         self._token = int(time.time() * 1000)
 
-    def acquire(self, name: str, options: Mapping[str, Any], sink: Sink) -> QuickHeld:
+    def acquire(self, name: str, options: Mapping[str, Any], holder: Holder) -> QuickHeld:
         self._token += 1
         held = QuickHeld()
-        self._host.after(0.0, partial(self._grant, held, sink, self._token))
+        self._host.after(0.0, partial(self._grant, held, holder, self._token))
         return held
 
-    def _grant(self, held: QuickHeld, sink: Sink, token: int) -> None:
+    def _grant(self, held: QuickHeld, holder: Holder, token: int) -> None:
         if not held.over:
-            sink.granted(token, self._host.now + LOCK_LENGTH, token % 3)
-            sink.at_risk()
-            sink.extended(self._host.now + 2 * LOCK_LENGTH)
+            holder.on_granted(token, self._host.now + LOCK_LENGTH, token % 3)
+            holder.on_at_risk()
+            holder.on_extended(self._host.now + 2 * LOCK_LENGTH)
 
 
 class QuickHeld:

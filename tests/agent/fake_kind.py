@@ -21,9 +21,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from holdfast.agent.kinds import Sink
 from holdfast.errors import ConfigError
 from holdfast.host import Timer
+from holdfast.kit.hold import Deposed, Holder
 from holdfast.net.host import NetHost
 
 KIND = "lock"
@@ -41,8 +41,8 @@ def now() -> float:
 class HeldLock:
     """One ``acquire``."""
 
-    def __init__(self, kind: LockKind, number: int, name: str, length: float, sink: Sink) -> None:
-        self.number, self.name, self.length, self.sink = number, name, length, sink
+    def __init__(self, kind: LockKind, number: int, name: str, length: float, holder: Holder) -> None:
+        self.number, self.name, self.length, self.holder = number, name, length, holder
         self.token = 0
         self.deadline = 0.0
         self.granted = False
@@ -66,15 +66,15 @@ class HeldLock:
     def on_held(self, sent: float) -> None:
         self.deadline = sent + self.length
         if self.granted:
-            self.sink.extended(self.deadline)
+            self.holder.on_extended(self.deadline)
         else:
             self.granted = True
-            self.sink.granted(self.token, self.deadline)
+            self.holder.on_granted(self.token, self.deadline)
             self._renew_later()
 
     def on_gone(self) -> None:
         self._stop()
-        self.sink.lost("the service gave it to somebody else")
+        self.holder.on_lost(Deposed())
 
     def _renew_later(self) -> None:
         self.timer = self._kind.host.after(self.length / RENEWALS, self._on_renew)
@@ -83,7 +83,7 @@ class HeldLock:
         if not self.allowed:
             return
         if self._kind.host.now > self.deadline - self.length / 2:
-            self.sink.at_risk()
+            self.holder.on_at_risk()
         self._kind.say(op="renew", id=self.number, sent=self._kind.host.now)
         self._renew_later()
 
@@ -112,12 +112,12 @@ class LockKind:
         self._sock.setblocking(False)
         asyncio.get_running_loop().add_reader(self._sock, self._on_readable)
 
-    def acquire(self, name: str, options: Mapping[str, Any], sink: Sink) -> HeldLock:
+    def acquire(self, name: str, options: Mapping[str, Any], holder: Holder) -> HeldLock:
         length = options.get("length", 1.0)
         if not isinstance(length, float) or not LENGTHS[0] <= length <= LENGTHS[1]:
             raise ConfigError(f"length: {length!r}; accepted are {LENGTHS[0]} to {LENGTHS[1]} seconds")
         self._last += 1
-        held = self.held[self._last] = HeldLock(self, self._last, name, length, sink)
+        held = self.held[self._last] = HeldLock(self, self._last, name, length, holder)
         self.say(op="ask", id=self._last, name=name, length=length)
         return held
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.agent.grants import TOKEN_FIRST_MIN
-from holdfast.protocols.detection.leadership import Candidacy
+from holdfast.kit.hold import Holder, Lapsed, Lost
 
 
 class FakeLeads:
@@ -13,7 +13,7 @@ class FakeLeads:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self.candidacies: dict[str, tuple[float, Candidacy]] = {}
+        self.candidacies: dict[str, tuple[float, Holder]] = {}
         self.leading: dict[str, int] = {}
         self.allowed: dict[str, bool] = {}
         self.done: list[str] = []
@@ -22,11 +22,11 @@ class FakeLeads:
 
     # What the kind calls.
 
-    def campaign(self, name: str, length: float, candidacy: Candidacy) -> None:
+    def campaign(self, name: str, length: float, holder: Holder) -> None:
         if self.refuse is not None:
             raise self.refuse
         assert name not in self.candidacies, "one candidacy per name"
-        self.candidacies[name] = length, candidacy
+        self.candidacies[name] = length, holder
         self.allowed[name] = True
         self.done.append(f"campaign {name} {length:g}")
 
@@ -48,20 +48,20 @@ class FakeLeads:
 
     def lead(self, name: str) -> int:
         """The seats granted it."""
-        length, candidacy = self.candidacies[name]
+        length, holder = self.candidacies[name]
         assert self.allowed[name]
         self._token += 1
         self.leading[name] = self._token
-        candidacy.on_leading(self._token, self._now() + length)
+        holder.on_granted(self._token, self._now() + length)
         return self._token
 
     def extend(self, name: str) -> None:
-        length, candidacy = self.candidacies[name]
+        length, holder = self.candidacies[name]
         if self.allowed[name]:
-            candidacy.on_extended(self._now() + length)
+            holder.on_extended(self._now() + length)
 
-    def lose(self, name: str, why: str = "too few seats answered") -> None:
+    def lose(self, name: str, reason: Lost = Lapsed()) -> None:  # noqa: B008 - a constant
         """As the real one: the candidacy would stand on."""
         del self.leading[name]
-        self.candidacies[name][1].on_lost(why)
+        self.candidacies[name][1].on_lost(reason)
         assert not self.allowed.get(name, False), "it would lead again"

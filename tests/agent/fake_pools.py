@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from holdfast.agent.grants import TOKEN_FIRST_MIN
 from holdfast.errors import ConfigError
-from holdfast.protocols.tickets.tickets import Ticketing
+from holdfast.kit.hold import Holder
 
 LEASE = 1.0
 
@@ -14,9 +14,9 @@ LEASE = 1.0
 class FakeAttempt:
     """One asking."""
 
-    def __init__(self, pools: FakePools, pool: str, n: int, listener: Ticketing, *, wait: bool, metadata: Mapping[str, str]) -> None:
+    def __init__(self, pools: FakePools, pool: str, n: int, holder: Holder, *, wait: bool, metadata: Mapping[str, str]) -> None:
         self.asked = pool, n, wait, dict(metadata)
-        self.listener = listener
+        self.holder = holder
         self.allowed = True
         self.number, self.token, self.deadline, self.valid = -1, 0, 0.0, False
         self._pools = pools
@@ -40,11 +40,11 @@ class FakeAttempt:
     def own(self, number: int, lease: float = LEASE) -> None:
         self._pools.token += 1
         self.number, self.token = number, self._pools.token
-        self.listener.on_acquired(number, self.token, self._pools.now() + lease)
+        self.holder.on_granted(self.token, self._pools.now() + lease, number)
 
     def extend(self) -> None:
         if self.allowed:
-            self.listener.on_extended(self._pools.now() + LEASE)
+            self.holder.on_extended(self._pools.now() + LEASE)
 
 
 class FakePools:
@@ -56,10 +56,8 @@ class FakePools:
         self.done: list[str] = []
         self.token = TOKEN_FIRST_MIN
 
-    def acquire(
-        self, pool: str, n: int, listener: Ticketing, *, wait: bool = True, metadata: Mapping[str, str] | None = None
-    ) -> FakeAttempt:
+    def acquire(self, pool: str, n: int, holder: Holder, *, wait: bool = True, metadata: Mapping[str, str] | None = None) -> FakeAttempt:
         if n > 100:
             raise ConfigError("of: too many")
-        self.attempts.append(FakeAttempt(self, pool, n, listener, wait=wait, metadata=metadata or {}))
+        self.attempts.append(FakeAttempt(self, pool, n, holder, wait=wait, metadata=metadata or {}))
         return self.attempts[-1]

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from holdfast.agent.bodies import Body
 from holdfast.agent.grants import TOKEN_FIRST_MIN, Grants
-from holdfast.agent.kinds import Sink
 from holdfast.errors import ConfigError, HoldfastError
+from holdfast.kit.hold import Holder, Lost
 from holdfast.local.calls import Acquire, GrantItem
 from tests.support.fake_host import FakeHost
 
@@ -100,11 +100,22 @@ class FakeSession:
         return self.items[-1][1]
 
 
+class Because(Lost, frozen=True):
+    """A reason of the test's choice."""
+
+    word = "because"
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class FakeHeld:
     """What a kind keeps: here, what was done to it."""
 
-    def __init__(self, name: str, sink: Sink) -> None:
-        self.name, self.sink = name, sink
+    def __init__(self, name: str, holder: Holder) -> None:
+        self.name, self.holder = name, holder
         self.calls: list[str] = []
         self.renewing = True
 
@@ -125,13 +136,13 @@ class FakeKind:
 
     def __init__(self) -> None:
         self.held: list[FakeHeld] = []
-        self.at_once: Callable[[Sink], None] = lambda sink: None
+        self.at_once: Callable[[Holder], None] = lambda holder: None
 
-    def acquire(self, name: str, options: Mapping[str, Any], sink: Sink) -> FakeHeld:
+    def acquire(self, name: str, options: Mapping[str, Any], holder: Holder) -> FakeHeld:
         if options.get("bad"):
             raise ConfigError("bad: accepted is nothing")
-        self.held.append(FakeHeld(name, sink))
-        self.at_once(sink)
+        self.held.append(FakeHeld(name, holder))
+        self.at_once(holder)
         return self.held[-1]
 
 
@@ -159,7 +170,7 @@ class Stand:
         """Asked and granted."""
         held = self.ask(session, serial, name)
         self.token += 1
-        held.sink.granted(self.token, self.host.now + length)
+        held.holder.on_granted(self.token, self.host.now + length)
         return held
 
     def leave(self, session: FakeSession) -> None:

@@ -12,10 +12,11 @@ from holdfast.agent.reaper import Asked
 from holdfast.errors import ConfigError, Forked, Lost, Unavailable
 from holdfast.events import AtRisk, Granted, Released, TokenRefused
 from holdfast.events import Lost as LostEvent
+from holdfast.kit.hold import Deposed
 from holdfast.local import ends
 from holdfast.local.calls import Acquire
 from holdfast.local.ends import UNREAD, UNTAKEN
-from tests.agent.law import KIND, FakeBody, FakeHeld, FakeSession, Stand
+from tests.agent.law import KIND, Because, FakeBody, FakeHeld, FakeSession, Stand
 
 
 def test_a_deadline_is_published_and_extended() -> None:
@@ -26,7 +27,7 @@ def test_a_deadline_is_published_and_extended() -> None:
     assert session.last.what == "granted"
     assert (session.last.token, session.last.deadline) == (stand.token, 1010.0)
     stand.host.pass_time(5.0)
-    held.sink.extended(1015.0)
+    held.holder.on_extended(1015.0)
     assert (session.last.what, session.last.deadline) == ("extended", 1015.0)
     assert [event.grant.deadline for event in stand.host.events(Granted)] == [1010.0]
     assert stand.law.published_until == 1015.0
@@ -53,7 +54,7 @@ def test_a_closed_socket_is_not_a_death() -> None:
     held = stand.hold(session, 10.0)
     stand.leave(session)
     assert not held.renewing
-    held.sink.extended(1100.0)  # A renewal that was under way: nobody was told, so it counts for nobody.
+    held.holder.on_extended(1100.0)  # A renewal that was under way: nobody was told, so it counts for nobody.
     stand.host.pass_time(9.999)
     assert held.calls == []
     stand.host.pass_time(0.001)
@@ -134,7 +135,7 @@ def test_what_has_ended_is_not_extended() -> None:
     session = stand.session()
     held = stand.hold(session, 10.0)
     stand.host.clock += 10.0  # Stopped for so long: the answer is read before any timer runs (F10).
-    held.sink.extended(1100.0)
+    held.holder.on_extended(1100.0)
     assert session.said == ["granted", "lost"]
     assert held.calls == ["release"]
     assert len(stand.host.events(LostEvent)) == 1
@@ -157,14 +158,14 @@ def test_lost_by_its_protocol() -> None:
     stand = Stand()
     session = stand.session()
     held = stand.hold(session, 10.0)
-    held.sink.at_risk()
-    held.sink.at_risk()
-    held.sink.lost("deposed")
+    held.holder.on_at_risk()
+    held.holder.on_at_risk()
+    held.holder.on_lost(Deposed())
     assert session.said == ["granted", "at_risk", "lost"]
     assert (session.last.why, session.last.deadline) == (ends.DEPOSED, 1010.0)
     assert held.calls == []
     assert len(stand.host.events(AtRisk)) == 1
-    held.sink.extended(1100.0)
+    held.holder.on_extended(1100.0)
     stand.host.pass_time(10.0)
     assert held.calls == ["release"]
     assert [type(event) for event in stand.host.emitted] == [Granted, AtRisk, LostEvent]
@@ -175,7 +176,7 @@ def test_lost_before_it_was_granted() -> None:
     stand = Stand()
     session = stand.session()
     held = stand.ask(session)
-    held.sink.lost("nobody votes")
+    held.holder.on_lost(Because("nobody votes"))
     assert (session.last.what, session.last.why, session.last.token) == ("lost", "nobody votes", 0)
     assert held.calls == []
     assert len(stand.law) == 0
@@ -208,7 +209,7 @@ def test_asking_ends_without_a_grant(how: str) -> None:
         stand.law.stopped(session, 1)
     else:
         stand.kill(session)
-    held.sink.granted(TOKEN_FIRST_MIN, 2000.0)
+    held.holder.on_granted(TOKEN_FIRST_MIN, 2000.0)
     assert held.calls == ["cancel"]
     assert session.said == []
     assert len(stand.law) == 0
@@ -221,15 +222,15 @@ def test_a_client_that_does_not_read_is_not_extended() -> None:
     held = stand.hold(session, 10.0)
     session.paused = True
     stand.host.pass_time(5.0)
-    held.sink.extended(1015.0)
-    held.sink.extended(1016.0)
+    held.holder.on_extended(1015.0)
+    held.holder.on_extended(1016.0)
     assert session.said == ["granted"]
     session.paused = False
     stand.law.readable(session)
     assert (session.said, session.last.deadline) == (["granted", "extended"], 1016.0)
     session.paused = True
     stand.host.pass_time(6.0)
-    held.sink.extended(1030.0)
+    held.holder.on_extended(1030.0)
     stand.host.pass_time(5.0)
     assert session.said == ["granted", "extended", "lost"]
     assert session.last.why == ends.UNREAD
@@ -244,7 +245,7 @@ def test_a_client_that_never_reads_its_grant_loses_it() -> None:
     held = stand.hold(session, 10.0)
     for _ in range(3):
         stand.host.pass_time(3.0)
-        held.sink.extended(stand.host.now + 10.0)
+        held.holder.on_extended(stand.host.now + 10.0)
     assert held.calls == []
     stand.host.pass_time(1.0)
     assert held.calls == ["release"]
@@ -271,7 +272,7 @@ def test_drain_waits_for_those_who_do_not_stop() -> None:
     assert stubborn.said == polite.said == ["granted", "stop"]
     assert waiting.ended == [(1, "Unavailable")]
     assert [each.calls for each in held] == [[], [], ["cancel"]]
-    held[0].sink.extended(1100.0)
+    held[0].holder.on_extended(1100.0)
     stand.law.stopped(polite, 1)
     stand.host.pass_time(9.0)
     assert done == []
@@ -315,7 +316,7 @@ def test_tokens_are_wall_clock_and_below_2_53(token: int) -> None:
     stand = Stand()
     session = stand.session()
     held = stand.ask(session)
-    held.sink.granted(token, 2000.0)
+    held.holder.on_granted(token, 2000.0)
     assert (session.said, held.calls) == (["lost"], ["release"])
     assert f"its token {token} is not above {TOKEN_FIRST_MIN - 1}" in session.last.why
     assert stand.host.events(TokenRefused) == [TokenRefused(KIND, "x", 0, token, TOKEN_FIRST_MIN - 1)]
@@ -328,13 +329,13 @@ def test_tokens_grow() -> None:
     """F16: strictly, per kind, name and number; another number has its own."""
     stand = Stand()
     session = stand.session()
-    stand.ask(session, 1).sink.granted(TOKEN_FIRST_MIN + 5, 2000.0, 3)
-    stand.ask(session, 2).sink.granted(TOKEN_FIRST_MIN + 5, 2000.0, 4)
-    stand.ask(session, 3, "y").sink.granted(TOKEN_FIRST_MIN + 5, 2000.0, 3)
+    stand.ask(session, 1).holder.on_granted(TOKEN_FIRST_MIN + 5, 2000.0, 3)
+    stand.ask(session, 2).holder.on_granted(TOKEN_FIRST_MIN + 5, 2000.0, 4)
+    stand.ask(session, 3, "y").holder.on_granted(TOKEN_FIRST_MIN + 5, 2000.0, 3)
     for serial, token in ((4, TOKEN_FIRST_MIN + 5), (5, TOKEN_FIRST_MIN + 4)):
-        stand.ask(session, serial).sink.granted(token, 2000.0, 3)
+        stand.ask(session, serial).holder.on_granted(token, 2000.0, 3)
         assert session.last.what == "lost"
-    stand.ask(session, 6).sink.granted(TOKEN_FIRST_MIN + 6, 2000.0, 3)
+    stand.ask(session, 6).holder.on_granted(TOKEN_FIRST_MIN + 6, 2000.0, 3)
     assert session.last.what == "granted"
 
 
@@ -343,7 +344,7 @@ def test_a_kind_may_answer_at_once() -> None:
     stand = Stand()
     session = stand.session()
     order: list[str] = []
-    stand.kind.at_once = lambda sink: sink.granted(TOKEN_FIRST_MIN, 2000.0)
+    stand.kind.at_once = lambda holder: holder.on_granted(TOKEN_FIRST_MIN, 2000.0)
     stand.law.acquire(session, Acquire(1, KIND, "x", {}), lambda: order.append("answered"))
     order += session.said
     stand.host.settle()
@@ -470,13 +471,13 @@ def test_the_agent_ends_a_command_before_the_deadline(reaped: Reaped) -> None:
     """H150: so long before the deadline as the client asked for; an extension moves that instant, and none is told once it has begun."""
     stand, session, held, _, reaper = reaped
     stand.host.pass_time(5.0)
-    held.sink.extended(1015.0)
+    held.holder.on_extended(1015.0)
     begun = []
     for step in (9.4, 0.1):
         stand.host.pass_time(step)
         begun.append(reaper.begun)
     assert begun == [False, True]
-    held.sink.extended(1030.0)
+    held.holder.on_extended(1030.0)
     assert session.last.deadline == 1015.0
     assert held.calls == []
     stand.host.pass_time(0.5)
@@ -523,7 +524,7 @@ def test_what_is_not_confirmed_is_not_extended() -> None:
     held = stand.hold(session, 10.0)
     for _ in range(4):
         stand.host.pass_time(2.0)
-        held.sink.extended(stand.host.now + 10.0)
+        held.holder.on_extended(stand.host.now + 10.0)
     assert (session.said, held.calls) == (["granted"], [])
     stand.host.pass_time(2.0)
     assert (session.said, held.calls) == (["granted", "lost"], ["release"])
@@ -538,13 +539,13 @@ def test_what_is_confirmed_is_extended_at_once() -> None:
     session = stand.session(confirms=False)
     held = stand.hold(session, 10.0)
     stand.host.pass_time(9.0)
-    held.sink.extended(stand.host.now + 10.0)
+    held.holder.on_extended(stand.host.now + 10.0)
     for _ in range(2):
         stand.law.confirm(session, 1, stand.token)
         assert session.said == ["granted", "extended"]
         assert session.last.deadline == stand.host.now + 10.0
     stand.host.pass_time(5.0)
-    held.sink.extended(stand.host.now + 10.0)
+    held.holder.on_extended(stand.host.now + 10.0)
     assert (session.said, held.calls) == (["granted", "extended", "extended"], [])
 
 
@@ -553,7 +554,7 @@ def test_a_confirmation_after_the_deadline_is_none() -> None:
     stand = Stand()
     session = stand.session(confirms=False)
     held = stand.hold(session, 10.0)
-    held.sink.extended(stand.host.now + 20.0)
+    held.holder.on_extended(stand.host.now + 20.0)
     stand.host.pause(11.0)
     with pytest.raises(Lost):
         stand.law.confirm(session, 1, stand.token)
@@ -568,14 +569,14 @@ def test_only_what_was_read_is_confirmed() -> None:
     with pytest.raises(ConfigError, match="not granted yet"):
         stand.law.confirm(session, 1, 0)
     session.paused = True
-    held.sink.granted(stand.token + 1, stand.host.now + 10.0)
+    held.holder.on_granted(stand.token + 1, stand.host.now + 10.0)
     with pytest.raises(ConfigError, match="not granted yet"):
         stand.law.confirm(session, 1, stand.token + 1)
     session.paused = False
     stand.law.readable(session)
     with pytest.raises(ConfigError, match="token: 5; accepted is the one that was granted"):
         stand.law.confirm(session, 1, 5)
-    held.sink.extended(stand.host.now + 20.0)
+    held.holder.on_extended(stand.host.now + 20.0)
     assert session.said == ["granted"]
 
 
@@ -585,7 +586,7 @@ def test_a_late_reader_is_told_how_long_it_was() -> None:
     session = stand.session()
     held = stand.hold(session, 10.0)
     assert session.last.length == 10.0
-    held.sink.extended(stand.host.now + 12.0)
+    held.holder.on_extended(stand.host.now + 12.0)
     assert session.last.length == 0.0
 
 
@@ -599,7 +600,7 @@ def test_a_client_that_is_stopped_loses_what_it_holds() -> None:
     for _ in range(6):
         stand.host.pass_time(2.0)
         if not held.calls:
-            held.sink.extended(stand.host.now + 10.0)
+            held.holder.on_extended(stand.host.now + 10.0)
     assert session.said == ["granted", "extended", "lost"]
     assert held.calls == ["release"]
     assert session.last.why == UNREAD
@@ -614,7 +615,7 @@ def test_a_client_that_reads_again_is_extended_at_once() -> None:
     session.read = session.sent
     for _ in range(3):
         stand.host.pass_time(2.0)
-        held.sink.extended(stand.host.now + 10.0)
+        held.holder.on_extended(stand.host.now + 10.0)
     assert session.said == ["granted", "extended"]
     session.read = None
     stand.host.pass_time(READING_INTERVAL)

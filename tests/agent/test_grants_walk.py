@@ -13,7 +13,7 @@ from holdfast.agent.granted import Granted as GrantedOne
 from holdfast.agent.grants import Grants
 from holdfast.errors import Lost
 from holdfast.local.calls import GrantItem
-from tests.agent.law import FakeHeld, FakeSession, Stand
+from tests.agent.law import Because, FakeHeld, FakeSession, Stand
 
 
 class Walk:
@@ -53,11 +53,11 @@ class Walk:
     def _grant(self, session: FakeSession, held: FakeHeld) -> None:
         if not held.calls and not session.said and not session.paused:
             self.stand.token += 1
-            held.sink.granted(self.stand.token, self.stand.host.now + self.random.uniform(0.5, 5.0))
+            held.holder.on_granted(self.stand.token, self.stand.host.now + self.random.uniform(0.5, 5.0))
 
     def _extend(self, session: FakeSession, held: FakeHeld) -> None:
         if session.said and held.renewing:
-            held.sink.extended(self.stand.host.now + self.random.uniform(0.5, 5.0))
+            held.holder.on_extended(self.stand.host.now + self.random.uniform(0.5, 5.0))
 
     def _end(self, session: FakeSession, held: FakeHeld) -> None:
         how = self.random.randrange(5)
@@ -69,7 +69,7 @@ class Walk:
         elif how == 2 and session.client is not None and not session.client.dead:
             self.stand.kill(session)
         elif how == 3 and session.said:
-            held.sink.lost("so")
+            held.holder.on_lost(Because("so"))
         elif how == 4 and session.connected:
             self.stand.law.close(session, 1)
 

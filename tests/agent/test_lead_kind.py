@@ -10,6 +10,7 @@ from holdfast.agent.grants import Grants
 from holdfast.agent.lead_kind import LeadKind, NoSeats
 from holdfast.config import Config
 from holdfast.errors import ConfigError, Unavailable
+from holdfast.kit.hold import Lapsed
 from holdfast.local.calls import Acquire
 from tests.agent.fake_leads import FakeLeads
 from tests.agent.law import FakeBody, FakeSession, TurnHost
@@ -144,10 +145,10 @@ def test_led_in_the_moment_in_which_nobody_wants_it() -> None:
     (client,) = stand.asking(1)
     _, candidacy = stand.leads.candidacies["x"]
     stand.law.stopped(client, 1)
-    candidacy.on_leading(1, 2.0)
+    candidacy.on_granted(1, 2.0)
     candidacy.on_extended(3.0)
     candidacy.on_at_risk()
-    candidacy.on_lost("late")
+    candidacy.on_lost(Lapsed())
     assert client.said == []
     assert stand.leads.done == ["campaign x 0.45", "withdraw x"]
 
@@ -157,8 +158,8 @@ def test_granted_before_the_question_was_answered() -> None:
     stand = Stand()
     campaign = stand.leads.campaign
 
-    def at_once(name: str, length: float, candidacy: Any) -> None:
-        campaign(name, length, candidacy)
+    def at_once(name: str, length: float, holder: Any) -> None:
+        campaign(name, length, holder)
         stand.leads.lead(name)
 
     stand.leads.campaign = at_once  # type: ignore[method-assign]
@@ -236,7 +237,8 @@ def test_a_machine_that_refuses_the_next_one() -> None:
     stand.leads.lead("x")
     stand.leads.refuse = Unavailable("the table is full")
     stand.law.stopped(first, 1)
-    assert (second.said, second.last.why, stand.kind.waiting, len(stand.law)) == (["lost"], "unavailable: the table is full", {}, 0)
+    assert (second.said, second.last.why, second.last.error) == (["lost"], "the table is full", "Unavailable")
+    assert (stand.kind.waiting, len(stand.law)) == ({}, 0)
 
 
 def test_without_seats_the_missing_setting_is_named() -> None:

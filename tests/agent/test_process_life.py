@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,11 @@ import pytest
 
 from holdfast.agent.agent import LEFT_POLL, Agent, Ending
 from holdfast.agent.home import Home
-from holdfast.agent.kinds import NO_NUMBERS
 from holdfast.agent.logs import Log
 from holdfast.config import Config
 from holdfast.errors import ConfigError, JoinFailed
 from holdfast.host import MemberStatus
+from holdfast.kit.hold import Lost
 from holdfast.protocols.tickets.values import ANCHOR, Key, Status
 from holdfast.wire.keys import Keyring, generate, parse_key
 from tests.support.realtime import eventually, run
@@ -105,9 +105,9 @@ def test_tickets_are_given_back_before_it_goes(tmp_path: Path, monkeypatch: pyte
         async with living(tmp_path, key="", state_dir=str(tmp_path / "state")) as agent:  # its own seat (F12)
             await member(agent)
             assert agent.tickets is not None
-            tickets, sink, order = agent.tickets, RecordingSink(), list[str]()
-            in_turn(agent, lambda: agent.grants.kinds["ticket"].acquire("x", {"of": 1}, sink))
-            await eventually(lambda: sink.token, "it holds the ticket")
+            tickets, holder, order = agent.tickets, RecordingHolder(), list[str]()
+            in_turn(agent, lambda: agent.grants.kinds["ticket"].acquire("x", {"of": 1}, holder))
+            await eventually(lambda: holder.token, "it holds the ticket")
             with monkeypatch.context() as deaf:
                 deaf.setattr(tickets.guardian, "on_message", lambda *message: None)
                 in_turn(agent, tickets.pool_table["x"].candidates[0].release)
@@ -123,24 +123,24 @@ def test_tickets_are_given_back_before_it_goes(tmp_path: Path, monkeypatch: pyte
     run(scenario())
 
 
-class RecordingSink:
+class RecordingHolder:
     """Whoever asked."""
 
     token = 0
 
-    def queued(self, position: int, why: str = "") -> None:
+    def on_queued(self, position: int, why: str = "") -> None:
         """Nobody waits."""
 
-    def granted(self, token: int, deadline: float, number: int = 0) -> None:
+    def on_granted(self, token: int, deadline: float, number: int = 0) -> None:
         self.token = token
 
-    def extended(self, deadline: float) -> None:
+    def on_extended(self, deadline: float) -> None:
         """As expected."""
 
-    def at_risk(self) -> None:
+    def on_at_risk(self) -> None:
         """Its guardian is deaf."""
 
-    def lost(self, why: str, numbers: Mapping[str, int] = NO_NUMBERS) -> None:
+    def on_lost(self, reason: Lost) -> None:
         """It is over."""
 
 

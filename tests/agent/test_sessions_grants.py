@@ -36,7 +36,7 @@ class Stand:
         client.answer(calls.Acquire, serial)
         held = self.kind.held[-1]
         self.token += 1
-        self.live.turn(partial(held.sink.granted, self.token, now() + length))
+        self.live.turn(partial(held.holder.on_granted, self.token, now() + length))
         item = client.grant(serial, "granted")
         assert item.token == self.token
         return serial, held
@@ -123,7 +123,7 @@ def test_a_client_that_does_not_read_is_not_extended(stand: Stand) -> None:
         event = StorageFailed("x" * 10_000)
         until(lambda: _paused_by(live, session, event), "the client is paused")
         later = now() + 2 * LONG
-        live.turn(partial(held.sink.extended, later))
+        live.turn(partial(held.holder.on_extended, later))
         assert grant.published == before
         item: GrantItem = client.grant(serial, "extended")
         assert item.deadline == later
@@ -138,8 +138,8 @@ def test_a_client_that_reads_nothing_is_extended_once(stand: Stand) -> None:
         client.ask(calls.Look)  # All of it is read.
         (grant,) = live.call(lambda: live.agent.grants.all)
         ahead, newest = now() + 2 * LONG, now() + 3 * LONG
-        live.turn(partial(held.sink.extended, ahead))
-        live.turn(partial(held.sink.extended, newest))
+        live.turn(partial(held.holder.on_extended, ahead))
+        live.turn(partial(held.holder.on_extended, newest))
         assert grant.published == ahead
         until(lambda: now() > newest - 3 * LONG + 3 * READING_INTERVAL, "it was looked at")
         assert grant.published == ahead
@@ -158,7 +158,7 @@ def test_a_client_that_reads_slowly_is_extended(stand: Stand) -> None:
         for step in range(1, 4):
             for _ in range(40):
                 live.turn(partial(live.agent.host.emit, StorageFailed("x" * 1000)))
-            live.turn(partial(held.sink.extended, now() + LONG + step))
+            live.turn(partial(held.holder.on_extended, now() + LONG + step))
             client.sock.recv(2000)  # Some of it, never all.
             live.turn(partial(session.follows, 0))
         assert now() + LONG + 1 < grant.published

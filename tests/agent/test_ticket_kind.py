@@ -14,9 +14,10 @@ from holdfast.client.holding import TicketHeld as ClientTicket
 from holdfast.client.holding import not_granted
 from holdfast.config import Config, load
 from holdfast.errors import ConfigError, Unavailable
+from holdfast.kit.hold import Lapsed
 from holdfast.local.calls import Acquire, GrantItem
 from holdfast.protocols.tickets.line import late_text
-from holdfast.protocols.tickets.view import LATE
+from holdfast.protocols.tickets.reasons import Crowded, Full, Late, Mismatch, Refusal, SeatsSilent, TooManyPools
 from tests.agent.fake_pools import LEASE, FakeAttempt, FakePools
 from tests.agent.law import FakeBody, FakeSession, TurnHost
 
@@ -82,35 +83,35 @@ def test_a_first_deadline_without_time_is_not_told() -> None:
     client = stand.client()
     attempt = stand.ask(client)
     attempt.own(3, lease=MARGIN / 2)
-    attempt.listener.on_at_risk()
+    attempt.holder.on_at_risk()
     assert client.said == []
     attempt.extend()
     assert (client.said, client.last.number, client.last.token) == (["granted"], 3, attempt.token)
     other = stand.client()
     late = stand.ask(other)
     late.own(4, lease=MARGIN / 2)
-    late.listener.on_lost("lapsed", {})
+    late.holder.on_lost(Lapsed())
     assert other.said == ["lost"]
 
 
 @pytest.mark.parametrize(
-    "why, told",
+    "reason, error, told",
     [
-        ("full", "full: every ticket of 'gpu' is held"),
-        ("unavailable", "unavailable: too few seats answer"),
-        ("mismatch: 'gpu' has 4", "mismatch: 'gpu' has 4"),
-        ("mismatch: '{gpu} {0' has 4", "mismatch: '{gpu} {0' has 4"),  # A pool may be called like that.
-        ("crowded", "unavailable: tickets of 'gpu' are free, but the seats have no room"),
-        ("too-many-pools", "unavailable: 'gpu' would be a new pool, and the seats keep as many as they can"),
+        (Full("gpu"), "NoTicket", "full: every ticket of 'gpu' is held"),
+        (SeatsSilent("gpu", 2, 1), "Unavailable", "unavailable: too few seats answer"),
+        (Mismatch("gpu", 5, 4), "TicketCountMismatch", "mismatch: 'gpu' has 4"),
+        (Full("{gpu} {0"), "NoTicket", "full: every ticket of '{gpu} {0' is held"),  # A pool may be called like that.
+        (Crowded("gpu"), "Unavailable", "unavailable: tickets of 'gpu' are free, but the seats have no room"),
+        (TooManyPools("gpu"), "Unavailable", "unavailable: 'gpu' would be a new pool, and the seats keep as many as they can"),
     ],
 )
-def test_why_there_is_none(why: str, told: str) -> None:
-    """10, H133: NoTicket, Unavailable, TicketCountMismatch by the first word; nothing stays behind."""
+def test_why_there_is_none(reason: Refusal, error: str, told: str) -> None:
+    """10, H133: NoTicket, Unavailable, TicketCountMismatch by the type of the reason; nothing stays behind."""
     stand = Stand()
     client = stand.client()
-    stand.ask(client).listener.on_lost(why, {"actual": 4})
-    assert (client.said, client.last.why[: len(told)]) == (["lost"], told)
-    assert client.last.numbers == {"actual": 4}
+    stand.ask(client).holder.on_lost(reason)
+    assert (client.said, client.last.why[: len(told)], client.last.error) == (["lost"], told, error)
+    assert client.last.numbers == reason.numbers
     assert (len(stand.law), stand.kind.wishes, stand.pools.done) == (0, {}, [])
 
 
@@ -119,20 +120,20 @@ def test_who_waits_hears_its_position() -> None:
     stand = Stand()
     client = stand.client()
     attempt = stand.ask(client)
-    attempt.listener.on_queued(3)
+    attempt.holder.on_queued(3)
     client.paused = True
-    attempt.listener.on_queued(2)
+    attempt.holder.on_queued(2)
     client.paused = False
-    attempt.listener.on_queued(1)
+    attempt.holder.on_queued(1)
     assert [(item.what, item.number, item.token, item.deadline) for _, item in client.items] == [
         ("queued", 3, 0, 0.0),
         ("queued", 1, 0, 0.0),
     ]
     attempt.own(5)
-    attempt.listener.on_queued(1)
+    attempt.holder.on_queued(1)
     assert client.said == ["queued", "queued", "granted"]
     stand.law.stopped(client, 1)
-    attempt.listener.on_queued(1)
+    attempt.holder.on_queued(1)
     assert client.said == ["queued", "queued", "granted", "released"]
 
 
@@ -141,16 +142,16 @@ def test_only_who_holds_it_now_may_publish() -> None:
     stand = Stand()
     client = stand.client()
     attempt = stand.ask(client)
-    assert stand.law.held(client, 1) is None
+    assert stand.law.claim(client, 1) is None
     attempt.own(3)
-    held = stand.law.held(client, 1)
+    held = stand.law.claim(client, 1)
     assert isinstance(held, TicketHeld)
     held.publish(b"hello")
     assert stand.pools.done == ["publish 3 b'hello'"]
-    assert stand.law.held(client, 2) is None
-    assert stand.law.held(stand.client(), 1) is None
+    assert stand.law.claim(client, 2) is None
+    assert stand.law.claim(stand.client(), 1) is None
     stand.host.clock += LEASE - MARGIN  # No timer has run: the clock alone says so.
-    assert stand.law.held(client, 1) is None
+    assert stand.law.claim(client, 1) is None
 
 
 def test_a_program_that_hangs_keeps_its_ticket_for_user_ttl() -> None:
@@ -164,7 +165,7 @@ def test_a_program_that_hangs_keeps_its_ticket_for_user_ttl() -> None:
         each.own(number)
     for second in range(8):
         stand.host.pass_time(0.5)
-        held = stand.law.held(client, 1)
+        held = stand.law.claim(client, 1)
         assert isinstance(held, TicketHeld)
         if second == 1:
             held.touch()
@@ -217,8 +218,8 @@ def test_a_lost_ticket_stays_the_clients_until_its_deadline() -> None:
     stand = Stand()
     client, attempt = stand.holding()
     stand.host.pass_time(0.3)
-    attempt.listener.on_lost("lapsed", {})
-    attempt.listener.on_extended(9.0)
+    attempt.holder.on_lost(Lapsed())
+    attempt.holder.on_extended(9.0)
     assert client.said == ["granted", "lost"]
     stand.host.pass_time(0.4)
     assert len(stand.law) == 1
@@ -234,8 +235,8 @@ def test_owned_in_the_moment_in_which_nobody_wants_it() -> None:
     stand.law.stopped(client, 1)
     attempt.own(3)
     attempt.extend()
-    attempt.listener.on_at_risk()
-    attempt.listener.on_lost("late", {})
+    attempt.holder.on_at_risk()
+    attempt.holder.on_lost(Late("gpu"))
     assert (client.said, stand.pools.done) == ([], ["cancel"])
 
 
@@ -305,17 +306,17 @@ def test_an_agent_that_is_late_says_so_to_its_clients() -> None:
     stand = Stand()
     client = stand.client()
     attempt = stand.ask(client)
-    attempt.listener.on_queued(0, late_text(0.7))
+    attempt.holder.on_queued(0, late_text(0.7))
     assert (client.said, client.last.number) == (["queued"], 0)
     held = Waiting()
     held.push(encoded(client.last))
     error = not_granted(held, 3.0)
     assert "within 3 s; this agent is 0.7 s late" in str(error)
     assert "seats" not in str(error)
-    attempt.listener.on_queued(4)  # It is on time again.
+    attempt.holder.on_queued(4)  # It is on time again.
     held.push(encoded(client.last))
     assert str(not_granted(held, 3.0)).endswith("within 3 s; it waited at position 4")
-    attempt.listener.on_lost(LATE, {})
+    attempt.holder.on_lost(Late("gpu"))
     assert client.last.why.startswith("unavailable: this agent")
     held.push(encoded(client.last))
     with pytest.raises(Unavailable, match="so that none is lost"):

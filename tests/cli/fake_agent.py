@@ -67,8 +67,8 @@ class Client:
         self.deadline = clock.now() + seconds
         self.push(serial, calls.GrantItem("extended", token, self.deadline, 0))
 
-    def tell(self, serial: int, what: str, why: str = "") -> None:
-        self.push(serial, calls.GrantItem(what, 7, self.deadline, 0, why))
+    def tell(self, serial: int, what: str, why: str = "", error: str = "") -> None:
+        self.push(serial, calls.GrantItem(what, 7, self.deadline, 0, why, {}, 0.0, error))
 
     def end(self, serial: int, error: str, text: str) -> None:
         """End a stream, or with 0 the connection."""

@@ -234,10 +234,15 @@ def test_restart_outlives_an_agent_of_another_clock_or_version(path: Path, start
 )
 def test_restart_ends_with_an_input_error(agent: FakeAgent, start: Start, error: str, text: str) -> None:
     """H147: what no agent will accept is not tried for ever."""
-    if error == "ConfigError":
-        agent.on[calls.Acquire] = lambda client, call: client.refuse(call.serial, error, text)
-    else:
-        agent.on[calls.Acquire] = lambda client, call: client.done(call.serial) or client.tell(call.serial, "lost", "mismatch: has 4")  # type: ignore[func-returns-value]
+
+    def refuse(client: Client, call: calls.Acquire) -> None:
+        if error == "ConfigError":
+            client.refuse(call.serial, error, text)
+        else:
+            client.done(call.serial)
+            client.tell(call.serial, "lost", "mismatch: has 4", error)
+
+    agent.on[calls.Acquire] = refuse
     code, err = ended(start("--restart"))
     assert code == 125
     assert text in err

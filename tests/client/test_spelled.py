@@ -346,7 +346,7 @@ def test_one_way_to_end_has_one_text(client: Spelling, agent: FakeAgent) -> None
     by_clock, _ = acquired(client, agent, group, seconds=0.5)
     assert client.lost(by_clock) == ends.LAPSED
     by_word, opened = acquired(client, agent, group)
-    agent.push(opened, calls.GrantItem("lost", 7, 0.0, 0, ends.TEXTS["lapsed"]))
+    agent.push(opened, calls.GrantItem("lost", 7, 0.0, 0, ends.LAPSED))
     assert client.lost(by_word) == ends.LAPSED
     by_loss, _ = acquired(client, agent, group, seconds=0.5)
     agent.close()

@@ -10,11 +10,11 @@ from contextlib import nullcontext
 
 import pytest
 
+from holdfast.kit.hold import Lapsed
 from holdfast.lab.paper_traces import BUFFERED, ROUND_PHASES
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.coordinator import Coordinator, State
 from holdfast.protocols.tickets.messages import Alive, Refuse
-from holdfast.protocols.tickets.tickets import LAPSED
 from tests.support import ticket_ablations as ablations
 from tests.support.ticket_ablations import Ablation, without
 from tests.support.ticket_stand import Stand
@@ -105,7 +105,7 @@ def test_stop_revives_nothing(ablation: Ablation | None, broken: bool) -> None:
         assert circle.p.tickets == (TICKET + 1, TICKET)
         assert circle.users[r].acting == broken
         assert (TICKET in circle.common() | circle.watch(RING.period)) == broken
-        assert circle.users[r].lost == ([LAPSED] if circle.r.state is State.DEAD else [])
+        assert circle.users[r].lost == ([Lapsed()] if circle.r.state is State.DEAD else [])
 
 
 @pytest.mark.parametrize("ablation, broken", [(None, False), (ablations.counts_from_receipt, True)], ids=["rule", "counts_from_receipt"])

@@ -8,7 +8,7 @@ from holdfast.errors import ConfigError, Lost
 from holdfast.protocols.tickets.candidate import Candidate
 from holdfast.protocols.tickets.facts import AnchorTaken, ArcChanged, HandedOver, TicketAcquired
 from holdfast.protocols.tickets.messages import Accept, Accepted, AckCjoin, Cancel, Cjoin, Cleave, Queued, Reject
-from holdfast.protocols.tickets.tickets import FULL, MISMATCH, UNAVAILABLE
+from holdfast.protocols.tickets.reasons import Full, Mismatch, SeatsSilent
 from holdfast.protocols.tickets.values import ANCHOR, Key, Status
 from tests.support.ticket_stand import CONFIG, POOL, Asker, Stand
 
@@ -229,10 +229,9 @@ def test_other_number_of_tickets() -> None:
     stand = Stand("abcd", seats=3)
     stand.acquire("d", 4, run=0.5)
     user = stand.acquire("a", 5, run=POLL)
-    assert user.lost
-    assert user.lost[0].startswith(MISMATCH)
-    assert user.numbers == {"expected": 5, "actual": 4}
-    assert "4 tickets" in user.lost[0]
+    assert user.lost == [Mismatch(POOL, 5, 4)]
+    assert user.lost[0].numbers == {"expected": 5, "actual": 4}
+    assert "4 tickets" in str(user.lost[0])
 
 
 @pytest.mark.parametrize("founders", ["ab", "abc", "abcd"])
@@ -249,7 +248,7 @@ def test_unwilling_candidate_hears_full() -> None:
     stand = Stand("abcd", seats=3)
     stand.acquire("d", 1, run=0.5)
     user = stand.acquire("a", 1, wait=False, run=5 * POLL)
-    assert user.lost == [FULL]
+    assert user.lost == [Full(POOL)]
 
 
 def test_unwilling_candidate_hears_unavailable() -> None:
@@ -258,8 +257,7 @@ def test_unwilling_candidate_hears_unavailable() -> None:
     stand.crash("b")
     stand.crash("c")
     user = stand.acquire("d", 1, wait=False, run=5 * POLL)
-    assert user.lost == [UNAVAILABLE]
-    assert user.numbers == {"needed": 2, "reachable": 1}
+    assert user.lost == [SeatsSilent(POOL, needed=2, reachable=1)]
 
 
 def test_leave_of_an_inner_arc() -> None:

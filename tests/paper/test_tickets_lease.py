@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.host import Message
+from holdfast.kit.hold import Deposed, Lapsed
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.coordinator import State
 from holdfast.protocols.tickets.facts import AnchorTaken, TicketReleased
 from holdfast.protocols.tickets.messages import Accept, Alive, Prepare, Renew
-from holdfast.protocols.tickets.tickets import DEPOSED, LAPSED
 from holdfast.protocols.tickets.values import Status
 from tests.support.ticket_stand import CONFIG, Stand
 
@@ -41,7 +41,7 @@ def test_majority_is_enough_and_less_is_not() -> None:
     stand.crash("b")
     crashed_at = stand.now
     stand.run(LEASE + PERIOD)
-    assert user.lost == [LAPSED]
+    assert user.lost == [Lapsed()]
     assert stand.holder(0) == []
     assert user.until <= crashed_at + HOLD
 
@@ -68,7 +68,7 @@ def test_pause_revives_nothing() -> None:
     assert next_user.acting
     stand.hold = lambda source, target, message: False
     stand.release_held()
-    assert user.lost == [LAPSED]
+    assert user.lost == [Lapsed()]
     assert stand.holder(0) == ["e"]
     assert next_user.token > user.token
 
@@ -84,7 +84,7 @@ def test_every_entry_looks_at_the_clock_first() -> None:
     )
     stand.tickets["d"].on_message(stand.hosts["a"].me, alive)
     assert coordinator.state is State.DEAD
-    assert user.lost == [LAPSED]
+    assert user.lost == [Lapsed()]
     sent = len(stand.sent)
     coordinator.on_round(stand.now)
     assert not [message for _, _, message in stand.sent[sent:] if isinstance(message, Renew)]
@@ -192,7 +192,7 @@ def test_deposed_holder_dies() -> None:
     for name in "abc":  # what only a broken clock can bring about
         stand.tickets[name].guardian.on_message(Accept(0, coordinator.key, ballot, other, grant=False), lambda answer: None)
     stand.run(2 * PERIOD)
-    assert user.lost == [DEPOSED]
+    assert user.lost == [Deposed()]
 
 
 def test_release_stops_before_it_is_written() -> None:

@@ -9,8 +9,8 @@ from holdfast.protocols.tickets import cells
 from holdfast.protocols.tickets.facts import CellLost, Excluded
 from holdfast.protocols.tickets.guardian import SWEEP_PERIOD
 from holdfast.protocols.tickets.messages import Accept, AckCjoin, Forget
+from holdfast.protocols.tickets.reasons import Crowded, TooManyPools
 from holdfast.protocols.tickets.values import ANCHOR, Key
-from holdfast.protocols.tickets.view import CROWDED, TOO_MANY_POOLS
 from tests.support.ticket_stand import CONFIG, POOL, Asker, Stand
 
 
@@ -80,7 +80,7 @@ def test_who_does_not_wait_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
     """10, H133: tickets are free, so "full" would be wrong, and going on asking for ever too."""
     stand = crowded(monkeypatch)
     asker = stand.acquire("d", 4, wait=False, run=6 * CONFIG.poll)
-    assert asker.lost == [CROWDED]
+    assert asker.lost == [Crowded(POOL)]
     assert stand.holder(0) == ["a"]
 
 
@@ -104,7 +104,7 @@ def test_one_pool_too_many(monkeypatch: pytest.MonkeyPatch, wait: bool) -> None:
     asker = Asker(stand.hosts["d"])
     stand.tickets["d"].acquire("another", 4, asker, wait=wait)
     stand.run(CONFIG.poll)
-    assert asker.lost == [TOO_MANY_POOLS]
+    assert asker.lost == [TooManyPools("another")]
     assert stand.acquire("d", 4, run=1.0).acting
     assert {stand.tickets[name].guardian.table.anchors for name in "abc"} == {1}
 

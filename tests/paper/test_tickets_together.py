@@ -27,10 +27,10 @@ from holdfast.protocols.tickets.messages import (
     Update,
     Updates,
 )
+from holdfast.protocols.tickets.reasons import Late
 from holdfast.protocols.tickets.requests import TURN_MAX, WAITING_MAX
 from holdfast.protocols.tickets.rounds import EARLY, LATE_ROUNDS
 from holdfast.protocols.tickets.values import ANCHOR, Key
-from holdfast.protocols.tickets.view import LATE
 from tests.support.ticket_stand import CONFIG, POOL, Asker, Stand
 
 PERIOD, LEASE, POLL = CONFIG.period, CONFIG.lease, CONFIG.poll
@@ -255,7 +255,7 @@ def test_an_agent_that_is_late_keeps_what_it_holds_and_takes_nothing_new() -> No
     lease = stand.tickets["e"].desk.lease()
     machine.on_message(stand.hosts["e"].me, Cjoin(POOL, 8, lease, stand.hosts["e"].address, True, 1.0))
     rejects = [message for _, message in stand.hosts["d"].sent if isinstance(message, Reject)]
-    assert [each.reason for each in rejects] == [LATE]
+    assert [each.reason for each in rejects] == [Late.word]
     assert machine.counts["late"] >= 1
     stand.run(4 * POLL)
     assert all(user.acting and not user.lost for user in users)
@@ -277,4 +277,4 @@ def test_who_does_not_wait_at_a_late_agent_is_told_why(behind: float) -> None:
     finally:
         if late:
             type(rounds).late = before  # type: ignore[method-assign]
-    assert (user.lost, user.acting) == (([LATE], False) if late else ([], True))
+    assert (user.lost, user.acting) == (([Late(POOL)], False) if late else ([], True))

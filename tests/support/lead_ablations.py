@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from holdfast.host import Host, NodeId
 from holdfast.kit.deadline import Deadline
 from holdfast.kit.exchange import Exchange
+from holdfast.kit.hold import Holder
 from holdfast.kit.keeper import Keeper
 from holdfast.kit.promise import Answer, HolderId, Promises
 from holdfast.kit.seats import Seats
@@ -26,7 +27,7 @@ from holdfast.lab.scenarios.leadership import LeadershipScenario
 from holdfast.protocols.detection.ballot import Ballot
 from holdfast.protocols.detection.facts import Report
 from holdfast.protocols.detection.ffd import FastDetector
-from holdfast.protocols.detection.lead_campaign import Campaign, Candidacy, State
+from holdfast.protocols.detection.lead_campaign import Campaign, State
 from holdfast.protocols.detection.lead_office import LeadOffice
 from holdfast.protocols.detection.lead_reigns import Reigns
 from holdfast.protocols.detection.lead_seat import LeadSeat
@@ -168,8 +169,8 @@ class AblatedOffice(LeadOffice):
 
     campaign: type[Campaign] = Campaign
 
-    def make_campaign(self, name: str, length: float, candidacy: Candidacy) -> Campaign:
-        return self.campaign(self, Deadline(self._host), name, length, candidacy)
+    def make_campaign(self, name: str, length: float, holder: Holder) -> Campaign:
+        return self.campaign(self, Deadline(self._host), name, length, holder)
 
 
 class LeadershipAblation(LeadershipScenario):

@@ -10,6 +10,7 @@ from holdfast.events import Event, LeaderChanged
 from holdfast.host import Address, Host, Machine
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
+from holdfast.kit.hold import Lost
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, own_slot
 from holdfast.lab.host import LabHost
@@ -26,14 +27,17 @@ FOUNDED = 3.0  # seconds: fresh seats have waited, everybody has met
 
 
 class Client:
-    """Implements ``Candidacy``: writes down what it is told."""
+    """Implements ``kit.hold.Holder``: writes down what it is told."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
         self.token = 0
         self.deadline = -inf
 
-    def on_leading(self, token: int, deadline: float) -> None:
+    def on_queued(self, position: int, why: str = "") -> None:
+        """Candidates of one name stand in no queue."""
+
+    def on_granted(self, token: int, deadline: float, number: int = 0) -> None:
         self.said.append("leading")
         self.token, self.deadline = token, deadline
 
@@ -44,8 +48,8 @@ class Client:
     def on_at_risk(self) -> None:
         self.said.append("at risk")
 
-    def on_lost(self, why: str) -> None:
-        self.said.append(f"lost: {why}")
+    def on_lost(self, reason: Lost) -> None:
+        self.said.append(f"lost: {reason.word}")
 
 
 class Stand:

@@ -6,12 +6,13 @@ the test lets it go. What was sent to a former life is dropped, as by the envelo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from holdfast.events import Event
 from holdfast.host import Address, Message, NodeId
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
+from holdfast.kit.hold import Lost
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, own_slot
 from holdfast.protocols.tickets.config import TicketConfig
@@ -37,8 +38,7 @@ class Asker:
         self._host = host
         self.attempt: Attempt | None = None
         self.number, self.token, self.until = -1, 0, 0.0
-        self.lost: list[str] = []
-        self.numbers: dict[str, int] = {}  # of the last loss
+        self.lost: list[Lost] = []
         self.queued: list[int] = []
         self.at_risk = 0
         self.acquired_at = 0.0
@@ -47,7 +47,7 @@ class Asker:
     def acting(self) -> bool:
         return self._host.now < self.until
 
-    def on_acquired(self, number: int, token: int, deadline: float) -> None:
+    def on_granted(self, token: int, deadline: float, number: int = 0) -> None:
         self.number, self.token, self.until, self.acquired_at = number, token, deadline, self._host.now
 
     def on_extended(self, deadline: float) -> None:
@@ -56,9 +56,8 @@ class Asker:
     def on_at_risk(self) -> None:
         self.at_risk += 1
 
-    def on_lost(self, why: str, numbers: Mapping[str, int]) -> None:
-        self.lost.append(why)
-        self.numbers = dict(numbers)
+    def on_lost(self, reason: Lost) -> None:
+        self.lost.append(reason)
 
     def on_queued(self, position: int, why: str = "") -> None:
         self.queued.append(position)

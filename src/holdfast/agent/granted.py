@@ -12,16 +12,46 @@ from functools import partial
 from typing import Protocol
 
 from holdfast.agent.bodies import Body
-from holdfast.agent.kinds import NO_NUMBERS, Held
 from holdfast.agent.reaper import Reaper
 from holdfast.errors import shown
 from holdfast.events import Event
 from holdfast.host import Grant, Timer
+from holdfast.kit.hold import NO_NUMBERS, Claim, Lapsed, Lost
 from holdfast.local.calls import Acquire, GrantItem
-from holdfast.local.ends import LAPSED, UNREAD, UNTAKEN
+from holdfast.local.ends import UNREAD, UNTAKEN
 
 State = Enum("State", ["ASKED", "HELD", "LOST", "OVER"])
 NEVER, FOREVER = float("-inf"), float("inf")
+
+
+class Unread(Lost, frozen=True):
+    """It was renewed, and its client did not read that in time."""
+
+    word = "unread"
+
+    def __str__(self) -> str:
+        return UNREAD
+
+
+class Untaken(Lost, frozen=True):
+    """Its client did not take it up by its first deadline (H146)."""
+
+    word = "untaken"
+
+    def __str__(self) -> str:
+        return UNTAKEN
+
+
+class TokenTooLow(Lost, frozen=True):
+    """F16: a token that is not above the one before protects nothing."""
+
+    word = "token"
+
+    token: int
+    last: int
+
+    def __str__(self) -> str:
+        return f"its token {self.token} is not above {self.last}, which was given before: a seat went back in time, or a peer lies"
 
 
 class Turns(Protocol):
@@ -73,11 +103,11 @@ class Law(Protocol):
     def on_granted(self, grant: Granted, token: int, deadline: float, number: int) -> None: ...
     def on_extended(self, grant: Granted, deadline: float) -> None: ...
     def on_at_risk(self, grant: Granted) -> None: ...
-    def on_lost(self, grant: Granted, why: str, numbers: Mapping[str, int]) -> None: ...
+    def on_lost(self, grant: Granted, reason: Lost) -> None: ...
 
 
 class Granted:
-    """One ``Acquire`` of one session; the sink of its kind."""
+    """One ``Acquire`` of one session; what its kind knows as the holder."""
 
     def __init__(self, law: Law, session: Session, call: Acquire, bodies: list[Body]) -> None:
         self.kind, self.name = call.kind, call.name
@@ -98,7 +128,7 @@ class Granted:
         self.at_risk_told = False
         self.delay_told = False  # the client heard why the seats grant nothing yet
         self.stopping = False  # the client was asked to stop: nothing is extended any more
-        self.held: Held | None = None  # None: ``acquire`` of the kind has not returned yet
+        self.claim: Claim | None = None  # None: ``acquire`` of the kind has not returned yet
         self.timer: Timer | None = None
         self.sent = 0  # of the session, when the client was told last
         self.reading: Timer | None = None  # there is more to tell it when it has read that
@@ -130,43 +160,43 @@ class Granted:
         return self.published if self.published > NEVER else self.unheard_until
 
     @property
-    def lapse(self) -> str:
+    def lapse(self) -> Lost:
         """Why it is over, when its client has let its deadline pass."""
         if not self.confirmed:
-            return UNTAKEN
-        return LAPSED if self.deadline <= self.ends_at else UNREAD
+            return Untaken()
+        return Lapsed() if self.deadline <= self.ends_at else Unread()
 
     @property
     def wanted(self) -> bool:
         """The client is there, holds it, and may go on."""
         return self.state is State.HELD and self.attached and not self.stopping and not self._law.draining
 
-    # Sink.
+    # Holder.
 
-    def queued(self, position: int, why: str = "") -> None:
+    def on_queued(self, position: int, why: str = "") -> None:
         self._once_asked(partial(self._law.on_queued, self, position, why))
 
-    def granted(self, token: int, deadline: float, number: int = 0) -> None:
+    def on_granted(self, token: int, deadline: float, number: int = 0) -> None:
         self._once_asked(partial(self._law.on_granted, self, token, deadline, number))
 
-    def extended(self, deadline: float) -> None:
+    def on_extended(self, deadline: float) -> None:
         self._once_asked(partial(self._law.on_extended, self, deadline))
 
-    def at_risk(self) -> None:
+    def on_at_risk(self) -> None:
         self._once_asked(partial(self._law.on_at_risk, self))
 
-    def lost(self, why: str, numbers: Mapping[str, int] = NO_NUMBERS) -> None:
-        self._once_asked(partial(self._law.on_lost, self, why, numbers))
+    def on_lost(self, reason: Lost) -> None:
+        self._once_asked(partial(self._law.on_lost, self, reason))
 
     def _once_asked(self, step: Callable[[], None]) -> None:
         """A kind may answer before its ``acquire`` returns; the client hears the answer to its call first."""
-        if self.held is None:
+        if self.claim is None:
             self._law.host.post(step)
         else:
             step()
 
-    def tell(self, what: str, why: str = "", numbers: Mapping[str, int] = NO_NUMBERS) -> None:
+    def tell(self, what: str, why: str = "", *, numbers: Mapping[str, int] = NO_NUMBERS, error: str = "") -> None:
         if self.attached:
             deadline = self.published if self.published > NEVER else 0.0
             length = deadline - self._law.host.now if what == "granted" else 0.0
-            self.session.push(self.serial, GrantItem(what, self.token, deadline, self.number, why, numbers, length))
+            self.session.push(self.serial, GrantItem(what, self.token, deadline, self.number, why, numbers, length, error))

@@ -14,20 +14,22 @@ All of this runs in the host's turns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
 from holdfast.agent.bodies import Body, body_of
-from holdfast.agent.granted import NEVER, Granted, Session, State, Turns
-from holdfast.agent.kinds import NO_NUMBERS, GrantKind, Held
+from holdfast.agent.granted import NEVER, Granted, Session, State, TokenTooLow, Turns
+from holdfast.agent.kinds import GrantKind
 from holdfast.agent.owned import Keys
 from holdfast.agent.reaper import NOT_ASKED, Asked, Notice, Reaper
 from holdfast.errors import ConfigError, Forked, Unavailable, shown
 from holdfast.errors import Lost as LostError
-from holdfast.events import AtRisk, Lost, Released, TokenRefused
+from holdfast.events import AtRisk, Released, TokenRefused
 from holdfast.events import Granted as GrantedEvent
+from holdfast.events import Lost as LostEvent
+from holdfast.kit.hold import Claim, Lost
 from holdfast.local.calls import Acquire, GrantItem
-from holdfast.local.ends import LEAVING, RELEASES, TEXTS
+from holdfast.local.ends import LEAVING, RELEASES
 
 GRANTS_MAX = 4096  # of all clients together; each has a timer and up to BODIES_MAX descriptors
 GRANTS_PER_SESSION_MAX = 256  # tickets that one process may want at once
@@ -80,12 +82,12 @@ class Grants:
             raise Forked("the process that made this connection has ended; what it was granted is not its children's: connect anew")
         grant = Granted(self, session, call, [] if body is None else [body])
         try:
-            held = kind.acquire(call.name, call.options, grant)
+            claim = kind.acquire(call.name, call.options, grant)
         except BaseException:
             grant.state = State.OVER  # Whatever the kind says about it from now on.
             raise
         self._sessions.setdefault(session.number, {})[call.serial] = grant
-        grant.held = held
+        grant.claim = claim
         answer()
         self.on_asked()
 
@@ -113,12 +115,12 @@ class Grants:
         grant.confirmed = True
         self._publish(grant)
 
-    def held(self, session: Session, serial: int) -> Held | None:
+    def claim(self, session: Session, serial: int) -> Claim | None:
         """What its kind keeps for it, if the client holds it now: by the word that it was told, and by the clock (F9)."""
         grant = self._find(session, serial)
         if grant is None or grant.state is not State.HELD or self.host.now >= grant.published:
             return None
-        return grant.held
+        return grant.claim
 
     def add_body(self, session: Session, serial: int, pid: int | None, asked: Asked = NOT_ASKED) -> None:
         """One more process acts under it. None: its pid says nothing here. Without a pidfd of it, nobody's death ends it early any more."""
@@ -169,10 +171,10 @@ class Grants:
                 self._cancel(grant)
                 grant.session.end(grant.serial, "Unavailable", LEAVING)
             else:
-                assert grant.held is not None
+                assert grant.claim is not None
                 if grant.state is State.HELD:
                     grant.tell("stop", LEAVING)
-                grant.held.renew_allowed(False)
+                grant.claim.renew_allowed(False)
                 self._look(grant)
         self._tell_drained()
 
@@ -180,11 +182,11 @@ class Grants:
         """Ask whoever holds this here to stop, as an agent that leaves does; it ends when F14 allows. False: nobody holds it here."""
         found = [each for each in self.all if (each.kind, each.name, each.number) == (kind, name, number) and each.state is State.HELD]
         for grant in found:
-            assert grant.held is not None
+            assert grant.claim is not None
             if not grant.stopping:
                 grant.stopping = True
                 grant.tell("stop", why)
-                grant.held.renew_allowed(False)
+                grant.claim.renew_allowed(False)
             self._look(grant)
         return bool(found)
 
@@ -227,11 +229,7 @@ class Grants:
             # F16: under it nobody may act. It comes from what peers said and seats remember, so it costs this hold and not the agent.
             self.counts["token_refused"] += 1
             self.host.emit(TokenRefused(grant.kind, grant.name, number, token, last))
-            self._lose(
-                grant,
-                f"its token {token} is not above {last}, which was given before: a seat went back in time, or a peer lies",
-                NO_NUMBERS,
-            )
+            self._lose(grant, TokenTooLow(token, last))
             self._release(grant, "token")
             return
         self._note_token(grant, token, number)
@@ -257,13 +255,13 @@ class Grants:
             grant.tell("at_risk")
             self.host.emit(AtRisk(grant.fact))
 
-    def on_lost(self, grant: Granted, why: str, numbers: Mapping[str, int]) -> None:
+    def on_lost(self, grant: Granted, reason: Lost) -> None:
         """The protocol's word. The client's deadline stands, and the grant is there until it has passed."""
         if grant.state is State.ASKED:
-            self._lose(grant, why, numbers)
+            self._lose(grant, reason)
             self._end(grant)
         elif grant.state is State.HELD:
-            self._lose(grant, why, numbers)
+            self._lose(grant, reason)
             self._look(grant)
 
     # Moves.
@@ -341,16 +339,15 @@ class Grants:
     def _expire(self, grant: Granted) -> None:
         """What was told has ended. If the client was to go on, it has lost it."""
         if grant.wanted:
-            self._lose(grant, grant.lapse, NO_NUMBERS)
+            self._lose(grant, grant.lapse)
         self._release(grant, "deadline")
 
-    def _lose(self, grant: Granted, why: str, numbers: Mapping[str, int]) -> None:
-        why = TEXTS.get(why, why)
+    def _lose(self, grant: Granted, reason: Lost) -> None:
         grant.state = State.LOST
         self.counts["lost"] += 1
-        grant.tell("lost", why, numbers)
+        grant.tell("lost", str(reason), numbers=reason.numbers, error=reason.error)
         if grant.published > NEVER:
-            self.host.emit(Lost(grant.fact, why))
+            self.host.emit(LostEvent(grant.fact, str(reason)))
 
     def _detach(self, grant: Granted, why: str) -> None:
         """Nothing is published any more; it ends when F14 allows."""
@@ -358,25 +355,25 @@ class Grants:
             self._cancel(grant)
             return
         if grant.attached:
-            assert grant.held is not None
+            assert grant.claim is not None
             grant.attached = False
             self.counts[why] += 1
-            grant.held.renew_allowed(False)
+            grant.claim.renew_allowed(False)
         self._look(grant)
 
     def _cancel(self, grant: Granted) -> None:
-        assert grant.held is not None
-        grant.held.cancel()
+        assert grant.claim is not None
+        grant.claim.cancel()
         self._end(grant)
 
     def _release(self, grant: Granted, why: str) -> None:
         """The one place where something goes back to its protocol."""
         assert grant.state in (State.HELD, State.LOST)
-        assert grant.held is not None
+        assert grant.claim is not None
         lost = grant.state is State.LOST
         grant.state = State.OVER  # Before anybody is called: they may ask.
         self.counts[f"released: {why}"] += 1
-        grant.held.release()
+        grant.claim.release()
         if not lost:
             grant.tell("released", RELEASES.get(why, why))
             self.host.emit(Released(grant.fact))

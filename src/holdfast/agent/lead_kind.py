@@ -16,22 +16,36 @@ from functools import partial
 from math import isfinite
 from typing import Any, Protocol
 
-from holdfast.agent.kinds import Sink
 from holdfast.config import Config
 from holdfast.errors import ConfigError, HoldfastError, shown
 from holdfast.kit.histogram import Histogram
-from holdfast.local.ends import REFUSED
+from holdfast.kit.hold import Holder, Lost
 from holdfast.protocols.detection.lead_config import NAME_BYTES_MAX
-from holdfast.protocols.detection.leadership import Candidacy
 
 OPTIONS = ("grace",)
 MARGIN_BOUNDS = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 20.0)  # seconds; a term of the quickest heartbeat lasts 0.15
 
 
+class Refused(Lost, frozen=True):
+    """The machine takes no candidate for that name now."""
+
+    word = "refused"
+
+    kind: str  # of the error
+    text: str
+
+    @property
+    def error(self) -> str:
+        return self.kind
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class Leads(Protocol):
     """What this kind needs of ``protocols.detection.leadership.Leadership``."""
 
-    def campaign(self, name: str, length: float, candidacy: Candidacy) -> None: ...
+    def campaign(self, name: str, length: float, holder: Holder) -> None: ...
     def withdraw(self, name: str) -> None: ...
     def resign(self, name: str) -> None: ...
     def renew_allowed(self, name: str, allowed: bool) -> None: ...
@@ -40,9 +54,9 @@ class Leads(Protocol):
 class LeadHeld:
     """One client's wish to lead, from its asking to its end; the candidacy while it is this client's turn."""
 
-    def __init__(self, queue: Queue, length: float, sink: Sink) -> None:
+    def __init__(self, queue: Queue, length: float, holder: Holder) -> None:
         self.length = length
-        self.sink = sink
+        self.holder = holder
         self.over = False  # nobody is told anything any more
         self._queue = queue
         self._deadline = 0.0  # as the machine said last
@@ -60,25 +74,28 @@ class LeadHeld:
 
     # What the machine says. It may have had something to say just before it was told that nobody listens.
 
-    def on_leading(self, token: int, deadline: float) -> None:
+    def on_queued(self, position: int, why: str = "") -> None:
+        """The machine has no queue: clients of one agent wait in this one."""
+
+    def on_granted(self, token: int, deadline: float, number: int = 0) -> None:
         if not self.over:
             self._queue.on_leading(self)
             self._deadline = deadline
-            self.sink.granted(token, deadline)
+            self.holder.on_granted(token, deadline)
 
     def on_extended(self, deadline: float) -> None:
         if not self.over:
             self._queue.renewed(self._deadline)
             self._deadline = deadline
-            self.sink.extended(deadline)
+            self.holder.on_extended(deadline)
 
     def on_at_risk(self) -> None:
         if not self.over:
-            self.sink.at_risk()
+            self.holder.on_at_risk()
 
-    def on_lost(self, why: str) -> None:
+    def on_lost(self, reason: Lost) -> None:
         if not self.over:
-            self._queue.on_lost(self, why)
+            self._queue.on_lost(self, reason)
 
 
 class Queue:
@@ -126,13 +143,13 @@ class Queue:
         assert self._is_first(wish)
         self.led = True
 
-    def on_lost(self, wish: LeadHeld, why: str) -> None:
+    def on_lost(self, wish: LeadHeld, reason: Lost) -> None:
         """The machine leads no more. Its client may act until its deadline, so the place stays taken until the law says otherwise."""
         assert self._is_first(wish)
         assert self.led
         wish.over = True
         self._leads.renew_allowed(self.name, False)  # Or the machine would lead again, for a client that has stopped for good.
-        wish.sink.lost(why)
+        wish.holder.on_lost(reason)
 
     def _is_first(self, wish: LeadHeld) -> bool:
         return bool(self._wishes) and self._wishes[0] is wish
@@ -158,7 +175,7 @@ class Queue:
             except HoldfastError as error:
                 refused = self._wishes[0]
                 self._drop(refused)
-                refused.sink.lost(f"{REFUSED}: {error}")  # It held nothing, so it lost nothing.
+                refused.holder.on_lost(Refused(type(error).__name__, str(error)))
             else:
                 return
         self._empty()
@@ -185,7 +202,7 @@ class LeadKind:
     def of(cls, leads: Leads, now: Callable[[], float], config: Config) -> LeadKind:
         return cls(leads, now, term_length=config.term_length, longest=config.longest_grant)
 
-    def acquire(self, name: str, options: Mapping[str, Any], sink: Sink) -> LeadHeld:
+    def acquire(self, name: str, options: Mapping[str, Any], holder: Holder) -> LeadHeld:
         try:
             length = self._length(name, options)
         except ConfigError:
@@ -195,7 +212,7 @@ class LeadKind:
         queue = self._queues.get(name)
         if queue is None:
             queue = self._queues[name] = Queue(name, self._leads, partial(self._forget, name), self._on_renewed)
-        held = LeadHeld(queue, length, sink)
+        held = LeadHeld(queue, length, holder)
         queue.ask(held)
         return held
 
@@ -235,6 +252,6 @@ class NoSeats:
     def __init__(self, kind: str, why: str) -> None:
         self.kind, self._why = kind, why
 
-    def acquire(self, name: str, options: Mapping[str, Any], sink: Sink) -> LeadHeld:
-        del name, options, sink
+    def acquire(self, name: str, options: Mapping[str, Any], holder: Holder) -> LeadHeld:
+        del name, options, holder
         raise ConfigError(self._why)

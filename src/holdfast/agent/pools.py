@@ -138,7 +138,7 @@ class Pools:
         self._machine(call.pool).abandon(call.pool, call.number, partial(_on_abandoned, client, call))
 
     def _held(self, client: Connection, serial: int) -> TicketHeld:
-        held = self._agent.grants.held(client, serial)
+        held = self._agent.grants.claim(client, serial)
         if held is None:
             raise TicketLost(f"grant: {serial} is not held on this connection: it is over, and nothing was done")
         if not isinstance(held, TicketHeld):

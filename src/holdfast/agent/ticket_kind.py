@@ -14,31 +14,30 @@ from collections.abc import Callable, Mapping
 from math import inf
 from typing import Any, NamedTuple, Protocol
 
-from holdfast.agent.kinds import Sink
 from holdfast.errors import ConfigError, shown
 from holdfast.kit.histogram import Histogram
-from holdfast.protocols.tickets.tickets import CROWDED, FULL, LATE, TOO_MANY_POOLS, UNAVAILABLE, Attempt, Ticketing
+from holdfast.kit.hold import Holder, Lost
+from holdfast.protocols.tickets.tickets import Attempt
 
 OPTIONS = ("of", "wait", "metadata", "user_ttl")
 WAIT_BOUNDS = (0.005, 0.01, 0.05, 0.2, 1.0, 5.0, 30.0, 300.0)
-TEXTS = {
-    FULL: "full: every ticket of {pool} is held",
-    UNAVAILABLE: "unavailable: too few seats answer, or who gives out tickets of {pool} does not (`holdfast seats`)",
-    CROWDED: "unavailable: tickets of {pool} are free, but the seats have no room to note another holder now; `holdfast doctor` on a "
-    "seat says more (cells_full), and who waits is served when there is room",
-    LATE: "unavailable: this agent, or one that gives out tickets of {pool}, has more to do than it can, and takes in no new ticket so "
-    "that none is lost that is held; ask again in a moment, or wait (`holdfast doctor` on that agent)",
-    TOO_MANY_POOLS: "unavailable: {pool} would be a new pool, and the seats keep as many as they can, none of which is ever forgotten; "
-    "use few names again and again instead of a new one per job (`holdfast doctor` on a seat: pools_full)",
-}
+
+
+class Untouched(Lost, frozen=True):
+    """9.2: the process is there and says nothing."""
+
+    word = "silent"
+
+    seconds: float  # user_ttl
+
+    def __str__(self) -> str:
+        return f"the program that holds it did not touch it for {self.seconds:g} s (user_ttl)"
 
 
 class Pools(Protocol):
     """What this kind needs of ``protocols.tickets.Tickets``."""
 
-    def acquire(
-        self, pool: str, n: int, listener: Ticketing, *, wait: bool = True, metadata: Mapping[str, str] | None = None
-    ) -> Attempt: ...
+    def acquire(self, pool: str, n: int, holder: Holder, *, wait: bool = True, metadata: Mapping[str, str] | None = None) -> Attempt: ...
 
 
 class Wish(NamedTuple):
@@ -53,12 +52,12 @@ class Wish(NamedTuple):
 class TicketHeld:
     """One client's wish, from its asking to its end; what the machine tells goes to the law."""
 
-    def __init__(self, kind: TicketKind, pool: str, sink: Sink, user_ttl: float = inf) -> None:
+    def __init__(self, kind: TicketKind, pool: str, holder: Holder, user_ttl: float = inf) -> None:
         """``user_ttl``: it is renewed only within so many seconds of the program's latest word that it is at work."""
         self.pool = pool
         self.attempt: Attempt | None = None  # None: ``acquire`` of the machine has not returned yet
         self.asked_at = kind.now()
-        self._kind, self._sink = kind, sink
+        self._kind, self._holder = kind, holder
         self._over = False
         self._owned: tuple[int, int] | None = None  # number and token, before the client was told
         self._deadline = 0.0  # as the machine said last; 0.0 while the client has none
@@ -78,7 +77,7 @@ class TicketHeld:
 
     # What the machine says. It may have had something to say just before it was told that nobody listens.
 
-    def on_acquired(self, number: int, token: int, deadline: float) -> None:
+    def on_granted(self, token: int, deadline: float, number: int = 0) -> None:
         if not self._over:
             self._owned = number, token
             self._grant(deadline)
@@ -93,21 +92,21 @@ class TicketHeld:
         else:
             self._kind.renewed(self._deadline)
             self._deadline = deadline
-            self._sink.extended(deadline - self._kind.margin)
+            self._holder.on_extended(deadline - self._kind.margin)
 
     def on_at_risk(self) -> None:
         if not self._over and self._owned is None:
-            self._sink.at_risk()
+            self._holder.on_at_risk()
 
-    def on_lost(self, why: str, numbers: Mapping[str, int]) -> None:
+    def on_lost(self, reason: Lost) -> None:
         if not self._over:
             self._over = True
             self._kind.forget(self)
-            self._sink.lost(TEXTS[why].format(pool=shown(self.pool)) if why in TEXTS else why, numbers)
+            self._holder.on_lost(reason)
 
     def on_queued(self, position: int, why: str = "") -> None:
         if not self._over and self._owned is None:
-            self._sink.queued(position, why)
+            self._holder.on_queued(position, why)
 
     def publish(self, payload: bytes) -> None:
         """Raises ``TicketLost``."""
@@ -124,7 +123,7 @@ class TicketHeld:
         self._touched_at = inf  # It is said once.
         self._kind.counts["silent"] += 1
         self.attempt.renew_allowed(False)
-        self._sink.lost(f"the program that holds it did not touch it for {self._user_ttl:g} s (user_ttl)")
+        self._holder.on_lost(Untouched(self._user_ttl))
 
     def _grant(self, deadline: float) -> None:
         """A first deadline that leaves the client no time is none: the next round brings another, or the machine loses it."""
@@ -134,7 +133,7 @@ class TicketHeld:
             self.touch()
             self._deadline = deadline
             self._kind.granted(self._kind.now() - self.asked_at)
-            self._sink.granted(token, deadline - self._kind.margin, number)
+            self._holder.on_granted(token, deadline - self._kind.margin, number)
 
     def _end(self, step: Callable[[Attempt], None]) -> None:
         self._over = True
@@ -156,10 +155,10 @@ class TicketKind:
         self.counts: Counter[str] = Counter()  # asked, refused, granted, silent
         self._wishes: dict[TicketHeld, None] = {}
 
-    def acquire(self, name: str, options: Mapping[str, Any], sink: Sink) -> TicketHeld:
+    def acquire(self, name: str, options: Mapping[str, Any], holder: Holder) -> TicketHeld:
         try:
             wish = _checked(options)
-            held = TicketHeld(self, name, sink, wish.user_ttl)
+            held = TicketHeld(self, name, holder, wish.user_ttl)
             held.attempt = self._tickets.acquire(name, wish.of, held, wait=wish.wait, metadata=wish.metadata)
         except ConfigError:
             self.counts["refused"] += 1

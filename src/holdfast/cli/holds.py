@@ -17,7 +17,8 @@ import msgspec
 
 from holdfast.cli.agent_call import ANSWER_TIMEOUT, AgentCall, value_of
 from holdfast.client.holding import delay_text
-from holdfast.errors import AgentLost, HoldfastError, Lost, TicketCountMismatch, Unavailable, shown
+from holdfast.client.wire import error_class
+from holdfast.errors import AgentLost, HoldfastError, Lost, Unavailable, shown
 from holdfast.local.calls import (
     Acquire,
     Body,
@@ -35,17 +36,13 @@ from holdfast.local.calls import (
     Stopped,
     Watch,
 )
-from holdfast.local.ends import LAPSED, REFUSED, UNREAD, UNTAKEN
+from holdfast.local.ends import LAPSED, UNREAD, UNTAKEN
 from holdfast.net import clock
 
 NEVER = float("-inf")
 FOREVER = float("inf")
 LOOK_INTERVAL = 1.0  # seconds: membership has no deadline, so it is asked for, also when nothing is heard
 LOOK_INTERVAL_MIN = 0.05  # seconds: a burst of events is one reason to look
-REFUSALS: Mapping[str, type[HoldfastError]] = {
-    "mismatch": TicketCountMismatch,
-    REFUSED: Unavailable,
-}  # by the first word of why it was never granted
 GONE = "its agent is gone, and nothing is extended any more"
 
 
@@ -176,6 +173,7 @@ class GrantHold(Connected):
         self.deadline, self.length, self.ended, self.position, self.delay = NEVER, 0.0, "", 0, ""
         self._token = self._number = 0
         self._released = False
+        self._refusal = ""  # the error of what was never granted, as the agent named it
 
     @property
     def held(self) -> bool:
@@ -192,7 +190,7 @@ class GrantHold(Connected):
 
     def again(self) -> None:
         if self.refused:
-            raise REFUSALS.get(self.refused.partition(":")[0], Lost)(f"{self._kind} {shown(self._name)}: {self.refused}")
+            raise (error_class(self._refusal) if self._refusal else Lost)(f"{self._kind} {shown(self._name)}: {self.refused}")
         self._check_agent()
         if not self._released:
             self._call.say(Stopped, self._serial)
@@ -249,7 +247,7 @@ class GrantHold(Connected):
                 self.ended = self.ended or UNREAD
         elif news.what in ("stop", "lost", "released"):
             self._released = self._released or news.what == "released"
-            self.ended = self.ended or news.why or news.what
+            self.ended, self._refusal = self.ended or news.why or news.what, news.error
 
     def _on_delay(self, news: GrantItem) -> None:
         """The agent says it once."""

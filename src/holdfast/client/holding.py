@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from holdfast.client.wire import ITEMS, made
-from holdfast.errors import AcquireTimeout, ConfigError, HoldfastError, Lost, NoTicket, TicketCountMismatch, TicketLost, Unavailable, shown
+from holdfast.client.wire import ITEMS, error_class, made
+from holdfast.errors import AcquireTimeout, ConfigError, HoldfastError, Lost, TicketLost, shown
 from holdfast.host import Grant
 from holdfast.local.calls import Acquire, GrantItem
-from holdfast.local.ends import FORKED, LAPSED, LEAVING, REFUSED, SILENT
+from holdfast.local.ends import FORKED, LAPSED, LEAVING, SILENT
 from holdfast.net.clock import now
 
 NOT_YET = "it is not held yet: its block was not entered, or waits"
@@ -25,7 +25,6 @@ class Held:
     """One ``Acquire``: asked for, granted, over."""
 
     lost_error: ClassVar[type[Lost]] = Lost  # what ``check`` raises
-    refusals: ClassVar[Mapping[str, type[HoldfastError]]] = {REFUSED: Unavailable}  # by the first word of why it was never granted
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
@@ -38,6 +37,7 @@ class Held:
         self.at_risk = False  # it was not renewed in time, and ends at its deadline unless that comes
         self.why = ""  # it is over
         self._numbers: Mapping[str, int] = {}  # that belong to the reason
+        self._refusal = ""  # the error of what was never granted, as the agent named it
         self._error_before: HoldfastError | None = None  # what ended its stream before it was granted: the agent is lost, or leaves
         self._pid = os.getpid()
         self._entered = False
@@ -65,7 +65,7 @@ class Held:
         if self._error_before is not None and os.getpid() == self._pid:
             return type(self._error_before)(*self._error_before.args)  # A new one each time: an exception collects the places it passed.
         why = FORKED if os.getpid() != self._pid else self.why or (LAPSED if self._granted else NOT_YET)
-        error = self.lost_error if self._granted else self.refusals.get(why.partition(":")[0], self.lost_error)
+        error = self.lost_error if self._granted or not self._refusal else error_class(self._refusal)
         return self._error(error, f"{self.kind} {shown(self.name)}: {why}", why)
 
     def _error(self, error: type[HoldfastError], text: str, why: str) -> HoldfastError:
@@ -100,7 +100,7 @@ class Held:
         elif news.what == "at_risk":
             self.at_risk = True
         else:  # "stop", "lost", "released", and whatever a later agent calls the end of it
-            self._numbers = news.numbers
+            self._numbers, self._refusal = news.numbers, news.error
             self._finish(news.why or {"stop": LEAVING}.get(news.what, news.what))
         self._changed()
 
@@ -169,11 +169,6 @@ class TicketHeld(Held):
     """One ticket: which errors it has, in both spellings."""
 
     lost_error = TicketLost
-    refusals: ClassVar[Mapping[str, type[HoldfastError]]] = {
-        "mismatch": TicketCountMismatch,
-        "full": NoTicket,
-        REFUSED: Unavailable,
-    }
 
     @property
     def _title(self) -> str:

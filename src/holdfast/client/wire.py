@@ -69,9 +69,14 @@ def frame_of(call: calls.Call) -> bytes:
     return framed(body)
 
 
+def error_class(name: str) -> type[HoldfastError]:
+    """What an agent named. One that this version does not know is still an error of ours."""
+    return _ERRORS.get(name, HoldfastError)
+
+
 def error_of(name: str, text: str, numbers: Mapping[str, int] | None = None) -> HoldfastError:
-    """The error an agent named. One that this version does not know is still an error of ours."""
-    return made(_ERRORS.get(name, HoldfastError), text[:TEXT_MAX] if name in _ERRORS else f"{name}: {text[:TEXT_MAX]}", numbers or {})
+    """The error an agent named."""
+    return made(error_class(name), text[:TEXT_MAX] if name in _ERRORS else f"{name}: {text[:TEXT_MAX]}", numbers or {})
 
 
 def made(kind: type[HoldfastError], text: str, numbers: Mapping[str, int]) -> HoldfastError:

@@ -8,6 +8,7 @@ from random import Random
 
 from holdfast.events import Internal
 from holdfast.host import Host
+from holdfast.kit.hold import Lost
 from holdfast.lab.faults import Crash, Cut, Pause
 from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
@@ -35,14 +36,17 @@ class Stopped(Internal, frozen=True):
 
 
 class Client:
-    """Implements ``Candidacy``."""
+    """Implements ``kit.hold.Holder``."""
 
     def __init__(self, host: Host, name: str) -> None:
         self._host, self._name = host, name
         self.token = 0
         self.at_risk = 0
 
-    def on_leading(self, token: int, deadline: float) -> None:
+    def on_queued(self, position: int, why: str = "") -> None:
+        """Candidates of one name stand in no queue."""
+
+    def on_granted(self, token: int, deadline: float, number: int = 0) -> None:
         self.token = token
         self._host.emit(Told(self._name, token, deadline))
 
@@ -52,7 +56,7 @@ class Client:
     def on_at_risk(self) -> None:
         self.at_risk += 1
 
-    def on_lost(self, why: str) -> None:
+    def on_lost(self, reason: Lost) -> None:
         self.stop()
 
     def stop(self) -> None:

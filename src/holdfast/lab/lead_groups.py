@@ -19,6 +19,7 @@ from holdfast.host import Address, Host, Machine, Member
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.deadline import wait_length
 from holdfast.kit.exchange import Exchange
+from holdfast.kit.hold import Lost
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, own_slot
 from holdfast.lab.host import LabHost
@@ -52,12 +53,15 @@ class OncePerHeartbeat(Pulse):
 
 
 class Client:
-    """Implements ``Candidacy``: keeps until when it may act."""
+    """Implements ``kit.hold.Holder``: keeps until when it may act."""
 
     def __init__(self) -> None:
         self.deadline = -inf  # on its agent's clock
 
-    def on_leading(self, token: int, deadline: float) -> None:
+    def on_queued(self, position: int, why: str = "") -> None:
+        """Candidates of one name stand in no queue."""
+
+    def on_granted(self, token: int, deadline: float, number: int = 0) -> None:
         self.deadline = deadline
 
     def on_extended(self, deadline: float) -> None:
@@ -66,7 +70,7 @@ class Client:
     def on_at_risk(self) -> None:
         """It goes on."""
 
-    def on_lost(self, why: str) -> None:
+    def on_lost(self, reason: Lost) -> None:
         self.deadline = -inf
 
 

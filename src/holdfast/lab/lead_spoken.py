@@ -5,7 +5,8 @@ from __future__ import annotations
 from holdfast.events import Internal
 from holdfast.host import Address, Message, NodeId
 from holdfast.kit.deadline import Deadline
-from holdfast.protocols.detection.lead_campaign import Campaign, Candidacy
+from holdfast.kit.hold import Holder
+from holdfast.protocols.detection.lead_campaign import Campaign
 from holdfast.protocols.detection.lead_office import LeadOffice
 from holdfast.protocols.detection.lead_watch import Watches
 from holdfast.protocols.detection.messages import Vote, VoteKind, WatchedOk
@@ -48,5 +49,5 @@ class Forgetful(Campaign):
 class ForgetfulOffice(LeadOffice):
     """Runs forgetful campaigns."""
 
-    def make_campaign(self, name: str, length: float, candidacy: Candidacy) -> Campaign:
-        return Forgetful(self, Deadline(self._host), name, length, candidacy)
+    def make_campaign(self, name: str, length: float, holder: Holder) -> Campaign:
+        return Forgetful(self, Deadline(self._host), name, length, holder)

@@ -7,7 +7,7 @@ says it late: what is measured is tickets alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 from math import inf
@@ -17,6 +17,7 @@ from holdfast.events import Event
 from holdfast.host import Address, Host, Machine, Member
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
+from holdfast.kit.hold import Lost
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, own_slot
 from holdfast.lab.accounting import total
@@ -60,8 +61,8 @@ class Wisher(User):
         self._group = group
         self.grant: Grant | None = None
 
-    def on_acquired(self, number: int, token: int, deadline: float) -> None:
-        super().on_acquired(number, token, deadline)
+    def on_granted(self, token: int, deadline: float, number: int = 0) -> None:
+        super().on_granted(token, deadline, number)
         group, name = self._group, self._host.me.name
         self.grant = Grant(name, number, token, group.world.now, group.true(name, deadline))
         group.on_grant(self.grant)
@@ -71,9 +72,9 @@ class Wisher(User):
         if self.grant is not None and self.acting:
             self.grant.until = self._group.true(self._host.me.name, deadline)
 
-    def on_lost(self, why: str, numbers: Mapping[str, int]) -> None:
+    def on_lost(self, reason: Lost) -> None:
         self._end()
-        super().on_lost(why, numbers)
+        super().on_lost(reason)
 
     def leave(self) -> None:
         self._end()

@@ -6,12 +6,13 @@ as a client does; that is what must never overlap.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import inf
 
 from msgspec import Struct
 
 from holdfast.host import Host, Message, NodeId
+from holdfast.kit.hold import Lost
 from holdfast.protocols.tickets.tickets import Attempt, Tickets
 
 
@@ -30,7 +31,7 @@ class Habits(Struct, frozen=True):
 
 
 class User:
-    """One user: the ``Ticketing`` of its attempts."""
+    """One user: the ``Holder`` of its attempts."""
 
     def __init__(self, host: Host, tickets: Tickets, habits: Habits) -> None:
         self._host, self._tickets, self._habits = host, tickets, habits
@@ -38,7 +39,7 @@ class User:
         self.number = -1
         self.token = 0
         self.told_until = -inf
-        self.losses: list[str] = []
+        self.losses: list[Lost] = []
         self.acquired = 0
         self.keeping = habits.keep
         self.position = 0
@@ -57,7 +58,7 @@ class User:
         if not self.keeping and random.random() < habits.impatient:
             self._host.after(random.expovariate(1 / habits.patience), lambda: self._give_up(attempt))
 
-    def on_acquired(self, number: int, token: int, deadline: float) -> None:
+    def on_granted(self, token: int, deadline: float, number: int = 0) -> None:
         assert not self.acting
         self.number, self.token, self.told_until = number, token, deadline
         self.acquired += 1
@@ -79,8 +80,8 @@ class User:
     def on_at_risk(self) -> None:
         """It goes on."""
 
-    def on_lost(self, why: str, numbers: Mapping[str, int]) -> None:
-        self.losses.append(why)
+    def on_lost(self, reason: Lost) -> None:
+        self.losses.append(reason)
         self._rest()
 
     def on_queued(self, position: int, why: str = "") -> None:

@@ -148,6 +148,7 @@ class GrantItem(Struct, frozen=True, array_like=True):
     why: str = ""  # of an end; with "queued" why the seats grant nothing to any client until ``deadline`` (0.0: that is not known)
     numbers: Mapping[str, int] = {}  # with "lost": attributes of the error that the client raises, as in Refused
     length: float = 0.0  # with "granted": seconds from when it was written to the deadline, so that a late reader knows how late it is
+    error: str = ""  # with "lost", of what was never granted: the class in ``holdfast.errors``; "": the one that a loss of its kind has
 
 
 class SeatView(Struct, frozen=True, array_like=True):

@@ -1,7 +1,6 @@
 """How a hold ends: one text for each way.  docs/grants.md (how it ends).
 
-The agent, the client by its own clock, and ``holdfast run`` speak of the same facts, and users compare what they say. Protocols have
-short words for some of them (``TEXTS``).
+The agent, the client by its own clock, and ``holdfast run`` speak of the same facts, and users compare what they say.
 """
 
 from __future__ import annotations
@@ -17,6 +16,4 @@ UNWANTED = "not wanted any more"
 FORKED = "it belongs to the process that asked for it"
 SILENT = "the agent ended its stream"
 
-REFUSED = "unavailable"  # the first word where a client that waits is refused: it hears Unavailable, because it held nothing
-TEXTS = {"lapsed": LAPSED, "deposed": DEPOSED}  # the words of protocols
 RELEASES = {"stopped": RELEASED, "dead": DIED, "deadline": LAPSED, "untold": UNWANTED}  # why the agent released it

@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 
 from holdfast.host import NodeId
 from holdfast.kit.deadline import Deadline, holder_length
+from holdfast.kit.hold import Holder, Lapsed
 from holdfast.protocols.detection.lead_config import LeadershipConfig
 from holdfast.protocols.detection.lead_messages import Holding
 from holdfast.protocols.detection.lead_reigns import Hope
@@ -29,22 +30,6 @@ LOOK_PAUSE_MAX = 4.0  # in t_itv: between two looks that nobody answers
 VAIN_MAX = 4  # from here on the pause after an asking that no quorum answered does not double any more
 
 State = Enum("State", ["FOLLOWING", "LOOKING", "ASKING", "LEADING"])
-
-
-class Candidacy(Protocol):
-    """Who stands for a name on this agent. Told in the host's turns; it may call back into ``Leadership`` from there."""
-
-    def on_leading(self, token: int, deadline: float) -> None:
-        """This agent leads under this token, until that instant of ``host.now`` unless it is extended."""
-
-    def on_extended(self, deadline: float) -> None:
-        """A quorum of seats renewed it: the new instant is later than the former one."""
-
-    def on_at_risk(self) -> None:
-        """One heartbeat passed without a quorum of grants. Once, until it is extended again."""
-
-    def on_lost(self, why: str) -> None:
-        """It is over: the deadline has passed. The candidacy stands on, and may lead again under a higher token."""
 
 
 class Office(Protocol):
@@ -98,8 +83,8 @@ class Given(NamedTuple):
 class Campaign:
     """One name. All its times are compared when its owner's one timer fires (``due_at``)."""
 
-    def __init__(self, office: Office, clock: Deadline, name: str, length: float, candidacy: Candidacy) -> None:
-        self.office, self.name, self.length, self.candidacy = office, name, length, candidacy
+    def __init__(self, office: Office, clock: Deadline, name: str, length: float, holder: Holder) -> None:
+        self.office, self.name, self.length, self.holder = office, name, length, holder
         self.state = State.FOLLOWING
         self.number = 0  # asked for, or led
         self.spent = 0  # no number up to this will be led by this life again
@@ -223,7 +208,7 @@ class Campaign:
         """The heartbeat that left then was repeated as often as it is worth."""
         if self.state is State.LEADING and self.allowed and not self.at_risk and self.granted_at() < left_at:
             self.at_risk = True
-            self.candidacy.on_at_risk()
+            self.holder.on_at_risk()
 
     def looked(self, holdings: Sequence[Holding] | None) -> None:
         """What a quorum of seats remembers; None: there was none."""
@@ -256,8 +241,8 @@ class Campaign:
     def lapse(self) -> None:
         """F9: the deadline has passed."""
         assert self.lapsed
-        self.end("lapsed")
-        self.candidacy.on_lost("lapsed")
+        self.end(Lapsed.word)
+        self.holder.on_lost(Lapsed())
 
     def end(self, why: str) -> None:
         """It leads no more, and never again under this number."""
@@ -387,8 +372,8 @@ class Campaign:
             self.state, self._vain = State.LEADING, 0
             self.deadline.extend(until)
             self.office.led(self)
-            self.candidacy.on_leading(self.number, until)
+            self.holder.on_granted(self.number, until)
         elif self.allowed:
             self.deadline.extend(until)
             self.at_risk = False
-            self.candidacy.on_extended(until)
+            self.holder.on_extended(until)

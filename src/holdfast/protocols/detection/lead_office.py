@@ -12,12 +12,13 @@ from math import inf
 from holdfast.bounds import CLOCK_MIN, is_beyond
 from holdfast.host import Host, NodeId, Timer
 from holdfast.kit.deadline import Deadline
+from holdfast.kit.hold import Holder
 from holdfast.kit.outbox import Outbox
 from holdfast.kit.phase import Phase, PhaseEnd, Questions
 from holdfast.kit.quorum import majority
 from holdfast.kit.seats import Seats
 from holdfast.protocols.detection.lead_board import Board
-from holdfast.protocols.detection.lead_campaign import Campaign, Candidacy, State
+from holdfast.protocols.detection.lead_campaign import Campaign, State
 from holdfast.protocols.detection.lead_config import NAMES_MAX, LeadershipConfig
 from holdfast.protocols.detection.lead_facts import Leading, LostLead, RoundAsked
 from holdfast.protocols.detection.lead_messages import Holders, Holding, StartRounds, Succession, WhoHolds
@@ -71,14 +72,14 @@ class LeadOffice:
 
     # What the agent asks.
 
-    def stand(self, name: str, length: float, candidacy: Candidacy) -> None:
+    def stand(self, name: str, length: float, holder: Holder) -> None:
         self._board.stand(name)
-        self.campaigns[name] = campaign = self.make_campaign(name, length, candidacy)
+        self.campaigns[name] = campaign = self.make_campaign(name, length, holder)
         campaign.spent = self._spent.get(name, 0)
         self.arm()
 
-    def make_campaign(self, name: str, length: float, candidacy: Candidacy) -> Campaign:
-        return Campaign(self, Deadline(self._host), name, length, candidacy)
+    def make_campaign(self, name: str, length: float, holder: Holder) -> Campaign:
+        return Campaign(self, Deadline(self._host), name, length, holder)
 
     def leave(self, name: str) -> None:
         campaign = self.campaigns.pop(name)

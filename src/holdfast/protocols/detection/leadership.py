@@ -23,9 +23,9 @@ from holdfast.errors import ConfigError, Lost, Unavailable, shown
 from holdfast.events import Decided, Failed, Joined, LeaderChanged, LeaderSuspected, Left, MembershipEvent
 from holdfast.host import Host, Membership, Message, NodeId, Timer
 from holdfast.kit.exchange import Exchange
+from holdfast.kit.hold import Holder
 from holdfast.kit.seats import Seats
 from holdfast.protocols.detection.lead_board import LEADER, Board, Row
-from holdfast.protocols.detection.lead_campaign import Candidacy
 from holdfast.protocols.detection.lead_config import CANDIDACIES_MAX, LEADS_MAX, NAME_BYTES_MAX, LeadershipConfig
 from holdfast.protocols.detection.lead_facts import FoundDead
 from holdfast.protocols.detection.lead_messages import Holders, StartRounds, Succession, WhoHolds
@@ -36,7 +36,7 @@ from holdfast.protocols.detection.lead_seat import LeadSeat
 from holdfast.protocols.detection.lead_watch import Watches
 from holdfast.protocols.detection.messages import DidYouMissToo, Granted, Lead, MonitorOk, Resign, Vote, WatchedOk
 
-__all__ = ["Candidacy", "Led", "Leadership", "LeadershipConfig"]
+__all__ = ["Led", "Leadership", "LeadershipConfig"]
 
 ANSWERS_BYTES = 950  # of one MONITOR-OK: with its envelope a datagram
 ANSWER_BYTES = 50  # of one entry without its name
@@ -77,13 +77,13 @@ class Leadership:
 
     # What the agent calls.
 
-    def campaign(self, name: str, length: float, candidacy: Candidacy) -> None:
+    def campaign(self, name: str, length: float, holder: Holder) -> None:
         """This agent is a candidate from now on. ``length`` is what the seats are asked to promise: lease and grace, at least
-        ``config.length_min``, at most the seats' ``keeper.length_max``. The deadlines that the candidacy hears count all of it,
+        ``config.length_min``, at most the seats' ``keeper.length_max``. The deadlines that the holder hears count all of it,
         shortened for drift (F8), from before the asking. Raises ConfigError for a bad name or length, Unavailable for too many."""
         self._check(name, length)
         self.office.lapse()
-        self.office.stand(name, length, candidacy)
+        self.office.stand(name, length, holder)
 
     def withdraw(self, name: str) -> None:
         """No candidate any more. What was asked for is given back. Whoever leads calls ``resign``. Unknown names are ignored."""

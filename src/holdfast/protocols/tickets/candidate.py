@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from holdfast.errors import TicketLost, shown
 from holdfast.host import NodeId, Timer
+from holdfast.kit.hold import Holder, Lost
 from holdfast.protocols.tickets.coordinator import Coordinator
 from holdfast.protocols.tickets.desk import Desk, End, Voter, voter
 from holdfast.protocols.tickets.facts import TicketQueued
 from holdfast.protocols.tickets.line import late_text
 from holdfast.protocols.tickets.messages import AckCjoin, Cancel, Cjoin, Info, Queued, Reject
+from holdfast.protocols.tickets.reasons import Crowded, Full, Late, Mismatch, Refusal, SeatsSilent, TooManyPools
 from holdfast.protocols.tickets.takeover import Takeover
 from holdfast.protocols.tickets.values import NO_BALLOT, Agent, LeaseId, Status, Val
-from holdfast.protocols.tickets.view import CROWDED, FULL, LATE, MISMATCH, TOO_MANY_POOLS, UNAVAILABLE
 
 if TYPE_CHECKING:
     from holdfast.protocols.tickets.pool import Pool
@@ -36,43 +37,23 @@ SOON = 0.05  # in polls: when there is reason to look again at once
 CandidateState = Enum("CandidateState", ["LOOKING", "JOINING", "OWNED", "OVER"])
 
 
-class Ticketing(Protocol):
-    """Who asked for a ticket; told in the host's turns."""
-
-    def on_acquired(self, number: int, token: int, deadline: float) -> None:
-        """Ours until the deadline, on this host's clock. Once."""
-
-    def on_extended(self, deadline: float) -> None:
-        """Still ours, until then."""
-
-    def on_at_risk(self) -> None:
-        """A round passed without an extension."""
-
-    def on_lost(self, why: str, numbers: Mapping[str, int]) -> None:
-        """It is over, or was never to be had; the text begins with LAPSED, DEPOSED, or before it was owned with MISMATCH, FULL, CROWDED,
-        TOO_MANY_POOLS, UNAVAILABLE. ``numbers`` are the attributes of the error that belongs to it (section 10), as far as known."""
-
-    def on_queued(self, position: int, why: str = "") -> None:
-        """Somebody holds a place for us; 1 is next. May come again with another number. ``why``: what it waits for beside its turn."""
-
-
 class Candidate:
     """One ``acquire``: the ``Attempt`` that its caller holds."""
 
-    def __init__(self, pool: Pool, desk: Desk, n: int, listener: Ticketing, *, wait: bool, metadata: Mapping[str, str]) -> None:
+    def __init__(self, pool: Pool, desk: Desk, n: int, holder: Holder, *, wait: bool, metadata: Mapping[str, str]) -> None:
         self.pool, self.n, self.metadata = pool, n, metadata
         self.state = CandidateState.LOOKING
         self.coordinator: Coordinator | None = None
         self.began_at = desk.host.now
         self.above = NO_BALLOT  # the highest ballot of the anchor heard of
-        self._desk, self._listener, self._wait = desk, listener, wait
+        self._desk, self._holder, self._wait = desk, holder, wait
         self._lease = pool.lease_for(self)
         self._told = True  # extensions are passed on
         self._queues: dict[NodeId, tuple[Agent, int]] = {}  # where it waits, at which position
         self._asked: dict[NodeId, Agent] = {}  # who may hold a place for the present lease
         self._hints: dict[Agent, None] = {}
         self._full: dict[NodeId, float] = {}  # no room there until then
-        self._reason = ""  # of who said no last: CROWDED, it has free tickets, and nobody who would keep another cell; LATE
+        self._refused: type[Refusal] = Full  # by who said no last: also Crowded, it has free tickets and no guardian with room, and Late
         self._position, self._why = 0, ""  # as told
         self._fruitless = 0  # turns in a row in which nobody was believed to have room
         self._stamp = 0.0  # of the last CJOIN
@@ -172,7 +153,7 @@ class Candidate:
             return
         self._fruitless += 1
         if self._fruitless > FULL_TURNS:
-            self._lose(LATE)
+            self._lose(Late(self.pool.name))
         else:
             self._turn_after(poll * random.uniform(0.1, 0.3))
 
@@ -190,7 +171,8 @@ class Candidate:
             if self._wait:
                 self.ask_around(None, inf)
             else:
-                self._lose(UNAVAILABLE, needed=len(self._desk.seats) // 2 + 1, reachable=len(end.yes) + len(end.no))
+                needed, reachable = len(self._desk.seats) // 2 + 1, len(end.yes) + len(end.no)
+                self._lose(SeatsSilent(self.pool.name, needed, reachable))
             return
         infos = [each for _, each in end.yes if isinstance(each, Info)]
         accepted, best = end.best
@@ -223,7 +205,7 @@ class Candidate:
                 pause = poll * desk.host.random.uniform(0.1, 0.3)
         self._fruitless = 0 if roomy else self._fruitless + 1
         if not self._wait and self._fruitless > (FULL_TURNS if self._full else SILENT_TURNS):
-            self._lose(UNAVAILABLE if not self._full else self._reason or FULL)
+            self._lose(self._refused(self.pool.name) if self._full else SeatsSilent(self.pool.name))
             return
         self._turn_after(min(pause, max(0.0, busy) + AFTER_GRANT + poll * SOON * desk.host.random.random()))
 
@@ -265,7 +247,7 @@ class Candidate:
                 self._queues[source] = agent, answer.position
                 self._is_full(source)
                 self._tell_position()
-        elif answer.reason == MISMATCH:
+        elif answer.reason == Mismatch.word:
             self.mismatch(answer.n)
         else:
             self._on_rejected(source, answer)
@@ -273,7 +255,7 @@ class Candidate:
     def _on_rejected(self, source: NodeId, reject: Reject) -> None:
         self._queues.pop(source, None)
         self._is_full(source)
-        self._reason = reject.reason if reject.reason in (CROWDED, LATE) else ""
+        self._refused = next((each for each in (Crowded, Late) if each.word == reject.reason), Full)
         news = [agent for agent in reject.roomy if agent.life not in self._full and agent not in self._hints]
         self._hints = dict.fromkeys([*self._hints, *news][-HINTS_MAX:])
         if news and self._timer is not None:
@@ -293,7 +275,7 @@ class Candidate:
         if (position, why) != (self._position, self._why):
             self._position, self._why = position, why
             self._desk.host.emit(TicketQueued(self.pool.name, self._lease, position))
-            self._listener.on_queued(position, why)
+            self._holder.on_queued(position, why)
 
     # What became of it.
 
@@ -317,18 +299,18 @@ class Candidate:
     def on_active(self, coordinator: Coordinator) -> None:
         self.state = CandidateState.OWNED
         self._desk.counts["acquired"] += 1
-        self._listener.on_acquired(coordinator.head, coordinator.who.token, coordinator.deadline.until)
+        self._holder.on_granted(coordinator.who.token, coordinator.deadline.until, coordinator.head)
 
     def on_extended(self, deadline: float) -> None:
         if self._told:
-            self._listener.on_extended(deadline)
+            self._holder.on_extended(deadline)
 
     def on_at_risk(self) -> None:
-        self._listener.on_at_risk()
+        self._holder.on_at_risk()
 
-    def on_over(self, coordinator: Coordinator, why: str) -> None:
+    def on_over(self, coordinator: Coordinator, reason: Lost) -> None:
         if self.state is CandidateState.OWNED:
-            self._lose(why)
+            self._lose(reason)
         elif self.state is CandidateState.JOINING:
             # D12: a fresh lease id, so that nothing of the lost attempt is taken for ours.
             self.state, self.coordinator, self._lease = CandidateState.LOOKING, None, self.pool.lease_for(self)
@@ -336,15 +318,15 @@ class Candidate:
             self._turn_after(self._desk.config.poll * SOON * self._desk.host.random.random())
 
     def mismatch(self, n: int) -> None:
-        self._lose(f"{MISMATCH}: {shown(self.pool.name)} has {n} tickets, and {self.n} were asked for", expected=self.n, actual=n)
+        self._lose(Mismatch(self.pool.name, self.n, n))
 
     def too_many_pools(self) -> None:
         """However long it waits: no pool is ever forgotten."""
-        self._lose(TOO_MANY_POOLS)
+        self._lose(TooManyPools(self.pool.name))
 
-    def _lose(self, why: str, **numbers: int) -> None:
+    def _lose(self, reason: Lost) -> None:
         self._over()
-        self._listener.on_lost(why, numbers)
+        self._holder.on_lost(reason)
 
     def _end(self) -> None:
         """By its user's wish."""

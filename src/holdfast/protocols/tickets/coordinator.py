@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from holdfast.host import NodeId, Timer
 from holdfast.kit.deadline import Deadline, entry
+from holdfast.kit.hold import Lapsed, Lost
 from holdfast.kit.phase import Phase
 from holdfast.protocols.tickets.care import Care
 from holdfast.protocols.tickets.desk import Desk, Voter, voter
@@ -22,15 +23,14 @@ from holdfast.protocols.tickets.facts import TicketAcquired, TicketAtRisk, Ticke
 from holdfast.protocols.tickets.leaving import Leaver
 from holdfast.protocols.tickets.messages import Accept, AckUpdate, Alive, Cjoin, Cleave, Renew, Update
 from holdfast.protocols.tickets.moving import Mover
+from holdfast.protocols.tickets.reasons import Unanswered
 from holdfast.protocols.tickets.serving import Server
 from holdfast.protocols.tickets.values import ANCHOR, NOBODY, Agent, Ballot, Key, LeaseId, Place, Val, arc
-from holdfast.protocols.tickets.view import LAPSED
 from holdfast.protocols.tickets.writing import Writer
 
 if TYPE_CHECKING:
     from holdfast.protocols.tickets.pool import Pool
 
-UNANSWERED = "unanswered"  # a cell was given to us, and no majority of its guardians ever granted it
 QUEUE_MAX = 64  # operations that wait; each kind but splits waits at most once
 JOINING_LEASES = 2  # 5.3: in D
 AT_RISK_ROUNDS = 1.5  # in T: a lease that was renewed in the last round is one round old
@@ -48,7 +48,7 @@ class Owner(Protocol):
     def on_active(self, coordinator: Coordinator) -> None: ...
     def on_extended(self, deadline: float) -> None: ...
     def on_at_risk(self) -> None: ...
-    def on_over(self, coordinator: Coordinator, why: str) -> None: ...
+    def on_over(self, coordinator: Coordinator, reason: Lost) -> None: ...
 
 
 class Coordinator:
@@ -110,7 +110,7 @@ class Coordinator:
         return self.state is State.ACTIVE and not self.deadline.valid
 
     def lapse(self) -> None:
-        self.die(LAPSED)
+        self.die(Lapsed())
 
     # Life.
 
@@ -139,8 +139,8 @@ class Coordinator:
             self.host.emit(TicketReleased(self.pool.name, self.head, self.who))
         self.leaver.begin()
 
-    def die(self, why: str = "") -> None:
-        """A dead coordinator never acts again. ``why`` is "" if its owner knows."""
+    def die(self, reason: Lost | None = None) -> None:
+        """A dead coordinator never acts again. Without a reason it was leaving, and its owner knows."""
         before = self.state
         if before is State.DEAD:
             return
@@ -150,10 +150,11 @@ class Coordinator:
             if not self.leaver.handed_on:
                 self.pool.withdraw(self)
             return
+        assert reason is not None
         if self.owned:
-            self.host.emit(TicketLost(self.pool.name, self.head, self.who, why))
+            self.host.emit(TicketLost(self.pool.name, self.head, self.who, reason.word))
             self.pool.withdraw(self)
-        self.owner.on_over(self, why)
+        self.owner.on_over(self, reason)
 
     def halt(self) -> None:
         self.state = State.DEAD
@@ -309,7 +310,7 @@ class Coordinator:
     def give_up(self) -> None:
         """A grant that did not become a lease is given back."""
         self.leave()
-        self.owner.on_over(self, UNANSWERED)
+        self.owner.on_over(self, Unanswered())
 
     def _renew(self, stamp: float) -> None:
         self._stamp = stamp

@@ -1,4 +1,4 @@
-"""What happened, for traces, metrics and checkers.  Spec: tickets 9.7. Users hear of their own tickets through ``Ticketing``."""
+"""What happened, for traces, metrics and checkers.  Spec: tickets 9.7. Users hear of their own tickets through ``kit.hold.Holder``."""
 
 from __future__ import annotations
 

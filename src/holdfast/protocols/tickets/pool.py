@@ -12,12 +12,14 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from holdfast.host import Message, NodeId
+from holdfast.kit.hold import Lost
 from holdfast.protocols.tickets.candidate import Candidate
 from holdfast.protocols.tickets.coordinator import Coordinator, State
 from holdfast.protocols.tickets.cview import Cview, Entry, gone_entry, metadata_of
 from holdfast.protocols.tickets.desk import Desk
 from holdfast.protocols.tickets.line import Line
 from holdfast.protocols.tickets.messages import AckCjoin, AckUpdate, Cancel, Cjoin, Cleave, Queued, Reject, Update
+from holdfast.protocols.tickets.reasons import Late, Mismatch
 from holdfast.protocols.tickets.serving import Waiter
 from holdfast.protocols.tickets.values import (
     PLACES_MAX,
@@ -31,7 +33,6 @@ from holdfast.protocols.tickets.values import (
     places_fit,
     val_fits,
 )
-from holdfast.protocols.tickets.view import LATE
 
 ANNOUNCE_DELAY = 0.01  # seconds: whoever is granted something comes first, and what is given back at once is nobody's news (H143)
 ANNOUNCE_GAP = 0.1  # seconds: each announcement reaches everybody several times
@@ -54,7 +55,7 @@ class Returned:
     def on_at_risk(self) -> None:
         """It is leaving."""
 
-    def on_over(self, coordinator: Coordinator, why: str) -> None:
+    def on_over(self, coordinator: Coordinator, reason: Lost) -> None:
         """Nobody waits for it."""
 
 
@@ -248,11 +249,11 @@ class Pool:
         active = self.active
         if active and self.desk.rounds.late and not any(each.server.keeps(cjoin.lease) for each in active):
             self.desk.counts["late"] += 1
-            self._reject(cjoin, agent, LATE, active[0].val.n)
+            self._reject(cjoin, agent, Late.word, active[0].val.n)
         elif not active:
             self._reject(cjoin, agent, "leaving" if self.coordinators else "not-coordinator", 0)
         elif active[0].val.n != cjoin.n:
-            self._reject(cjoin, agent, "mismatch", active[0].val.n)
+            self._reject(cjoin, agent, Mismatch.word, active[0].val.n)
         else:
             self._serve(cjoin, agent, active)
 

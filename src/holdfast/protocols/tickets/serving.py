@@ -16,8 +16,8 @@ from holdfast.host import Address
 from holdfast.protocols.tickets.desk import End
 from holdfast.protocols.tickets.facts import ArcChanged
 from holdfast.protocols.tickets.messages import AckCjoin, Cjoin, Queued, Reject
+from holdfast.protocols.tickets.reasons import Crowded, Full
 from holdfast.protocols.tickets.values import Agent, Ballot, Key, LeaseId, Place, Ptr, Status, Val
-from holdfast.protocols.tickets.view import CROWDED, FULL
 
 if TYPE_CHECKING:
     from holdfast.protocols.tickets.coordinator import Coordinator
@@ -95,7 +95,7 @@ class Server:
         for each in fresh:
             if not each.wait:
                 del self.waiters[each.lease]
-                self._reject(each, CROWDED if self._it.free > 0 else FULL)
+                self._reject(each, Crowded.word if self._it.free > 0 else Full.word)
 
     def _enter(self, waiter: Waiter) -> None:
         """Who is in it keeps its place."""
@@ -129,7 +129,7 @@ class Server:
         self.ended(candidate, done=False)
         self.serve()
 
-    def _reject(self, waiter: Waiter, reason: str = FULL) -> None:
+    def _reject(self, waiter: Waiter, reason: str = Full.word) -> None:
         it = self._it
         it.desk.tell(waiter.agent, Reject(it.pool.name, waiter.lease, reason, it.val.n, it.pool.roomy(ROOMY_MAX)))
 

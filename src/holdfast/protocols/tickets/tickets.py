@@ -18,10 +18,11 @@ from holdfast.events import Decided, Failed, Joined, Left, MembershipEvent
 from holdfast.host import Host, Membership, Message, NodeId, Timer, fingerprint
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
+from holdfast.kit.hold import Claim, Holder
 from holdfast.kit.phase import Call
 from holdfast.kit.seats import Seats
 from holdfast.protocols.tickets.abandoning import Abandonment
-from holdfast.protocols.tickets.candidate import Candidate, Ticketing
+from holdfast.protocols.tickets.candidate import Candidate
 from holdfast.protocols.tickets.config import TicketConfig
 from holdfast.protocols.tickets.coordinator import Coordinator
 from holdfast.protocols.tickets.cview import Cview, Entry, Listener
@@ -49,18 +50,7 @@ from holdfast.protocols.tickets.pool import Pool
 from holdfast.protocols.tickets.reading import Abandoning, Read, Reading
 from holdfast.protocols.tickets.requests import Requests
 from holdfast.protocols.tickets.values import TICKETS_MAX, Agent, pool_fits, val_fits
-from holdfast.protocols.tickets.view import (
-    CROWDED,
-    DEPOSED,
-    FULL,
-    LAPSED,
-    LATE,
-    METADATA_BYTES_MAX,
-    MISMATCH,
-    TOO_MANY_POOLS,
-    UNAVAILABLE,
-    TicketView,
-)
+from holdfast.protocols.tickets.view import METADATA_BYTES_MAX, TicketView
 
 POOLS_MAX = 1024  # in which this agent is candidate or coordinator, or was lately
 CANDIDATES_MAX = 4096  # of all pools; as many as an agent has grants
@@ -69,24 +59,11 @@ SWEEP_PERIOD = 60.0
 ABANDON_TRIES = 20  # half a second each: the predecessor may be in the middle of something
 DIGEST_BYTES = 8
 
-__all__ = [
-    "CROWDED",
-    "DEPOSED",
-    "FULL",
-    "LAPSED",
-    "LATE",
-    "MISMATCH",
-    "TOO_MANY_POOLS",
-    "UNAVAILABLE",
-    "Attempt",
-    "TicketView",
-    "Ticketing",
-    "Tickets",
-]
+__all__ = ["Attempt", "TicketView", "Tickets"]
 
 
-class Attempt(Protocol):
-    """One ``acquire``. Either ``cancel`` or ``release`` is called, once; both are harmless after a loss."""
+class Attempt(Claim, Protocol):
+    """One ``acquire``. What its holder may do with it after a loss is harmless."""
 
     @property
     def number(self) -> int:
@@ -99,15 +76,6 @@ class Attempt(Protocol):
     @property
     def valid(self) -> bool:
         """Owned now, by the clock (F9)."""
-
-    def cancel(self) -> None:
-        """Nobody wants it any more, and it is not owned yet. A late grant is given back at once."""
-
-    def release(self) -> None:
-        """Nobody acts under it any more (F14 allows it): 5.8 cleave, to the first who waits if there is one."""
-
-    def renew_allowed(self, allowed: bool) -> None:
-        """False: ``on_extended`` is not called any more. It stays ours until ``release``."""
 
     def publish(self, payload: bytes) -> None:
         """An application event stamped with (number, token), to everybody who listens to the pool. Raises ``TicketLost``."""
@@ -143,13 +111,13 @@ class Tickets:
 
     # What the agent calls.
 
-    def acquire(self, pool: str, n: int, listener: Ticketing, *, wait: bool = True, metadata: Mapping[str, str] | None = None) -> Attempt:
+    def acquire(self, pool: str, n: int, holder: Holder, *, wait: bool = True, metadata: Mapping[str, str] | None = None) -> Attempt:
         """Ask for one of ``n`` tickets. Raises ``ConfigError`` for a name, number or metadata that cannot be."""
         _check(pool, n, metadata or {})
         if sum(len(each.candidates) for each in self.pool_table.values()) >= CANDIDATES_MAX:
             raise ConfigError(f"tickets: this agent wants or holds {CANDIDATES_MAX} already, which is all it may")
         found = self._pool(pool)
-        candidate = Candidate(found, self.desk, n, listener, wait=wait, metadata=dict(metadata or {}))
+        candidate = Candidate(found, self.desk, n, holder, wait=wait, metadata=dict(metadata or {}))
         found.candidates.append(candidate)
         candidate.start()
         return candidate

@@ -8,16 +8,6 @@ from msgspec import Struct
 
 from holdfast.host import NodeId
 
-# Why a ticket is lost, or was never to be had; what a listener is told begins with one of these.
-LAPSED = "lapsed"  # the deadline passed before a majority of guardians answered
-DEPOSED = "deposed"  # somebody else has the cell: the guardians knew first that it had lapsed
-MISMATCH = "mismatch"  # the pool has another number of tickets; the text goes on with it
-FULL = "full"  # wait=False, and no ticket is free
-UNAVAILABLE = "unavailable"  # wait=False, and no majority of the seats answered
-CROWDED = "crowded"  # wait=False, and the guardians have no room for another cell now (H133)
-LATE = "late"  # wait=False, and this agent, or who gives out tickets, has more to do than it can (H168)
-TOO_MANY_POOLS = "too-many-pools"  # it would be a new one, and the seats keep as many as they can, for ever (H133)
-
 METADATA_BYTES_MAX = 512  # of one ticket, names and values together: it travels in every announcement
 
 

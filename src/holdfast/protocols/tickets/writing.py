@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from holdfast.kit.hold import Deposed
 from holdfast.kit.phase import Outcome
 from holdfast.protocols.tickets.desk import End
 from holdfast.protocols.tickets.values import NO_BALLOT, Ballot, Val
-from holdfast.protocols.tickets.view import DEPOSED
 
 if TYPE_CHECKING:
     from holdfast.protocols.tickets.coordinator import Coordinator
@@ -73,7 +73,7 @@ class Writer:
             assert done is not None
             done(self.val)
         elif end.gone:
-            self._coordinator.die(DEPOSED)
+            self._coordinator.die(Deposed())
         elif end.no or end.outcome is Outcome.IMPOSSIBLE:
             self._above = max(self._above, end.promised)
             self._prepare()
@@ -90,13 +90,13 @@ class Writer:
         if not end.won:
             self._above = max(self._above, end.promised)
             if end.gone:
-                it.die(DEPOSED)
+                it.die(Deposed())
             else:
                 it.after("prepare", it.config.rtx * it.host.random.uniform(0.5, 1.5), self._prepare)
             return
         accepted, best = end.best
         if best is None or (best != self.sent and best.who != it.who) or self._foreign(accepted):
-            it.die(DEPOSED)
+            it.die(Deposed())
             return
         self.ballot, self._era = self._asked, end.era
         self._accept()
