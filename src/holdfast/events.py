@@ -5,6 +5,8 @@ Protocol-internal facts derive from ``Internal`` beside their protocol; they rea
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from msgspec import Struct
 
 from holdfast.host import Grant, Member, NodeId
@@ -15,13 +17,16 @@ class Event(Struct, frozen=True, gc=False):
 
 
 class Internal(Event, frozen=True, gc=False):
-    """A fact for traces, metrics and checkers only."""
+    """A fact for traces, metrics and checkers only. Outside the process it is called ``family.ClassName``."""
+
+    family: ClassVar[str] = ""  # of a fact of the lab, which no agent tells its clients
 
 
 class RecordUnusable(Internal, frozen=True):
     """A record of this seat's journal holds a number that no honest clock comes to, so no agent could go on from it. The seat says nothing
     about this key, and keeps the record as it is."""
 
+    family: ClassVar[str] = "holdfast"
     key: str
     why: str
 
@@ -30,6 +35,7 @@ class TokenRefused(Internal, frozen=True):
     """The group gave this agent something under a token that is not above one that it was given before (F16). No client was told, and it
     was given back."""
 
+    family: ClassVar[str] = "holdfast"
     kind: str
     name: str
     number: int

@@ -84,6 +84,7 @@ class SeatHere(Message, frozen=True, tag=11):
 class SeatOpened(Internal, frozen=True):
     """This seat will promise again after ``wait`` seconds."""
 
+    family: ClassVar[str] = "kit"
     slot: int
     fresh: bool
     wait: float

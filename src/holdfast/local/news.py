@@ -26,7 +26,7 @@ _decode = msgspec.msgpack.Decoder().decode
 
 def name_of(event: Event) -> str:
     kind = type(event)
-    return f"{kind.__module__.split('.')[-2]}.{kind.__name__}" if isinstance(event, Internal) else kind.__name__
+    return f"{event.family}.{kind.__name__}" if isinstance(event, Internal) else kind.__name__
 
 
 def plain_fields(event: Event) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from holdfast.errors import ConfigError, NotAMember, Unavailable, shown
 from holdfast.events import Internal
@@ -46,6 +46,7 @@ Done = Callable[[tuple[Report, ...]], None]
 class KeysAsked(Internal, frozen=True):
     """An operator here changes the keys of these; they were found ready, or ``force`` was said. The key itself is not in it."""
 
+    family: ClassVar[str] = "care"
     action: str
     members: tuple[NodeId, ...]
     force: bool

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from msgspec.structs import replace
 
@@ -41,6 +41,7 @@ class KeyringPort(Protocol):
 class KeysChanged(Internal, frozen=True):
     """Somebody asked this member to change its keys. The key itself is not in it."""
 
+    family: ClassVar[str] = "care"
     by: NodeId
     action: str
     ids: tuple[str, ...]

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from holdfast.events import Internal
 from holdfast.protocols.detection.config import Term
+from holdfast.protocols.detection.facts import DetectionFact
 
 
-class TermEntered(Internal, frozen=True):
+class TermEntered(DetectionFact, frozen=True):
     """A member is in another term now."""
 
     term: Term
     why: str  # "view", "told", "reported", "silence", "restarted", "gave up", "lapsed", "resigned", "spent"
 
 
-class Leading(Internal, frozen=True):
+class Leading(DetectionFact, frozen=True):
     """This life leads the term."""
 
     term: Term
 
 
-class LostLead(Internal, frozen=True):
+class LostLead(DetectionFact, frozen=True):
     """It does not any more."""
 
     term: Term

@@ -5,12 +5,20 @@ Spec: fast-detection 9 (events), foundation 5.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from holdfast.events import Internal
 from holdfast.protocols.detection.config import Term
 from holdfast.protocols.detection.plan import Plan
 
 
-class Suspect(Internal, frozen=True):
+class DetectionFact(Internal, frozen=True):
+    """Base of the facts of detection and leadership."""
+
+    family: ClassVar[str] = "detection"
+
+
+class Suspect(DetectionFact, frozen=True):
     """A ballot was closed: who misses the watched, and what that is worth. Also the report to the owner of the detector."""
 
     term: Term
@@ -29,7 +37,7 @@ class Suspect(Internal, frozen=True):
 Report = Suspect
 
 
-class Dismissed(Internal, frozen=True):
+class Dismissed(DetectionFact, frozen=True):
     """A ballot ended with a sign of life: somebody has the heartbeat, or it came after all (D6)."""
 
     term: Term
@@ -38,7 +46,7 @@ class Dismissed(Internal, frozen=True):
     by: str  # the voter, or the watched itself
 
 
-class PlanChanged(Internal, frozen=True):
+class PlanChanged(DetectionFact, frozen=True):
     """Another number of heartbeats is needed for the demanded accuracy than before."""
 
     term: Term

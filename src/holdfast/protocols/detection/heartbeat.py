@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from math import floor, inf
 
 from holdfast.errors import ConfigError
-from holdfast.events import Internal
 from holdfast.host import FANOUT_MAX, Address, Host, Message, NodeId, Timer, fingerprint
 from holdfast.protocols.detection.detectors import PairDetector
+from holdfast.protocols.detection.facts import DetectionFact
 from holdfast.protocols.detection.messages import Heartbeat, Hello
 
 SEQ_MAX = 1 << 53  # an index stays exact as a float; at one per millisecond that is 285,000 years
@@ -21,14 +21,14 @@ AFTER_DIGITS = 6  # microseconds: no timer is more punctual
 GRACE_INTERVALS = 1.5
 
 
-class Silenced(Internal, frozen=True):
+class Silenced(DetectionFact, frozen=True):
     """A peer's heartbeats did not come in time."""
 
     peer: NodeId
     silent_for: float
 
 
-class Heard(Internal, frozen=True):
+class Heard(DetectionFact, frozen=True):
     """A peer spoke for the first time, or again after it was silenced."""
 
     peer: NodeId

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.events import Internal
 from holdfast.host import NodeId
+from holdfast.protocols.detection.facts import DetectionFact
 
 
-class RoundAsked(Internal, frozen=True):
+class RoundAsked(DetectionFact, frozen=True):
     """TermEntered by a candidate: it asks the seats for this number."""
 
     name: str
@@ -14,14 +14,14 @@ class RoundAsked(Internal, frozen=True):
     why: str  # "start": told by START; "vacant": it found nobody; "next": it is the next after a death it reported itself
 
 
-class Leading(Internal, frozen=True):
+class Leading(DetectionFact, frozen=True):
     """A quorum of seats promised it."""
 
     name: str
     number: int
 
 
-class LostLead(Internal, frozen=True):
+class LostLead(DetectionFact, frozen=True):
     """It does not lead any more."""
 
     name: str
@@ -29,7 +29,7 @@ class LostLead(Internal, frozen=True):
     why: str  # "lapsed", "resigned"
 
 
-class FoundDead(Internal, frozen=True):
+class FoundDead(DetectionFact, frozen=True):
     """A report was acted upon: for so many names of that life the next candidate was told to ask."""
 
     life: NodeId

@@ -13,8 +13,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from holdfast.errors import ConfigError, shown
-from holdfast.events import Internal, LeaderChanged
+from holdfast.events import LeaderChanged
 from holdfast.host import FANOUT_MAX, Address, Host, Message, NodeId, Timer, fingerprint
+from holdfast.protocols.detection.facts import DetectionFact
 from holdfast.protocols.detection.messages import Ok, Start
 
 PATIENCE = 2.0  # Figure 3, line 26: one alpha between two OKs, one on the road
@@ -23,7 +24,7 @@ ROUND_MAX = 1 << 53  # tokens stay exact in every language (F16); a peer cannot 
 LATE_SHARE = 0.5  # of alpha: a timer that is later judges nobody (F11). A shorter stop can hide the last OK, not the one before.
 
 
-class RoundEntered(Internal, frozen=True):
+class RoundEntered(DetectionFact, frozen=True):
     """A member is in another round now."""
 
     round: int

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from holdfast.events import Internal
 from holdfast.protocols.ring.ids import RingId
 
 
-class BecameMember(Internal, frozen=True):
+class RingFact(Internal, frozen=True):
+    """Base of the facts of a ring."""
+
+    family: ClassVar[str] = "ring"
+
+
+class BecameMember(RingFact, frozen=True):
     """This node is a member of a ring now."""
 
     ring: int
@@ -14,7 +22,7 @@ class BecameMember(Internal, frozen=True):
     founded: bool
 
 
-class Departed(Internal, frozen=True):
+class Departed(RingFact, frozen=True):
     """It no longer is, or gave up an attempt to join."""
 
     id: RingId
@@ -22,7 +30,7 @@ class Departed(Internal, frozen=True):
     was_member: bool
 
 
-class Suspicion(Internal, frozen=True):
+class Suspicion(RingFact, frozen=True):
     """A lease on an obliged pair ran out."""
 
     peer: RingId
@@ -32,7 +40,7 @@ class Suspicion(Internal, frozen=True):
     entitled: bool
 
 
-class Won(Internal, frozen=True):
+class Won(RingFact, frozen=True):
     """A majority of the arbitrators agreed."""
 
     peer: RingId
@@ -41,7 +49,7 @@ class Won(Internal, frozen=True):
     stop: float
 
 
-class Lost(Internal, frozen=True):
+class Lost(RingFact, frozen=True):
     """They did not, or did not in time."""
 
     peer: RingId
@@ -49,7 +57,7 @@ class Lost(Internal, frozen=True):
     why: str
 
 
-class Removed(Internal, frozen=True):
+class Removed(RingFact, frozen=True):
     """An id went from the member list."""
 
     id: RingId
@@ -58,13 +66,13 @@ class Removed(Internal, frozen=True):
     gen: int  # the own generation after it
 
 
-class NeighbourhoodChanged(Internal, frozen=True):
+class NeighbourhoodChanged(RingFact, frozen=True):
     """The k nearest on each side are others now."""
 
     nbrs: tuple[RingId, ...]
 
 
-class GroupProposed(Internal, frozen=True):
+class GroupProposed(RingFact, frozen=True):
     """An opener wants another arbitrator group for a pair."""
 
     peer: RingId
@@ -73,41 +81,41 @@ class GroupProposed(Internal, frozen=True):
     size: int
 
 
-class JoinStarted(Internal, frozen=True):
+class JoinStarted(RingFact, frozen=True):
     """A candidate knocks."""
 
     id: RingId
     attempt: int
 
 
-class PhaseReached(Internal, frozen=True):
+class PhaseReached(RingFact, frozen=True):
     """A candidate got so far: "lock", "open", "ready"."""
 
     id: RingId
     phase: str
 
 
-class JoinRetry(Internal, frozen=True):
+class JoinRetry(RingFact, frozen=True):
     """An attempt to join failed; the next one follows."""
 
     why: str
     delay: float
 
 
-class Overslept(Internal, frozen=True):
+class Overslept(RingFact, frozen=True):
     """A session's end came so late that the socket is read first (D6)."""
 
     seconds: float
 
 
-class LinkBroken(Internal, frozen=True):
+class LinkBroken(RingFact, frozen=True):
     """For so long, nothing but relays has kept the lease on this peer (P1). Said again as long as it lasts."""
 
     peer: RingId
     seconds: float
 
 
-class LinkMended(Internal, frozen=True):
+class LinkMended(RingFact, frozen=True):
     """A link that was reported as broken answers again."""
 
     peer: RingId

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from holdfast.events import Internal
 from holdfast.host import NodeId
 from holdfast.protocols.tickets.values import Ballot, Key, LeaseId, Val, Who
 
 
-class CellWritten(Internal, frozen=True):
+class TicketFact(Internal, frozen=True):
+    """Base of the facts of tickets."""
+
+    family: ClassVar[str] = "tickets"
+
+
+class CellWritten(TicketFact, frozen=True):
     """A guardian accepted a version that it did not have."""
 
     key: Key
@@ -15,7 +23,7 @@ class CellWritten(Internal, frozen=True):
     val: Val
 
 
-class TicketQueued(Internal, frozen=True):
+class TicketQueued(TicketFact, frozen=True):
     """A candidate of this agent has a place in a queue, or another one than before: the best of those it has (H126)."""
 
     pool: str
@@ -23,7 +31,7 @@ class TicketQueued(Internal, frozen=True):
     position: int  # 1 is next
 
 
-class TicketAcquired(Internal, frozen=True):
+class TicketAcquired(TicketFact, frozen=True):
     """A coordinator of this agent owns a ticket."""
 
     pool: str
@@ -32,7 +40,7 @@ class TicketAcquired(Internal, frozen=True):
     deadline: float
 
 
-class TicketExtended(Internal, frozen=True):
+class TicketExtended(TicketFact, frozen=True):
     """A majority of its guardians answered; ``margin`` is how much was left before."""
 
     pool: str
@@ -42,7 +50,7 @@ class TicketExtended(Internal, frozen=True):
     margin: float
 
 
-class TicketAtRisk(Internal, frozen=True):
+class TicketAtRisk(TicketFact, frozen=True):
     """A round passed without that."""
 
     pool: str
@@ -50,7 +58,7 @@ class TicketAtRisk(Internal, frozen=True):
     who: Who
 
 
-class TicketLost(Internal, frozen=True):
+class TicketLost(TicketFact, frozen=True):
     """It is over, not by the owner's wish."""
 
     pool: str
@@ -59,7 +67,7 @@ class TicketLost(Internal, frozen=True):
     why: str
 
 
-class TicketReleased(Internal, frozen=True):
+class TicketReleased(TicketFact, frozen=True):
     """Its owner stopped owning it; what becomes of the cell is written afterwards."""
 
     pool: str
@@ -67,7 +75,7 @@ class TicketReleased(Internal, frozen=True):
     who: Who
 
 
-class ArcChanged(Internal, frozen=True):
+class ArcChanged(TicketFact, frozen=True):
     """A coordinator's arc was split or grew."""
 
     pool: str
@@ -75,7 +83,7 @@ class ArcChanged(Internal, frozen=True):
     length: int
 
 
-class HandedOver(Internal, frozen=True):
+class HandedOver(TicketFact, frozen=True):
     """A released ticket went to the first who waited."""
 
     pool: str
@@ -83,7 +91,7 @@ class HandedOver(Internal, frozen=True):
     to: LeaseId
 
 
-class Excluded(Internal, frozen=True):
+class Excluded(TicketFact, frozen=True):
     """The arc of a dead or retired coordinator was merged into its predecessor's."""
 
     pool: str
@@ -92,7 +100,7 @@ class Excluded(Internal, frozen=True):
     by: int  # the predecessor's ticket
 
 
-class GuardiansMoved(Internal, frozen=True):
+class GuardiansMoved(TicketFact, frozen=True):
     """Another set of guardians keeps a cell from now on (5.7)."""
 
     pool: str
@@ -100,14 +108,14 @@ class GuardiansMoved(Internal, frozen=True):
     cfg: int
 
 
-class AnchorTaken(Internal, frozen=True):
+class AnchorTaken(TicketFact, frozen=True):
     """A candidate took over the first arc."""
 
     pool: str
     token: int
 
 
-class CellLost(Internal, frozen=True):
+class CellLost(TicketFact, frozen=True):
     """The successor's cell cannot be read by a majority; until it can, its arc has no owner (9.5)."""
 
     pool: str
