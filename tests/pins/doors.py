@@ -6,19 +6,33 @@ keeps its place; messages, facts and calls are found by their base class, wherev
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from typer.main import get_command
 
 from holdfast import config as settings
 from holdfast.agent import exits as agent_exits
+from holdfast.agent.doctor import SECURITY
 from holdfast.agent.narrator import Narrator
+from holdfast.agent.openapi import document as openapi_document
+from holdfast.agent.told import Told
 from holdfast.cli import exits as cli_exits
 from holdfast.cli.app import app
+from holdfast.disk.horizon import Horizon
+from holdfast.disk.state import State
+from holdfast.drops import Drop
 from holdfast.errors import HoldfastError
 from holdfast.events import Event, Internal
 from holdfast.host import Message, NodeId
+from holdfast.lab.checker import Checker
+from holdfast.lab.disk import LabDisk
+from holdfast.lab.registry import experiments, scenarios
+from holdfast.lab.scenario import run
+from holdfast.lab.trace import Trace
 from holdfast.local.calls import VERSION, Call, EventItem, FromAgent, GrantItem, MessageItem
 from holdfast.local.frame import framed
 from holdfast.local.news import encoded_fields, name_of
@@ -30,7 +44,8 @@ __all__ = [
     "Codec", "Keyring", "Plain", "Sealed", "parse_key", "Message", "NodeId",
     "Call", "FromAgent", "LOCAL_VERSION", "STREAMED", "framed",
     "Event", "Internal", "name_of", "encoded_fields", "log_line",
-    "root_command", "exit_codes", "source_texts",
+    "Checker", "Trace", "experiments", "run", "scenarios", "saved_in", "file_records", "state_files",
+    "Drop", "openapi_document", "security_findings", "root_command", "exit_codes", "source_texts",
     "settings", "fingerprints", "import_all", "subclasses", "ships",
 ]  # fmt: skip
 
@@ -96,3 +111,62 @@ def exit_codes() -> list[str]:
 
 def source_texts() -> list[str]:
     return [text for _, text in source()]
+
+
+def saved_in(scenario: str, seed: int) -> dict[str, bytes]:
+    """The first value that was kept under each key, by any member of a run, also what was deleted later."""
+    kept: dict[str, bytes] = {}
+    keep = LabDisk._keep
+
+    def kept_too(disk: LabDisk, write: Any) -> None:
+        key, value, _ = write
+        if value is not None:
+            kept.setdefault(key, value)
+        keep(disk, write)
+
+    with patch.object(LabDisk, "_keep", kept_too):
+        run(scenarios()[scenario], seed)
+    return kept
+
+
+def file_records(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Files of a state directory after a first life that saved, deleted and saved below a part; then those beside it."""
+    asyncio.run(_first_life(folder / "state"))
+    for name in ("boot", "journal"):
+        yield name, (folder / "state" / name).read_bytes()
+    horizon = Horizon.open(folder / "until", former=0, life=5, stamp="kernel/0_0")
+    assert horizon is not None
+    horizon.cover(10.0)
+    horizon.close()
+    yield "until", (folder / "until").read_bytes()
+    told = Told(folder / "told", bytes(range(16)))
+    told.begin(10.0)
+    told.close()
+    yield "told", (folder / "told").read_bytes()
+
+
+async def _first_life(path: Path) -> None:
+    state = State.open(path, wall=lambda: 1_753_000_000.0)
+    part = state.journal.part("seats")
+    state.journal.save("key", b"value", lambda: None)
+    await state.journal.drain()
+    part.save("me", b"1", lambda: None)
+    await state.journal.drain()
+    part.part("below").save("me", b"2", lambda: None)
+    state.journal.save("key", None, lambda: None)
+    await state.journal.drain()
+    state.close()
+
+
+def state_files(folder: Path) -> list[str]:
+    """The files of an agent that is alone on its machine, below its state directory and in its runtime directory."""
+    own, runtime = folder / "agent-state", folder / "runtime"
+    runtime.mkdir(mode=0o700)
+    with Live(runtime, state_dir=str(own)) as live:
+        live.until_member()
+    return sorted(f"{place} {path.name}" for place, where in (("state", own), ("runtime", runtime)) for path in where.iterdir())
+
+
+def security_findings() -> list[str]:
+    """Findings of doctor that are called as what was dropped."""
+    return list(SECURITY)
