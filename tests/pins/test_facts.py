@@ -10,9 +10,11 @@ from tests.pins.example import fields, full
 
 
 def kinds() -> list[type[Event]]:
-    """What an agent can tell. ``Internal`` is a base class and no fact."""
+    """What an agent can tell. Classes with subclasses are families, and no facts."""
     import_all()
-    return [kind for kind in subclasses(Event) if kind is not Internal and ships(kind)]
+    found = subclasses(Event)
+    families = {base for kind in found for base in kind.__mro__[1:]}
+    return [kind for kind in found if kind not in families and ships(kind)]
 
 
 def described(kind: type[Event]) -> Iterator[str]:
