@@ -15,7 +15,7 @@ LINES_MAX = 450  # at 400 a reader looks for the second question a file answers;
 PLACES = re.compile(r"(?<![\w.$}])/(?:[w]ork|[r]oot|[h]ome|[o]pt|[U]sers|[t]mp|[v]ar/tmp|[m]nt)/\w")
 OTHER_SUBJECTS = re.compile(
     r"\b(?:[l]anguage model|[L]LM|[A]I[- ](?:generated|written|assisted)|[c]hatbot|[a]gent session|[i]ssues show"
-    r"|[Ii]ssue #?\d|[Ii]ssue: \w+|PRODUCT\.[m]d|STYLE\.[m]d|[f]oundation\.md)\b"
+    r"|[Ii]ssue #?\d|[Ii]ssue: \w+|PRODUCT\.[m]d|STYLE\.[m]d)\b"
 )
 INDEXES = re.compile(r"^\s*--(?:index-url|extra-index-url|find-links|trusted-host)|\bhttps?://[^\s/]*(?<!pypi\.org)/simple\b", re.MULTILINE)
 WITHOUT_ASSERTS = re.compile(r"python[\d.]*[\"', ]+-O|PYTHON[O]PTIMIZE")
