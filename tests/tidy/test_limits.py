@@ -132,3 +132,10 @@ def test_what_is_said_of_the_machine(waited: float, told: str) -> None:
     before, after = Seen(), Seen()
     after.waited, after.pressure, after.at = before.waited + waited, before.pressure + 2.0, before.at + 5.0
     assert before.until(after).startswith(told)
+
+
+def test_make_tells_the_checks() -> None:
+    """H206: make tells the process it started, and a shell in between would end alone and leave the tests running."""
+    recipes = [line for line in (ROOT / "Makefile").read_text().splitlines() if "scripts/checks.py" in line and "PYTEST_ARGS" in line]
+    assert len(recipes) == 3
+    assert all(line.startswith("\t@exec env ") for line in recipes)
