@@ -8,6 +8,7 @@ LOCK := requirements-dev.txt
 # brings the same command without a cron daemon.)
 DEBIAN_PACKAGES := iproute2:ip nftables:nft chromium:chromium busybox-static:busybox
 
+# (exec: make tells only the process it started that it ends, and that one must be the one that passes it on.)
 # What the longer jobs run; override on the command line, e.g. make test PYTEST_ARGS="tests/kit -x".
 PYTEST_ARGS ?=
 SOAK_ARGS ?= --all --resume --seeds 100000 --jobs $(shell nproc 2>/dev/null || echo 1)
@@ -29,13 +30,13 @@ demo: setup ## seven agents on this machine: they find each other, one is killed
 	@$(VENV)/bin/holdfast demo
 
 check: setup ## style, types, imports, and the tests of protocols without a clock, in a minute: before every commit
-	@PYTEST_ARGS="$(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py style format types imports pure
+	@exec env PYTEST_ARGS="$(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py style format types imports pure
 
 test: setup debian ## every check: style, types, imports, documentation, tests in random order with 20 seeds of each scenario, in 6 minutes
-	@PYTEST_ARGS="$(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py
+	@exec env PYTEST_ARGS="$(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py
 
 test-all: setup debian ## as make test, with the nightly tests, 200 seeds of each scenario and every page as printed; takes as long as it takes
-	@PYTEST_ARGS="--all $(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py
+	@exec env PYTEST_ARGS="--all $(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py
 
 lint: setup ## style, types and imports only
 	@$(VENV)/bin/python scripts/checks.py style format types imports

@@ -10,7 +10,6 @@ fails: who starts one says how long it may take.
 
 from __future__ import annotations
 
-import resource
 import tomllib
 from collections import defaultdict
 from collections.abc import Generator, Mapping
@@ -20,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.lateness import pressure
+from tests.limits import cpu_seconds
 from tests.sharing import REAL_TIME
 
 WALL_FACTOR = 8.0  # tests with real processes wait for leases and deaths; those of tests/client need a sixth of a core
@@ -39,7 +39,7 @@ class Budgets:
 
     def __init__(self, budgets: Mapping[str, float], *, enforced: bool = True) -> None:
         self.budgets, self.enforced = budgets, enforced
-        self._cpu_at, self._late_at = _cpu(), pressure()
+        self._cpu_at, self._late_at = cpu_seconds(), pressure()
         self.spent: defaultdict[str, Spent] = defaultdict(Spent)
 
     @classmethod
@@ -70,14 +70,14 @@ class Budgets:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self) -> None:
-        self._cpu_at, self._late_at = _cpu(), pressure()
+        self._cpu_at, self._late_at = cpu_seconds(), pressure()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """One of set-up, call, tear-down is over: its CPU time travels with its report, also out of a worker of xdist."""
         report = yield
         cpu_at, late_at = self._cpu_at, self._late_at
-        self._cpu_at, self._late_at = _cpu(), pressure()
+        self._cpu_at, self._late_at = cpu_seconds(), pressure()
         report.user_properties += [("cpu", self._cpu_at - cpu_at), ("late", self._late_at - late_at)]
         return report
 
@@ -102,8 +102,3 @@ class Budgets:
 
 def _sum(report: pytest.TestReport, wanted: str) -> float:
     return sum(float(str(value)) for name, value in report.user_properties if name == wanted)
-
-
-def _cpu() -> float:
-    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime

@@ -38,6 +38,9 @@ Run = Callable[..., Ended]
 
 
 def runner(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command in this process. Lines of progress come by wall-clock, so on a busy machine only: here they would be in the way."""
+    monkeypatch.setattr("holdfast.cli.progress.FIRST_AFTER", 3600.0)
+
     def run(*words: object) -> Ended:
         monkeypatch.setattr("sys.argv", ["holdfast", *map(str, words)])
         with pytest.raises(SystemExit) as caught:

@@ -14,10 +14,12 @@ from tests.lateness import Seen
 from tests.tidy.tree import ROOT
 
 CONFTEST = """
+import tests.limits
 from tests.limits import Limits
 from tests.told import Told
 
 def pytest_configure(config):
+    tests.limits.HANGS_AFTER = 2.0
     config.pluginmanager.register(Limits(cpu=0.3))
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Told(config))
@@ -71,9 +73,15 @@ def test_virtual_time_is_limited_by_cpu_alone(session: pytest.Pytester) -> None:
     """H206: a busy machine fails no test of virtual time, which takes no more CPU there; one that does not end is ended."""
     write(session, "sim", BUSY, "test_busy.py")
     write(session, "sim", SLOW, "test_slow.py")
+    write(session, "sim", HANGING, "test_hanging.py")
     result = session.runpytest_subprocess("-p", "no:randomly")
-    result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["FAILED *test_busy*took more than 0.3 s of CPU, the limit of a test of virtual time"])
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "FAILED *test_busy*took more than 0.3 s of CPU, the limit of a test of virtual time",
+            "FAILED *test_hanging*waits: 2 s are over, and 0.*",
+        ]
+    )
 
 
 def test_real_time_says_how_late_the_machine_was(session: pytest.Pytester) -> None:
@@ -90,8 +98,8 @@ def test_real_time_says_how_late_the_machine_was(session: pytest.Pytester) -> No
 def test_a_run_that_is_cut_short_names_what_failed(session: pytest.Pytester, options: tuple[str, ...]) -> None:
     """H206: a failure is named at once, and SIGTERM ends the run with the reports of what failed so far."""
     write(session, "sim", BAD, "test_a.py")
-    write(session, "sim", HANGING, "test_b.py")
-    command = [sys.executable, "-m", "pytest", "-p", "no:randomly", *options]
+    write(session, "docs", HANGING, "test_b.py")
+    command = [sys.executable, "-m", "pytest", "-p", "no:randomly", "--timeout", "0", *options, "tests/sim", "tests/docs"]
     with subprocess.Popen(command, cwd=session.path, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as run:
         assert run.stdout is not None
         named = next(line for line in run.stdout if line.startswith("FAILED"))
@@ -124,3 +132,10 @@ def test_what_is_said_of_the_machine(waited: float, told: str) -> None:
     before, after = Seen(), Seen()
     after.waited, after.pressure, after.at = before.waited + waited, before.pressure + 2.0, before.at + 5.0
     assert before.until(after).startswith(told)
+
+
+def test_make_tells_the_checks() -> None:
+    """H206: make tells the process it started, and a shell in between would end alone and leave the tests running."""
+    recipes = [line for line in (ROOT / "Makefile").read_text().splitlines() if "scripts/checks.py" in line and "PYTEST_ARGS" in line]
+    assert len(recipes) == 3
+    assert all(line.startswith("\t@exec env ") for line in recipes)
