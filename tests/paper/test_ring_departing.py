@@ -269,7 +269,7 @@ def test_former_memberships_are_named_in_the_next_attempt() -> None:
 
 def test_failed_is_for_users_what_removed_is_for_checkers() -> None:
     """Foundation 5: a declared member is reported as Failed with certainty, one that said goodbye as Left, both with their NodeId."""
-    stand, peers = crowd()
+    stand, peers = crowd(rules=Rules(deaf=False))  # the group is asked at once
     stand.say(peers[0], m.Leave(*stand.head(peers[0]), "graceful", 0))
     while peers[1].id in stand.ring.pairs and stand.pair(peers[1]).susp is None:
         stand.live(STEP, silent=peers[1:2])

@@ -226,7 +226,7 @@ def suspect(stand: Stand, whom: Peer) -> Pair:
 
 def test_while_it_is_open_the_opener_needs_both_majorities() -> None:
     """D14, ring 5.3: with {o P q} and {n P q}, P and n are a majority of the new group only, P and o of the old only; all three win."""
-    stand = changed()
+    stand = changed(Rules(deaf=False))  # the group is asked at once
     suspect(stand, Q)
     assert set(stand.told(m.Arb)) == {"n", "o", "q"}
     stand.host.pass_time(T_A / 4)
@@ -397,6 +397,7 @@ def test_the_condemned_are_not_released() -> None:
 def test_a_lease_that_expires_while_closing_is_arbitrated() -> None:
     """Ring 5.3 (last rule): closing, but not answered: it must win its stay like any other, and condemns nobody by it."""
     stand = unwanted()
+    stand.ring.rules = Rules(deaf=False)  # the group is asked at once
     r = stand.ring.list.peer(RingId(1500, 1))
     assert r is not None
     suspect(stand, Q)

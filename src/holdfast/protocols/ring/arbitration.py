@@ -40,7 +40,7 @@ class Arbitration:
     def __init__(self, ring: RingNode) -> None:
         self._ring = ring
         self.questions = Questions()
-        self._hearing = Hearing(ring)
+        self.hearing = Hearing(ring)
         self._host = ring.host
         self._t_a = ring.config.t_a
         self.votes: dict[Key, tuple[RingId, float]] = {}  # Recently-Failed: who was accepted, and when
@@ -70,20 +70,20 @@ class Arbitration:
         if now >= at + self._t_a:
             ring.depart("late")
             return
-        if ring.rules.deaf and ring.config.mode == "pairwise" and self._hearing.is_doubtful(pair):
+        if ring.rules.deaf and ring.config.mode == "pairwise" and self.hearing.is_doubtful(pair):
             self._listen(pair, TESTS)
         else:
             self._ask_patiently(pair)
 
     def _listen(self, pair: Pair, tests: int) -> None:
-        pair.phase_at = self._host.at(self._hearing.listen(), partial(self._on_listened, pair, tests - 1))
+        self.hearing.listen(partial(self._on_listened, pair, tests - 1))
 
-    def _on_listened(self, pair: Pair, tests: int) -> None:
+    def _on_listened(self, pair: Pair, tests: int, deaf: bool) -> None:
         """H162: what one test has shown, and so many are left."""
         ring = self._ring
-        if not ring.holds(pair) or not ring.is_member:
-            return
-        if not self._hearing.is_deaf():
+        if not ring.holds(pair):
+            return  # It was closed, or this membership ended.
+        if not deaf:
             self._ask_patiently(pair)
         elif tests > 0:
             self._listen(pair, tests)

@@ -43,7 +43,7 @@ class Leases:
 
     def begin(self, pair: Pair, s: float) -> None:
         """Start the next session, nominally at ``s``."""
-        pair.hard = pair.tries > 1
+        pair.easy = pair.acked and pair.tries == 1
         pair.n += 1
         pair.s = s
         pair.acked = pair.drained = False
@@ -120,6 +120,7 @@ class Leases:
             return  # Rule 1: who suspects does not ack. The peer's lease runs out, too.
         if not self._take(pair, message):
             return
+        pair.asked_at = ring.raw.now
         if message.ready and pair.state is State.DORMANT and not pair.opener and not ring.opening.activate(pair):
             ring.opening.when_handed_over(pair, partial(self._on_handed_over, pair, message.n, reply))
             return
@@ -135,7 +136,8 @@ class Leases:
             return
         if not self._take(pair, message):
             return
-        pair.answers += 1
+        if source == pair.peer.node:
+            pair.answers += 1  # Not what came by others: it is asked for more often (P1).
         if message.n != pair.n:
             return  # An ack of an earlier session proves nothing about this one.
         if pair.relayed and source == pair.peer.node:
@@ -187,7 +189,6 @@ class Leases:
         """What a lease message says beside "I am here" (5.3). False: it contradicts itself and is dropped."""
         if message.view != pair.peer_view and message.nbrs and not self._on_view(pair, message):
             return False
-        pair.heard_at = self._ring.raw.now
         pair.knows = message.knows
         if pair.pgen < message.gen <= GEN_MAX:
             pair.pgen = message.gen

@@ -22,14 +22,14 @@ class Pair:
     __slots__ = (
         "acked",
         "answers",
+        "asked_at",
         "cfg",
         "closing",
         "drained",
+        "easy",
         "epoch",
         "est",
         "handover",
-        "hard",
-        "heard_at",
         "knows",
         "n",
         "next",
@@ -71,9 +71,9 @@ class Pair:
         self.est = now - lease  # nominal start of the last established session
         self.drained = False  # the socket was read once since the session's end was overslept (D6)
         self.tries = 0  # requests sent in this session
-        self.answers = 0  # acks since the last hearing test began (H162)
-        self.hard = False  # the session before this one needed a second try (H162)
-        self.heard_at = now  # when the peer last said anything, by its own way (H162)
+        self.answers = 0  # direct acks since the last hearing test began (H162)
+        self.easy = False  # the session before this one was answered at the first try (H162)
+        self.asked_at = now  # when the peer's last request came (H162)
         self.sent_at = now  # of the first of them
         self.rtt = 0.0  # of the last session that needed no second try
         self.relayed = 0  # sessions in a row that only an indirect request kept (P1)
@@ -102,14 +102,10 @@ class Pair:
     def obliged(self) -> bool:
         return self.state is not State.DORMANT
 
-    def is_heard(self, now: float, since: float, grace: float) -> bool:
-        """The peer answers as peers do (H162). A request that left less than ``grace`` ago says nothing yet: members that formed a ring
-        together have all their sessions at the same time. Then it counts that the peer was heard ``since``."""
-        if self.susp is not None or self.hard:
-            return False
-        if self.acked:
-            return self.tries == 1
-        return now - self.sent_at <= grace + 2 * self.rtt and self.heard_at >= since
+    def is_heard(self, since: float) -> bool:
+        """The peer is heard as peers are (H162): this session and the one before it were answered at the first try, and it has asked us
+        ``since``. Each of them may be luck, or older than the deafness."""
+        return self.susp is None and self.acked and self.tries == 1 and self.easy and self.asked_at >= since
 
     @property
     def entitled(self) -> bool:

@@ -381,6 +381,7 @@ class RingNode:
         self.orphans.reset()
         self.proposals.reset()
         self.neighbours.reset()
+        self.arbitration.hearing.reset()
         self._bound = inf
         if self._tick is not None:
             self._tick.cancel()
