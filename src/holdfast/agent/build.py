@@ -10,6 +10,8 @@ from holdfast.agent.version import VERSION
 from holdfast.config import Config, is_loopback
 from holdfast.errors import ConfigError
 from holdfast.host import Address, NodeId
+from holdfast.kit.broadcast import Broadcast
+from holdfast.kit.exchange import Exchange
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, find_slots, own_slot
 from holdfast.net.host import NetHost
@@ -46,20 +48,23 @@ class Machines:
 
     def __init__(self, host: NetHost, home: Home, owner: Owner, keys: KeyringPort) -> None:
         config = home.config
-        self.ring = RingNode(host, config.ring_config())  # Seeds come when they are resolved and the name is ours.
+        numbers = config.ring_config()  # Seeds come when they are resolved and the name is ours.
+        self.broadcast = Broadcast(host)
+        self.exchange = Exchange(host, self.broadcast, ae_period=numbers.ae_period)
+        self.ring = RingNode(host, numbers, self.broadcast, self.exchange)
+        self.broadcast.over(self.ring)
         self.names = Names(host, self.ring, None, clear=owner.on_name_clear, conflict=owner.on_name_conflict, behind=owner.on_behind)
         self.mail = Mail(host, self.ring, owner.on_mail)
         self.keys = KeyKeeper(host, self.ring, keys, sealed=config.has_key)
         self.farewell = Farewell(host, self.ring, owner.on_asked_to_leave, sealed=config.has_key)
         self.probe = Probe(host, VERSION)
         self.seats, self.seats_missing = build_seats(host, home)
-        for each in (*self.ring.machines, self.names, self.mail, self.keys, self.farewell, self.probe):
+        for each in (self.ring, self.broadcast, self.exchange, self.names, self.mail, self.keys, self.farewell, self.probe):
             host.node.add(each)
         self.leadership = self.tickets = None
         if self.seats is not None:
-            numbers = ticket_config(config, len(self.seats.slots))
-            self.leadership = Leadership(host, self.ring, self.seats, self.ring.exchange, config.leadership_config())
-            self.tickets = Tickets(host, self.ring, self.seats, self.ring.broadcast, self.ring.exchange, numbers)
+            self.leadership = Leadership(host, self.ring, self.seats, self.exchange, config.leadership_config())
+            self.tickets = Tickets(host, self.ring, self.seats, self.broadcast, self.exchange, ticket_config(config, len(self.seats.slots)))
         for voting in (self.seats, self.leadership, self.tickets):
             if voting is not None:
                 host.node.add(voting)

@@ -20,6 +20,7 @@ LEASE_MIN, LEASE_MAX = 0.03, 30.0
 K_MAX = 8
 BOTH_LISTS_K_MAX = 3  # up to here a lease message with the neighbours and a new group fits a datagram; beyond, they take turns (H28)
 ARBITRATORS_MAX = 15
+ANTI_ENTROPY_LEASES = 8  # in T_l
 SEEDS_MAX = 64  # F17: all of them are asked at once
 TOMBSTONE_LEASES_MIN = 100  # in T_l
 BACKOFF_CALM, BACKOFF_FORCED = 8, 60  # longest backoff in T_l; after a forced departure (D23)
@@ -100,6 +101,11 @@ class RingConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def publish_length(self) -> float:
         """Longest time for which ownership is told to a client (F14)."""
         return self.lease / 2
+
+    @property
+    def ae_period(self) -> float:
+        """Of the node's ``Exchange``, which carries the member list."""
+        return ANTI_ENTROPY_LEASES * self.lease
 
     @property
     def fingerprint(self) -> bytes:

@@ -16,7 +16,7 @@ from typing import Any
 
 from holdfast.errors import ConfigError
 from holdfast.events import Event, Expelled, MembershipEvent
-from holdfast.host import Address, Host, Machine, Member, Message, NodeId, Timer
+from holdfast.host import Address, Host, Member, Message, NodeId, Timer
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.phase import Questions
@@ -48,7 +48,6 @@ from holdfast.protocols.ring.publishing import Publishing
 from holdfast.protocols.ring.rules import Rules
 from holdfast.protocols.ring.scouting import Scouting
 
-ANTI_ENTROPY_LEASES = 8  # in T_l
 ID_BITS = 64
 
 Status = Enum("Status", ["NEW", "JOINING", "MEMBER", "LEFT"])  # LEFT is final for an id, not for the process
@@ -66,8 +65,13 @@ class RingNode:
 
     former_until: float | None = None  # nothing that a former life told is used after that; None: it is not known (F6)
 
-    def __init__(self, host: Host, config: RingConfig, *, rules: Rules | None = None, sole_life: bool = False) -> None:
-        """``sole_life``: the caller holds the lock of the state directory, so every former life of this name is over (F6)."""
+    def __init__(
+        self, host: Host, config: RingConfig, broadcast: Broadcast, exchange: Exchange, *,
+        rules: Rules | None = None, sole_life: bool = False,
+    ) -> None:  # fmt: skip
+        """``broadcast`` and ``exchange`` are the node's: they carry the member list, and what other machines share beside it.
+
+        ``sole_life``: the caller holds the lock of the state directory, so every former life of this name is over (F6)."""
         self.raw = host
         self.config = config
         self.rules = Rules() if rules is None else rules
@@ -76,8 +80,7 @@ class RingNode:
         self.storage = host.storage.part("ring")
         self.knocks = Questions()  # Discover, whoever asks it
         self.counts: Counter[str] = Counter()
-        self.broadcast = Broadcast(host, self)
-        self.exchange = Exchange(host, self.broadcast, ae_period=ANTI_ENTROPY_LEASES * config.lease)
+        self.broadcast, self.exchange = broadcast, exchange
         # Who we are.
         self.status = Status.NEW
         self.ring = 0
@@ -137,11 +140,6 @@ class RingNode:
         }  # fmt: skip
 
     # Machine.
-
-    @property
-    def machines(self) -> tuple[Machine, ...]:
-        """What a node has to run: this, and the parts of the kit that carry its member list."""
-        return self, self.broadcast, self.exchange
 
     @property
     def handles(self) -> Sequence[type[Message]]:
