@@ -16,6 +16,7 @@ from holdfast.agent.events import EventHub
 from holdfast.agent.grants import Grants
 from holdfast.agent.http import HttpServer
 from holdfast.agent.leaders import Board
+from holdfast.agent.ring_side import RingSide
 from holdfast.config import Config, check_tags
 from holdfast.events import LeaderChanged, LeaderSuspected
 from holdfast.host import TAG_ROW, Address, Member, NodeId
@@ -44,6 +45,8 @@ class StubAgent:
         self.config, self.host, self.me = config, host, host.me
         machines = standalone(host, RingConfig(lease=config.lease, k=config.k, seeds=seeds, found=not seeds))
         self.ring = machines.ring
+        self.side = RingSide(self.ring)
+        self.membership = self.side.standing
         self.seats = None
         self.seats_missing = "seats: none are configured"
         self.leadership: StubLeadership | None = None  # what a test says it is

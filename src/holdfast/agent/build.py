@@ -6,6 +6,7 @@ from math import inf
 from typing import Protocol
 
 from holdfast.agent.home import Home, machine
+from holdfast.agent.membership import kind_of
 from holdfast.agent.version import VERSION
 from holdfast.config import Config, is_loopback
 from holdfast.errors import ConfigError
@@ -23,7 +24,6 @@ from holdfast.protocols.care.warden import KeyringPort
 from holdfast.protocols.detection.leadership import Leadership
 from holdfast.protocols.mail.mail import Mail
 from holdfast.protocols.mail.messages import Outcome
-from holdfast.protocols.ring.ring import RingNode
 from holdfast.protocols.tickets.config import K_MAX, Placement, TicketConfig
 from holdfast.protocols.tickets.tickets import Tickets
 
@@ -48,23 +48,26 @@ class Machines:
 
     def __init__(self, host: NetHost, home: Home, owner: Owner, keys: KeyringPort) -> None:
         config = home.config
-        numbers = config.ring_config()  # Seeds come when they are resolved and the name is ours.
+        kind = kind_of(config)
         self.broadcast = Broadcast(host)
-        self.exchange = Exchange(host, self.broadcast, ae_period=numbers.ae_period)
-        self.ring = RingNode(host, numbers, self.broadcast, self.exchange)
-        self.broadcast.over(self.ring)
-        self.names = Names(host, self.ring, None, clear=owner.on_name_clear, conflict=owner.on_name_conflict, behind=owner.on_behind)
-        self.mail = Mail(host, self.ring, owner.on_mail)
-        self.keys = KeyKeeper(host, self.ring, keys, sealed=config.has_key)
-        self.farewell = Farewell(host, self.ring, owner.on_asked_to_leave, sealed=config.has_key)
+        self.exchange = Exchange(host, self.broadcast, ae_period=kind.ae_period(config))
+        self.side = kind.build(host, config, self.broadcast, self.exchange)
+        self.membership = membership = self.side.standing
+        self.broadcast.over(membership)
+        self.names = Names(host, membership, None, clear=owner.on_name_clear, conflict=owner.on_name_conflict, behind=owner.on_behind)
+        self.mail = Mail(host, membership, owner.on_mail)
+        self.keys = KeyKeeper(host, membership, keys, sealed=config.has_key)
+        self.farewell = Farewell(host, membership, owner.on_asked_to_leave, sealed=config.has_key)
         self.probe = Probe(host, VERSION)
         self.seats, self.seats_missing = build_seats(host, home)
-        for each in (self.ring, self.broadcast, self.exchange, self.names, self.mail, self.keys, self.farewell, self.probe):
+        for each in (*self.side.machines, self.broadcast, self.exchange, self.names, self.mail, self.keys, self.farewell, self.probe):
             host.node.add(each)
         self.leadership = self.tickets = None
         if self.seats is not None:
-            self.leadership = Leadership(host, self.ring, self.seats, self.exchange, config.leadership_config())
-            self.tickets = Tickets(host, self.ring, self.seats, self.broadcast, self.exchange, ticket_config(config, len(self.seats.slots)))
+            self.leadership = Leadership(host, membership, self.seats, self.exchange, config.leadership_config())
+            self.tickets = Tickets(
+                host, membership, self.seats, self.broadcast, self.exchange, ticket_config(config, len(self.seats.slots))
+            )
         for voting in (self.seats, self.leadership, self.tickets):
             if voting is not None:
                 host.node.add(voting)

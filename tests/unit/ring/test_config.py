@@ -9,8 +9,8 @@ from msgspec.structs import fields, replace
 
 from holdfast.errors import ConfigError
 from holdfast.events import ConfigMismatch
-from holdfast.host import Address, NodeId
-from holdfast.protocols.ring.config import ARBITRATORS_MAX, K_MAX, SEEDS_MAX, Arbitrator, RingConfig, adopt
+from holdfast.host import SEEDS_MAX, Address, NodeId
+from holdfast.protocols.ring.config import ARBITRATORS_MAX, K_MAX, Arbitrator, RingConfig, adopt
 from holdfast.protocols.ring.ids import CIRCLE
 from holdfast.protocols.ring.rules import Rules
 from holdfast.protocols.ring.standalone import standalone

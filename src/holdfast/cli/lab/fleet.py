@@ -25,11 +25,11 @@ from holdfast.cli.lab.member import Lines, check_loopback, parsed_name, resolved
 from holdfast.disk.state import State
 from holdfast.errors import AddressUnusable, ConfigError
 from holdfast.events import ConfigMismatch, Event
-from holdfast.host import Address, Message, NodeId
+from holdfast.host import SEEDS_MAX, Address, Message, NodeId
 from holdfast.net import clock
 from holdfast.net.host import NetHost
 from holdfast.net.resolve import Endpoint, parse
-from holdfast.protocols.ring.config import SEEDS_MAX, RingConfig, adopt
+from holdfast.protocols.ring.config import RingConfig, adopt
 from holdfast.protocols.ring.facts import GroupProposed, JoinStarted, NeighbourhoodChanged, PhaseReached
 from holdfast.protocols.ring.ids import hash_of
 from holdfast.protocols.ring.ring import RingNode

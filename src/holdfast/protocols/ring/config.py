@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import ConfigError
 from holdfast.events import ConfigMismatch
-from holdfast.host import Address, fingerprint
+from holdfast.host import SEEDS_MAX, Address, fingerprint
 from holdfast.kit.deadline import RHO_MAX, wait_length
 from holdfast.protocols.ring.ids import CIRCLE
 
@@ -21,7 +21,6 @@ K_MAX = 8
 BOTH_LISTS_K_MAX = 3  # up to here a lease message with the neighbours and a new group fits a datagram; beyond, they take turns (H28)
 ARBITRATORS_MAX = 15
 ANTI_ENTROPY_LEASES = 8  # in T_l
-SEEDS_MAX = 64  # F17: all of them are asked at once
 TOMBSTONE_LEASES_MIN = 100  # in T_l
 BACKOFF_CALM, BACKOFF_FORCED = 8, 60  # longest backoff in T_l; after a forced departure (D23)
 CALM_AFTER = 100  # in T_l of membership: then the last forced departure is forgotten (D23)
