@@ -78,7 +78,7 @@ class Agent:
         self.side, self.membership, self.broadcast = machines.side, machines.membership, machines.broadcast
         self.mail, self.names = machines.mail, machines.names
         self.keys, self.farewell, self.probe = machines.keys, machines.farewell, machines.probe
-        self.seats, self.seats_missing = machines.seats, machines.seats_missing
+        self.slots, self.seats, self.seats_missing = machines.slots, machines.seats, machines.seats_missing
         self.leadership, self.tickets = machines.leadership, machines.tickets
         self.seat_watch = None if self.seats is None else SeatWatch(host, self.seats, log)
         self.leaders = Board()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from holdfast.agent.home import Home, machine
 from holdfast.agent.membership import kind_of
@@ -59,7 +59,8 @@ class Machines:
         self.keys = KeyKeeper(host, membership, keys, sealed=config.has_key)
         self.farewell = Farewell(host, membership, owner.on_asked_to_leave, sealed=config.has_key)
         self.probe = Probe(host, VERSION)
-        self.seats, self.seats_missing = build_seats(host, home)
+        self.slots = find_own_slots(host, home)
+        self.seats, self.seats_missing = build_seats(host, home, self.slots)
         for each in (*self.side.machines, self.broadcast, self.exchange, self.names, self.mail, self.keys, self.farewell, self.probe):
             host.node.add(each)
         self.leadership = self.tickets = None
@@ -73,8 +74,15 @@ class Machines:
                 host.node.add(voting)
 
 
-def build_seats(host: NetHost, home: Home) -> tuple[Seats | None, str]:
-    """The seats (F12), or None and which setting is missing: that is told to whoever asks for something exclusive."""
+class OwnSlots(NamedTuple):
+    """The slots of the group as the settings name them (F12), and which one is this agent's. No journal is needed to know them."""
+
+    all: tuple[Slot, ...]  # empty if the settings do not say who the seats are
+    own: int | None = None  # None: this agent is no seat
+    missing: str = ""  # which setting is missing, if there are none
+
+
+def find_own_slots(host: NetHost, home: Home) -> OwnSlots:
     config = home.config
     try:
         slots = find_slots(
@@ -86,14 +94,21 @@ def build_seats(host: NetHost, home: Home) -> tuple[Seats | None, str]:
             own_address=host.address,
         )
     except ConfigError as error:
-        return None, str(error)
-    own = own_slot(slots, home.name, host.address)
-    if own is not None and home.state is None:
-        return None, NO_STATE.format(why=home.no_state or "is not set", slot=_written(slots[own]))
+        return OwnSlots((), missing=str(error))
+    return OwnSlots(slots, own_slot(slots, home.name, host.address))
+
+
+def build_seats(host: NetHost, home: Home, slots: OwnSlots) -> tuple[Seats | None, str]:
+    """The seats (F12), or None and which setting is missing: a client that asks for something exclusive is told so."""
+    config = home.config
+    if not slots.all:
+        return None, slots.missing
+    if slots.own is not None and home.state is None:
+        return None, NO_STATE.format(why=home.no_state or "is not set", slot=_written(slots.all[slots.own]))
     seats = Seats(
         host,
-        slots,
-        own,
+        slots.all,
+        slots.own,
         machine=machine(),
         rho=config.rho,
         margin=config.margin,
