@@ -21,6 +21,7 @@ from holdfast.net.host import NetHost
 from holdfast.protocols.ring.config import RingConfig
 from holdfast.protocols.ring.ids import RingId
 from holdfast.protocols.ring.ring import RingNode
+from holdfast.protocols.ring.standalone import standalone
 
 KEY = bytes(range(32)).hex()
 K = 3
@@ -84,8 +85,9 @@ async def ring(count: int, lease: float, seconds: float) -> dict[str, Any]:
     for host in hosts:
         first = host is hosts[0]
         config = RingConfig(lease=lease, k=K, found=first, seeds=() if first else (hosts[0].address,))
-        members.append(RingNode(host, config))
-        for machine in members[-1].machines:
+        machines = standalone(host, config)
+        members.append(machines.ring)
+        for machine in machines:
             host.node.add(machine)
         host.start()
     for _ in range(round(FORMED_WITHIN / POLL)):

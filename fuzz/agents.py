@@ -205,7 +205,9 @@ class Fuzz:
 
     async def open(self) -> None:
         await asyncio.gather(*(player.start() for player in self.players))
-        await self.until(lambda: all(len(player.agent.ring.list) >= len(NAMES) for player in self.players), "the group is one", SETTLE)
+        await self.until(
+            lambda: all(len(player.agent.membership.members()) >= len(NAMES) for player in self.players), "the group is one", SETTLE
+        )
         self._types = list(self.players[0].agent.host.node.types)
         self._codec = Codec(self._types)
         self._clients = [asyncio.create_task(self._use(player)) for player in self.players]

@@ -279,7 +279,7 @@ def _check_names(config: Config) -> None:
 
 
 def _check_addresses(config: Config) -> None:
-    from holdfast.protocols.ring.config import SEEDS_MAX
+    from holdfast.host import SEEDS_MAX
 
     _literal("bind", config.bind)
     if config.advertise:

@@ -25,6 +25,7 @@ T = TypeVar("T")
 DATAGRAM_BYTES_MAX = 1200  # sealed; below the smallest MTU of IPv6 (1280) with room for its headers
 MESSAGE_BYTES_MAX = 1 << 20  # sealed; what one stream frame may hold
 FANOUT_MAX = 64  # F17: peers that one callback may send to
+SEEDS_MAX = 64  # F17: all of them are asked at once
 AWAY_DATAGRAMS_MAX = 4096  # F10: datagrams read after a pause before the first late timer runs
 CALM_DATAGRAMS_MAX = 64  # F10: datagrams read in calm before due timers get their turn
 TAG_ROW = "tag:"  # rows that carry a user's tags
@@ -199,6 +200,77 @@ class Membership(Protocol):
     def subscribe(self, listener: Callable[[MembershipEvent], None]) -> None: ...
     def usable_until(self) -> float:
         """ring: safe_until; views: lease end; gossip: infinity."""
+
+
+class Standing(Membership, Protocol):
+    """A membership as the agent that runs it uses it: enter and leave the group, and say how it stands there.
+
+    Every kind of membership offers it. The agent does not ask which kind it is.
+    """
+
+    sole_life: bool  # F6: every former life of this name is over, because the caller holds the lock of the state directory
+    former_until: float | None  # nothing that a former life told its clients is used after that; None: not known (F6)
+
+    @property
+    def is_member(self) -> bool: ...
+    @property
+    def is_joining(self) -> bool:
+        """An attempt to join is under way."""
+
+    @property
+    def wanted(self) -> bool:
+        """Joining was asked for, and leaving was not: it tries until it is a member, and again when it was removed."""
+
+    @property
+    def left(self) -> bool:
+        """It is no member, and nothing remains to be said: the process may end."""
+
+    @property
+    def waits_for(self) -> str:
+        """What keeps a process out that wants to be a member, in a sentence; "" if it is a member, or does not want to be one."""
+
+    @property
+    def rows(self) -> Mapping[str, bytes]:
+        """What this process publishes, member or not. Another object after every change."""
+
+    @property
+    def known(self) -> tuple[Address, ...]:
+        """Where members were last known, in this life or a former one."""
+
+    def seeds(self, addresses: tuple[Address, ...]) -> None:
+        """Where to ask for the group from now on."""
+
+    def join(self) -> None:
+        """Enter the group, and enter it again after a removal."""
+
+    def leave(self) -> None:
+        """Leave in good order; ``left`` says when it is done."""
+
+    def positions(self) -> Mapping[NodeId, int]:
+        """Where members are among the keys, 64 bits; empty if this membership has no positions."""
+
+    def metrics(self) -> Mapping[str, float]:
+        """Numbers by name. Counters never fall in a life; the rest is as of now."""
+
+
+class Ownership(NamedTuple):
+    """This member may act for a key until then, on its own clock; the resource compares tokens."""
+
+    token: int
+    until: float
+
+
+class Keyed(Protocol):
+    """A membership in which keys have owners. A membership without owners does not offer it."""
+
+    def owner(self, key: str | bytes) -> Member | None:
+        """A hint, from the own list."""
+
+    def owns(self, key: str | bytes) -> Ownership | None:
+        """This process may act for the key. None: it may not, or not yet. Told to a client it is binding (F14)."""
+
+    def withdrawn(self) -> None:
+        """The clients have stopped: no answer of ``owns`` is used any more."""
 
 
 def fingerprint(**numbers: float | str) -> bytes:

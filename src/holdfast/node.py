@@ -85,6 +85,8 @@ class Node:
         self._equals: dict[type[Message], Handler] | None = None  # the one for nodes whose machines are as ours
         self._running = False
         self._life = -1  # what ``receive`` compares with: our life while we run, nobody's otherwise
+        self.changes = 0  # machines that were added or removed while it ran
+        self.on_machines: Callable[[], None] = _nothing  # for the host: ``types`` and ``digests`` have changed
         self._own(WrongLife, self._on_wrong_life)
         self._own(OtherFingerprint, self._on_other_fingerprint)
 
@@ -102,14 +104,33 @@ class Node:
         return self._running
 
     def add(self, machine: Machine) -> None:
-        assert not self._running
+        """Route its messages to it. While the node runs, the machine starts at once; that belongs into a turn of the host."""
         assert len(machine.fingerprint) <= TEXT_BYTES_MAX
+        assert not any(each is machine for each in self._machines)
         digest = _digest(machine.fingerprint)
         for kind in machine.handles:
             assert kind not in self._routes, f"{kind.__name__} already has an owner"
             self._routes[kind] = Route(machine.on_message, digest, machine)
             self.digests[kind] = digest
         self._machines.append(machine)
+        if self._running:
+            self._on_changed()
+            machine.start()
+
+    def remove(self, machine: Machine) -> None:
+        """Stop it, if the node runs, and forget its routes: what peers still send to it is dropped and counted. Its timers are its own
+        affair: ``stop`` cancels them."""
+        at = next((at for at, each in enumerate(self._machines) if each is machine), None)
+        assert at is not None, "a node removes what was added to it"
+        if self._running:
+            machine.stop()
+        del self._machines[at]
+        for kind in machine.handles:
+            del self._routes[kind], self.digests[kind]
+            for handlers in self._passes:
+                handlers.pop(kind, None)
+        if self._running:
+            self._on_changed()
 
     def use(self, interface: type[T]) -> T:
         """The one machine that offers this narrow interface (Membership, Broadcast, Seats ...)."""
@@ -120,7 +141,7 @@ class Node:
     def start(self) -> None:
         assert not self._running
         self._running, self._life = True, life_of(self.me)
-        for machine in self._machines:
+        for machine in self.machines:  # A copy: a machine that starts may add another one.
             self.reached.clear()
             machine.start()
 
@@ -129,7 +150,7 @@ class Node:
         for handlers in self._passes:
             handlers.clear()
         self._equals = None
-        for machine in reversed(self._machines):
+        for machine in reversed(self.machines):
             self.reached.clear()
             machine.stop()
 
@@ -138,7 +159,7 @@ class Node:
         self.reached.clear()
 
     def on_away(self, seconds: float) -> None:
-        for machine in self._machines:
+        for machine in self.machines:
             self.reached.clear()
             machine.on_away(seconds)
         self.host.emit(Paused(seconds))
@@ -248,6 +269,12 @@ class Node:
             return None
         return route
 
+    def _on_changed(self) -> None:
+        """Passes that were given out stay right for the types in them; what else arrives goes through ``receive``."""
+        self.changes += 1
+        self._equals = None
+        self.on_machines()
+
     def _own(self, kind: type[Message], handle: Handler) -> None:
         self._routes[kind] = Route(handle, b"", None)
 
@@ -347,6 +374,10 @@ def _tag(kind: type[Message]) -> int:
 def _fields(text: bytes) -> dict[str, str]:
     parts = text.decode("utf-8", "replace").split(";")
     return dict(part.split("=", 1) for part in parts if "=" in part)
+
+
+def _nothing() -> None:
+    """The host keeps nothing that depends on the machines."""
 
 
 K = TypeVar("K")

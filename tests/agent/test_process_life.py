@@ -189,9 +189,9 @@ def test_what_the_lock_proves(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         async with living(tmp_path, name="a", state_dir=str(tmp_path / "state")) as agent:
-            seen.append(agent.ring.sole_life)
+            seen.append(agent.membership.sole_life)
             await agent.named
-            seen.append(agent.ring.sole_life)
+            seen.append(agent.membership.sole_life)
 
     run(scenario())
     run(scenario())

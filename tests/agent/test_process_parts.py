@@ -19,6 +19,7 @@ from holdfast.agent.keyring import KEYRING_FILE, KeyringOfAgent, KeyStore
 from holdfast.agent.logs import LINE_BYTES_MAX, RATE_LINES, RATE_PERIOD, Log, printable
 from holdfast.agent.main import main
 from holdfast.agent.narrator import SUM_PERIOD, Narrator
+from holdfast.agent.ring_side import RingSide
 from holdfast.agent.seeds import Seeds
 from holdfast.agent.start import Options, parse
 from holdfast.agent.systemd import Notifier
@@ -176,7 +177,7 @@ def test_a_reader_that_is_gone_is_no_end() -> None:
 
 def test_membership_events_are_lines(written: Written) -> None:
     """One line per change, with who and where; a mismatch names the field and both values (F4)."""
-    narrator = Narrator(written.log)
+    narrator = Narrator(written.log, info=RingSide.info, warning=RingSide.warning)
     member = Member(NodeId("b", 9), Address("10.0.0.2", 7), {"tag:zone": b"eu"})
     for event in (Joined(member), Failed(member, True), ConfigMismatch(NodeId("c", 1), "T_l", "1.0", "2.0")):
         narrator.on_event(event)

@@ -12,6 +12,8 @@ import pytest
 
 from holdfast.agent.doctor import GONE_AFTER, MISMATCHES_MAX, Doctor, Examination
 from holdfast.agent.events import EventHub
+from holdfast.agent.membership import Hints
+from holdfast.agent.ring_side import SETTINGS
 from holdfast.agent.sightings import Sightings
 from holdfast.agent.symptoms import of_seats
 from holdfast.config import Config
@@ -41,8 +43,9 @@ class Stub:
         self.tickets: Any = None
         self.seats_missing = "seats: who are the seats?"
         self.home = SimpleNamespace(state=None)
-        lifecycle = SimpleNamespace(waits_for="")
-        self.ring = SimpleNamespace(config=SimpleNamespace(seeds=()), members=lambda: (), get=lambda name: None, lifecycle=lifecycle)
+        self.seeds: tuple[Address, ...] = ()
+        self.membership = SimpleNamespace(members=lambda: (), get=lambda name: None, waits_for="")
+        self.side = SimpleNamespace(hints=Hints("", "", SETTINGS, pause=self.config.lease))
         self.host = SimpleNamespace(
             now=self.now,
             address=address,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent import http_app, lead_metrics, metrics, ticket_metrics
+from holdfast.agent import http_app, lead_metrics, metrics, ring_http, ticket_metrics
 from holdfast.agent.doctor import SECURITY
 from holdfast.config import TAG_BYTES_MAX, TAGS_BYTES_MAX, TAGS_MAX
-from holdfast.protocols.ring.config import SEEDS_MAX
+from holdfast.host import SEEDS_MAX
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "operations.md").read_text()
@@ -39,11 +39,11 @@ def test_every_finding_is_explained() -> None:
 
 def exposed() -> set[str]:
     """The names of metrics, as the code that exposes them spells them."""
-    text = "".join(Path(str(module.__file__)).read_text() for module in (metrics, lead_metrics, ticket_metrics, http_app))
+    text = "".join(Path(str(module.__file__)).read_text() for module in (metrics, ring_http, lead_metrics, ticket_metrics, http_app))
     plain = set(re.findall(r'(?:counter|gauge|labelled|histogram|Metric)\(\s*"([a-z_]+)"', text))
-    ring = {f"ring_{metrics.RING_SECONDS.get(name, name)}" for name in metrics.RING_GAUGES}
+    ring = {f"ring_{ring_http.RING_SECONDS.get(name, name)}" for name in ring_http.RING_GAUGES}
     plain |= {f"ticket_{name}_total" for name in ticket_metrics.COUNTED}
-    return plain | ring | {f"ring_{name}_total" for name in metrics.RING_COUNTERS}
+    return plain | ring | {f"ring_{name}_total" for name in ring_http.RING_COUNTERS}
 
 
 def test_every_metric_exists() -> None:

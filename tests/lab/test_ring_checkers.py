@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from holdfast.events import Event
+from holdfast.host import Ownership
 from holdfast.lab.checker import Checker, Violation
 from holdfast.lab.checkers.ring import Life, RingWatch
 from holdfast.lab.checkers.ring_keys import OnePublisher, arcs, sampled_keys
@@ -22,7 +23,6 @@ from holdfast.protocols.ring import messages as m
 from holdfast.protocols.ring.config import RingConfig
 from holdfast.protocols.ring.door import Held
 from holdfast.protocols.ring.facts import BecameMember, GroupProposed, Removed, Suspicion, Won
-from holdfast.protocols.ring.fencing import Ownership
 from holdfast.protocols.ring.ids import CIRCLE, Peer, RingId, owner_of
 from holdfast.protocols.ring.pair import Pair, State
 from holdfast.protocols.ring.ring import RingNode

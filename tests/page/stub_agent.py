@@ -16,6 +16,7 @@ from holdfast.agent.events import EventHub
 from holdfast.agent.grants import Grants
 from holdfast.agent.http import HttpServer
 from holdfast.agent.leaders import Board
+from holdfast.agent.ring_side import RingSide
 from holdfast.config import Config, check_tags
 from holdfast.events import LeaderChanged, LeaderSuspected
 from holdfast.host import TAG_ROW, Address, Member, NodeId
@@ -23,7 +24,7 @@ from holdfast.local.calls import GroupView
 from holdfast.net.host import NetHost
 from holdfast.protocols.care.farewell import Farewell
 from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.ring import RingNode
+from holdfast.protocols.ring.standalone import standalone
 from holdfast.wire.seal import Plain
 
 T = TypeVar("T")
@@ -42,7 +43,10 @@ class StubAgent:
 
     def __init__(self, config: Config, host: NetHost, seeds: tuple[Address, ...]) -> None:
         self.config, self.host, self.me = config, host, host.me
-        self.ring = RingNode(host, RingConfig(lease=config.lease, k=config.k, seeds=seeds, found=not seeds))
+        machines = standalone(host, RingConfig(lease=config.lease, k=config.k, seeds=seeds, found=not seeds))
+        self.ring = machines.ring
+        self.side = RingSide(self.ring)
+        self.membership = self.side.standing
         self.seats = None
         self.seats_missing = "seats: none are configured"
         self.leadership: StubLeadership | None = None  # what a test says it is
@@ -54,7 +58,7 @@ class StubAgent:
         self.events = EventHub(lambda: self.ring.version, host.wall, asyncio.get_running_loop().call_soon)
         host.on_event = self.events.publish
         self.farewell = Farewell(host, self.ring, lambda: None, sealed=False)
-        for machine in (*self.ring.machines, self.farewell):
+        for machine in (*machines, self.farewell):
             host.node.add(machine)
 
     @classmethod

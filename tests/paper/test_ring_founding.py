@@ -12,7 +12,7 @@ from holdfast.protocols.ring import messages as m
 from holdfast.protocols.ring.config import FOUNDING_LEASES, RingConfig
 from holdfast.protocols.ring.facts import BecameMember
 from holdfast.protocols.ring.fencing import GEN_MAX, MICROSECONDS, ORPHAN_JUMP
-from holdfast.protocols.ring.ring import RingNode
+from holdfast.protocols.ring.standalone import standalone
 from tests.support.fake_host import FakeHost, FakeStorage
 from tests.support.ring_stand import T_L, peer
 
@@ -26,7 +26,7 @@ class Seed:
 
     def __init__(self, name: str, *, disk: FakeStorage | None = None, asking: bool = True) -> None:
         self.host = FakeHost(name, storage=disk)
-        self.ring = RingNode(self.host, RingConfig(k=3, seeds=SEEDS))
+        self.ring = standalone(self.host, RingConfig(k=3, seeds=SEEDS)).ring
         if asking:
             self.ring.start()
             self.host.pass_time(0.0)
@@ -59,7 +59,7 @@ class Seed:
 def test_found_begins_a_ring_of_one() -> None:
     """Ring 5.7 (found): a member at once, alone, with a ring id of its own and wall-clock microseconds as its generation (F16, H26)."""
     host = FakeHost("a")
-    ring = RingNode(host, RingConfig(found=True))
+    ring = standalone(host, RingConfig(found=True)).ring
     ring.start()
     assert ring.is_member
     assert ring.list.ids == [ring.id]
@@ -69,7 +69,7 @@ def test_found_begins_a_ring_of_one() -> None:
 
 def test_nobody_founds_twice() -> None:
     """Ring 10 (AlreadyStarted): a member or a candidate is told to leave first."""
-    ring = RingNode(FakeHost("a"), RingConfig(found=True))
+    ring = standalone(FakeHost("a"), RingConfig(found=True)).ring
     ring.start()
     with pytest.raises(ConfigError, match="leave first"):
         ring.found()
@@ -78,7 +78,7 @@ def test_nobody_founds_twice() -> None:
 def test_join_needs_somebody_to_ask() -> None:
     """Ring 10: without seeds there is nobody to knock at."""
     with pytest.raises(ConfigError, match="seeds"):
-        RingNode(FakeHost("a"), RingConfig()).join()
+        standalone(FakeHost("a"), RingConfig()).ring.join()
 
 
 # By the seeds.
@@ -510,7 +510,7 @@ def test_of_two_rings_one_gives_way(seeded: bool, smaller: bool, leaves: bool) -
     """D20 (twins): a member of a ring without the seeds finds another ring at a seed. It goes there if that one holds the seeds or has
     the smaller id, and stays otherwise: never do both give way to each other."""
     host = FakeHost("me")
-    ring = RingNode(host, RingConfig(k=3, seeds=SEEDS))
+    ring = standalone(host, RingConfig(k=3, seeds=SEEDS)).ring
     ring.found()
     found: list[tuple[NodeId | Address, m.Discover]] = []
     while not found:

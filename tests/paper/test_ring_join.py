@@ -13,8 +13,9 @@ from holdfast.protocols.ring.facts import BecameMember, Departed, JoinRetry, Joi
 from holdfast.protocols.ring.ids import Peer, RingId, hash_of
 from holdfast.protocols.ring.lifecycle import PATIENT_ATTEMPTS
 from holdfast.protocols.ring.pair import State
-from holdfast.protocols.ring.ring import RingNode, Status
+from holdfast.protocols.ring.ring import Status
 from holdfast.protocols.ring.rules import Rules
+from holdfast.protocols.ring.standalone import standalone
 from tests.support.fake_host import FakeHost
 from tests.support.ring_stand import T_L, peer
 
@@ -32,7 +33,7 @@ class Candidate:
     def __init__(self, *, rules: Rules | None = None, pace: bool = False) -> None:
         self.host = FakeHost("c16")
         config = RingConfig(k=2, seeds=(SEED,), position=16, join_pace=pace)
-        self.ring = RingNode(self.host, config, rules=rules)
+        self.ring = standalone(self.host, config, rules=rules).ring
         self.ring.start()
         self.host.pass_time(0.0)
 
@@ -359,7 +360,7 @@ def test_the_next_door_if_the_first_is_silent() -> None:
     """H160: of several seeds a silent one costs T_l / 4; the eight tries go round all of them."""
     host = FakeHost("c16")
     seeds = tuple(Address(name, 1) for name in "xyz")
-    RingNode(host, RingConfig(k=2, seeds=seeds, position=16)).start()
+    standalone(host, RingConfig(k=2, seeds=seeds, position=16)).ring.start()
     host.pass_time(2 * T_L - 0.01)
     asked = [to for to, _ in host.take(m.Discover)]
     assert len(asked) == 8
@@ -370,7 +371,7 @@ def test_the_next_door_if_the_first_is_silent() -> None:
 def test_the_next_door_if_the_first_is_in_no_ring() -> None:
     """H160: of several seeds one may be in a ring, and the others not yet."""
     host = FakeHost("c16")
-    ring = RingNode(host, RingConfig(k=2, seeds=tuple(Address(name, 1) for name in "xy"), position=16))
+    ring = standalone(host, RingConfig(k=2, seeds=tuple(Address(name, 1) for name in "xy"), position=16)).ring
     ring.start()
     host.pass_time(0.0)
     ((first, discover),) = host.take(m.Discover)

@@ -6,12 +6,13 @@ from itertools import pairwise
 
 import pytest
 
+from holdfast.host import Ownership
 from holdfast.lab.rings import Rings
 from holdfast.protocols.ring import messages as m
 from holdfast.protocols.ring.config import RingConfig
 from holdfast.protocols.ring.entries import Tombstone
 from holdfast.protocols.ring.facts import Removed
-from holdfast.protocols.ring.fencing import GEN_MAX, MICROSECONDS, ORPHAN_JUMP, PUBLISHED_MAX, Ownership
+from holdfast.protocols.ring.fencing import GEN_MAX, MICROSECONDS, ORPHAN_JUMP, PUBLISHED_MAX
 from holdfast.protocols.ring.ids import CIRCLE, owner_of
 from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_stand import STEP, T_L, Stand, crowd, peer

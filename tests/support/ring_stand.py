@@ -16,8 +16,8 @@ from holdfast.protocols.ring.config import RingConfig
 from holdfast.protocols.ring.facts import Departed
 from holdfast.protocols.ring.ids import Peer, RingId, hash_of
 from holdfast.protocols.ring.pair import Pair
-from holdfast.protocols.ring.ring import RingNode
 from holdfast.protocols.ring.rules import Rules
+from holdfast.protocols.ring.standalone import standalone
 from tests.support.fake_host import FakeHost
 
 T_L, T_A = 1.0, 0.5
@@ -37,7 +37,7 @@ class Stand:
 
     def __init__(self, pos: int = 1000, *, config: RingConfig = CONFIG, rules: Rules | None = None, host: FakeHost | None = None) -> None:
         self.host = FakeHost("me") if host is None else host
-        self.ring = RingNode(self.host, replace(config, position=pos), rules=rules, sole_life=True)
+        self.ring = standalone(self.host, replace(config, position=pos), rules=rules, sole_life=True).ring
         self.views: dict[RingId, tuple[Peer, ...]] = {}  # whom each peer has for neighbours
         self.gens: dict[RingId, int] = {}
         self.ring.start()

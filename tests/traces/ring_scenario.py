@@ -10,7 +10,7 @@ from holdfast.lab.checker import Checker
 from holdfast.lab.network import PORT
 from holdfast.lab.scenario import Scenario, Setup
 from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.ring import RingNode
+from holdfast.protocols.ring.standalone import standalone
 
 APART = 1000
 
@@ -40,7 +40,7 @@ class SmallRing(Scenario):
             indirect=bool(setup.parameters["indirect"]),  # off: a cut link is then a dispute, as in the paper
             early_news=False,
         )
-        return RingNode(host, config, sole_life=True).machines
+        return standalone(host, config, sole_life=True)
 
     def checkers(self, setup: Setup) -> Sequence[Checker]:
         return []

@@ -13,10 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from msgspec.structs import replace
-
 from holdfast.agent.build import VERSION_ROW, Machines, settle
-from holdfast.agent.changes import ViewChanges
 from holdfast.agent.delays import Delays
 from holdfast.agent.events import EventHub
 from holdfast.agent.grants import Grants
@@ -26,24 +23,23 @@ from holdfast.agent.knock import JoinWatch
 from holdfast.agent.lead_kind import LeadKind, NoSeats
 from holdfast.agent.leaders import Board
 from holdfast.agent.logs import Log, printable
+from holdfast.agent.membership import owners_in
 from holdfast.agent.narrator import LOOK_PERIOD, Narrator
 from holdfast.agent.seat_watch import SeatWatch
 from holdfast.agent.seeds import Seeds, resolved
 from holdfast.agent.sightings import Sightings
 from holdfast.agent.ticket_kind import TicketKind
 from holdfast.agent.version import VERSION
+from holdfast.agent.view import Viewer
 from holdfast.config import check_tags
 from holdfast.errors import AddressUnusable, ConfigError, HoldfastError, JoinFailed, NameConflict, StorageError, shown
 from holdfast.events import Event, LeaderChanged, StorageFailed
-from holdfast.host import TAG_ROW, Address, Member, NodeId
-from holdfast.kit.broadcast import Broadcast
+from holdfast.host import TAG_ROW, Address, NodeId
 from holdfast.local.calls import GroupView, Owned
 from holdfast.net import clock
 from holdfast.net.host import NetHost
 from holdfast.net.resolve import parse
 from holdfast.protocols.mail.messages import Outcome
-from holdfast.protocols.ring.facts import BecameMember
-from holdfast.protocols.ring.metrics import metrics as ring_metrics
 from holdfast.wire.keys import Keyring
 from holdfast.wire.seal import Sealed, Sealer
 
@@ -75,18 +71,19 @@ class Agent:
         self.socket_path = home.socket_path
         self.deliver: Callable[[NodeId, bytes], Outcome] = _nobody  # where mail goes; the local socket takes it over
         self.over: asyncio.Future[Ending] = loop.create_future()
-        self._changes = ViewChanges()
-        self.events = EventHub(lambda: self.version, clock.wall, loop.call_soon, changes=self._changes.take)
         self.grants = Grants(host)
         self.grants.notice = log.warning
         self._sealer = sealer
         machines = Machines(host, home, self, KeyringOfAgent(lambda: self.keyring, self.rekey))
-        self.ring, self.mail, self.names = machines.ring, machines.mail, machines.names
+        self.side, self.membership, self.broadcast = machines.side, machines.membership, machines.broadcast
+        self.mail, self.names = machines.mail, machines.names
         self.keys, self.farewell, self.probe = machines.keys, machines.farewell, machines.probe
-        self.seats, self.seats_missing = machines.seats, machines.seats_missing
+        self.slots, self.seats, self.seats_missing = machines.slots, machines.seats, machines.seats_missing
         self.leadership, self.tickets = machines.leadership, machines.tickets
         self.seat_watch = None if self.seats is None else SeatWatch(host, self.seats, log)
         self.leaders = Board()
+        self._viewer = Viewer(host, self.membership, self.leaders)
+        self.events = EventHub(lambda: self.version, clock.wall, loop.call_soon, changes=self._viewer.changes.take)
         self.lead_kind = None if self.leadership is None else LeadKind.of(self.leadership, lambda: host.now, self.config)
         self.grants.add(self.lead_kind or NoSeats("lead", self.seats_missing))
         self.ticket_kind = None if self.tickets is None else TicketKind(self.tickets, lambda: host.now, self.tickets.config.margin)
@@ -94,8 +91,8 @@ class Agent:
         self.sightings = Sightings()
         if self.seats is not None:
             Delays(host, self.seats, self.grants)
-        self._narrator = Narrator(log)
-        self._join_watch = JoinWatch(host, log, lambda: self._addresses or ())
+        self._narrator = Narrator(log, info=self.side.info, warning=self.side.warning)
+        self._join_watch = JoinWatch(host, log, lambda: self.seeds, self.side.retried, lambda: self.membership.is_member)
         self._seeds: Seeds | None = None
         self._addresses: tuple[Address, ...] | None = None  # of the seeds; None until they are known
         # F6: only when what the crashed life published must have ended can its successor say that it is over, and be let in at once.
@@ -106,8 +103,6 @@ class Agent:
         self._leaving: list[Callable[[], None]] = []
         self._joining: dict[Callable[[], None], None] = {}  # who waits to hear of it
         self._tags: dict[str, str] = {}
-        self._view: GroupView | None = None
-        self._view_of: tuple[int, str, Mapping[str, bytes], int, str] = (-1, "", {}, 0, "")
         self._look: asyncio.TimerHandle | None = None
         host.on_event = self._on_event
         host.failed.add_done_callback(self._on_host_end)
@@ -134,7 +129,7 @@ class Agent:
 
     def start(self) -> None:
         """Listen, publish, knock."""
-        self.ring.publish(VERSION_ROW, VERSION.encode())
+        self.membership.publish(VERSION_ROW, VERSION.encode())
         self._publish_tags(dict(self.config.tags))
         if self.seat_watch is not None:
             self.seat_watch.start()
@@ -163,7 +158,7 @@ class Agent:
         """Knock at these seeds (none: those of the settings); ``done`` when this agent is a member."""
         if self.state == "leaving":
             raise JoinFailed("this agent is leaving its group; join when it has left")
-        if self.ring.is_member and (self.config.seeds or len(self.ring.list) > 1):
+        if self.membership.is_member and (self.config.seeds or len(self.membership.members()) > 1):
             raise JoinFailed("this agent is in a group already; leave it first")
         texts = tuple(seeds) or self.config.seeds
         if not texts:
@@ -174,7 +169,7 @@ class Agent:
         if self.tickets is not None:
             self.tickets.drain(draining=False)
         self._joining[done] = None
-        self.ring.leave()  # A ring of its own that nobody else came to.
+        self.membership.leave()  # A group of its own that no other agent came to.
         self._knock_at(texts)
 
     def forget_join(self, done: Callable[[], None]) -> None:
@@ -209,9 +204,9 @@ class Agent:
     def state(self) -> str:
         if self._leaving:
             return "leaving"
-        if self.ring.is_member:
+        if self.membership.is_member:
             return "member"
-        return "joining" if self.ring.is_joining or self.ring.lifecycle.wanted or self._knocks else "left"
+        return "joining" if self.membership.is_joining or self.membership.wanted or self._knocks else "left"
 
     @property
     def version(self) -> int:
@@ -220,19 +215,19 @@ class Agent:
 
     def view(self) -> GroupView:
         """Who is here, and who leads what. The same object until something changes."""
-        now = self.ring.version, self.state, self.ring.publishing.rows, self.leaders.version, self.ring.lifecycle.waits_for
-        if self._view is None or now != self._view_of:
-            number = 1 if self._view is None else self._view.version + 1
-            self._view, self._view_of = self._look_around(number), now
-            self._changes.note(self._view)
-        return self._view
+        return self._viewer.view(self.state)
 
     def owns(self, key: str | bytes) -> Owned | None:
         """May this agent act for the key, and until when? Binding once it was told to a client (F14)."""
-        owned = self.ring.owns(key)
+        owned = owners_in(self.side).owns(key)
         if owned is None or not self.home.note_told(owned.until):
             return None
         return Owned(owned.token, owned.until)
+
+    @property
+    def seeds(self) -> tuple[Address, ...]:
+        """Their addresses; none until they are known."""
+        return self._addresses or ()
 
     @property
     def tags(self) -> dict[str, str]:
@@ -255,10 +250,6 @@ class Agent:
     @property
     def keyring(self) -> Keyring | None:
         return self._sealer.keyring if isinstance(self._sealer, Sealed) else None
-
-    @property
-    def broadcast(self) -> Broadcast:
-        return self.ring.broadcast
 
     def info(self) -> dict[str, Any]:
         """What this agent is, without secrets; plain values."""
@@ -287,7 +278,7 @@ class Agent:
 
     def metrics(self) -> dict[str, float]:
         """Numbers by name."""
-        found = {f"ring_{name}": value for name, value in ring_metrics(self.ring).items()}
+        found = {f"{self.side.name}_{name}": value for name, value in self.membership.metrics().items()}
         found.update({f"drop_{why.value}": float(count) for why, count in sorted(self.host.drops.items())})
         found.update({f"mail_{name}": float(count) for name, count in sorted(self.mail.counts.items())})
         found.update({f"grants_{name}": float(count) for name, count in sorted(self.grants.counts.items())})
@@ -313,8 +304,8 @@ class Agent:
 
     def on_name_clear(self) -> None:
         """F6: nobody of our name answered, and the lock says that the life before this one is over."""
-        self.ring.sole_life = self.home.sole_life
-        self.ring.former_until = self._knocks_at
+        self.membership.sole_life = self.home.sole_life
+        self.membership.former_until = self._knocks_at
         if not self.named.done():
             self.named.set_result(None)
         self._knock()
@@ -324,7 +315,7 @@ class Agent:
         name = shown(self.me.name)
         text = f"name: {life} lives at {address}, so this agent cannot be called {name}; stop that one or choose another name"
         error = NameConflict(printable(text))
-        self.ring.sole_life = False
+        self.membership.sole_life = False
         self.log.error("name conflict", life=life, address=address)
         self.leave(lambda: self.end(error))
 
@@ -351,11 +342,14 @@ class Agent:
         self.events.publish(event)
         self._narrator.on_event(event)
         self._join_watch.on_event(event)
-        if isinstance(event, BecameMember):
-            self._knocks = False
-            joining, self._joining = self._joining, {}
-            for done in joining:
-                done()
+        if (self._knocks or self._joining) and self.membership.is_member:
+            self._on_member()
+
+    def _on_member(self) -> None:
+        self._knocks = False
+        joining, self._joining = self._joining, {}
+        for done in joining:
+            done()
 
     def _on_drained(self) -> None:
         """Tickets 9.6: what clients held is written as free, or handed on, and what this agent kept others keep, before it goes; 4 D at
@@ -364,11 +358,11 @@ class Agent:
         if self.tickets is not None and not self.tickets.drained:
             self.host.after(LEFT_POLL, self._on_drained)
             return
-        self.ring.leave()
+        self.membership.leave()
         self._on_left_look()
 
     def _on_left_look(self) -> None:
-        if not self.ring.left:
+        if not self.membership.left:
             self.host.after(LEFT_POLL, self._on_left_look)
             return
         self.home.note_left()
@@ -399,13 +393,13 @@ class Agent:
 
     def _on_seeds(self, addresses: tuple[Address, ...]) -> None:
         if self._addresses is None and not self.names.is_clear:
-            self.names.greet((*addresses, *self.ring.lifecycle.known))
+            self.names.greet((*addresses, *self.membership.known))
         self._addresses = addresses
-        self.ring.config = replace(self.ring.config, seeds=addresses)
+        self.membership.seeds(addresses)
         self._knock()
 
     def _knock(self) -> None:
-        if not (self._knocks and self._addresses is not None and self.names.is_clear) or self.ring.lifecycle.wanted:
+        if not (self._knocks and self._addresses is not None and self.names.is_clear) or self.membership.wanted:
             return
         if self.host.now < self._knocks_at:
             self.host.at(self._knocks_at, self._knock)
@@ -417,7 +411,9 @@ class Agent:
             self.log.error("cannot join", text=str(error), retry_in=DISK_RETRY)
             self.host.after(DISK_RETRY, self._knock)
         else:
-            self.ring.join()
+            self.membership.join()
+            if self.membership.is_member:
+                self._on_member()
 
     def _publish_tags(self, tags: dict[str, str]) -> None:
         """All of them, or none: topics need rows as well, and there may be too few left."""
@@ -431,20 +427,6 @@ class Agent:
 
     def _put_tags(self, former: Mapping[str, str], tags: Mapping[str, str]) -> None:
         for gone in former.keys() - tags.keys():
-            self.ring.publish(TAG_ROW + gone, None)
+            self.membership.publish(TAG_ROW + gone, None)
         for name, value in tags.items():
-            self.ring.publish(TAG_ROW + name, value.encode())
-
-    def _look_around(self, number: int) -> GroupView:
-        members = self.ring.members()
-        places = {entry.node: ring_id.pos for ring_id, entry in self.ring.list.entries.items()} if members else {}
-        me = next((member for member in members if member.id == self.me), None)
-        return GroupView(
-            number,
-            self.state,
-            me or Member(self.me, self.host.address, self.ring.publishing.rows),
-            members,
-            tuple(places.get(member.id, 0) for member in members),
-            self.leaders.lines,
-            self.ring.lifecycle.waits_for,
-        )
+            self.membership.publish(TAG_ROW + name, value.encode())

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from holdfast.agent.home import Home, machine
+from holdfast.agent.membership import kind_of
 from holdfast.agent.version import VERSION
 from holdfast.config import Config, is_loopback
 from holdfast.errors import ConfigError
 from holdfast.host import Address, NodeId
+from holdfast.kit.broadcast import Broadcast
+from holdfast.kit.exchange import Exchange
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, find_slots, own_slot
 from holdfast.net.host import NetHost
@@ -21,7 +24,6 @@ from holdfast.protocols.care.warden import KeyringPort
 from holdfast.protocols.detection.leadership import Leadership
 from holdfast.protocols.mail.mail import Mail
 from holdfast.protocols.mail.messages import Outcome
-from holdfast.protocols.ring.ring import RingNode
 from holdfast.protocols.tickets.config import K_MAX, Placement, TicketConfig
 from holdfast.protocols.tickets.tickets import Tickets
 
@@ -46,27 +48,41 @@ class Machines:
 
     def __init__(self, host: NetHost, home: Home, owner: Owner, keys: KeyringPort) -> None:
         config = home.config
-        self.ring = RingNode(host, config.ring_config())  # Seeds come when they are resolved and the name is ours.
-        self.names = Names(host, self.ring, None, clear=owner.on_name_clear, conflict=owner.on_name_conflict, behind=owner.on_behind)
-        self.mail = Mail(host, self.ring, owner.on_mail)
-        self.keys = KeyKeeper(host, self.ring, keys, sealed=config.has_key)
-        self.farewell = Farewell(host, self.ring, owner.on_asked_to_leave, sealed=config.has_key)
+        kind = kind_of(config)
+        self.broadcast = Broadcast(host)
+        self.exchange = Exchange(host, self.broadcast, ae_period=kind.ae_period(config))
+        self.side = kind.build(host, config, self.broadcast, self.exchange)
+        self.membership = membership = self.side.standing
+        self.broadcast.over(membership)
+        self.names = Names(host, membership, None, clear=owner.on_name_clear, conflict=owner.on_name_conflict, behind=owner.on_behind)
+        self.mail = Mail(host, membership, owner.on_mail)
+        self.keys = KeyKeeper(host, membership, keys, sealed=config.has_key)
+        self.farewell = Farewell(host, membership, owner.on_asked_to_leave, sealed=config.has_key)
         self.probe = Probe(host, VERSION)
-        self.seats, self.seats_missing = build_seats(host, home)
-        for each in (*self.ring.machines, self.names, self.mail, self.keys, self.farewell, self.probe):
+        self.slots = find_own_slots(host, home)
+        self.seats, self.seats_missing = build_seats(host, home, self.slots)
+        for each in (*self.side.machines, self.broadcast, self.exchange, self.names, self.mail, self.keys, self.farewell, self.probe):
             host.node.add(each)
         self.leadership = self.tickets = None
         if self.seats is not None:
-            numbers = ticket_config(config, len(self.seats.slots))
-            self.leadership = Leadership(host, self.ring, self.seats, self.ring.exchange, config.leadership_config())
-            self.tickets = Tickets(host, self.ring, self.seats, self.ring.broadcast, self.ring.exchange, numbers)
+            self.leadership = Leadership(host, membership, self.seats, self.exchange, config.leadership_config())
+            self.tickets = Tickets(
+                host, membership, self.seats, self.broadcast, self.exchange, ticket_config(config, len(self.seats.slots))
+            )
         for voting in (self.seats, self.leadership, self.tickets):
             if voting is not None:
                 host.node.add(voting)
 
 
-def build_seats(host: NetHost, home: Home) -> tuple[Seats | None, str]:
-    """The seats (F12), or None and which setting is missing: that is told to whoever asks for something exclusive."""
+class OwnSlots(NamedTuple):
+    """The slots of the group as the settings name them (F12), and which one is this agent's. No journal is needed to know them."""
+
+    all: tuple[Slot, ...]  # empty if the settings do not say who the seats are
+    own: int | None = None  # None: this agent is no seat
+    missing: str = ""  # which setting is missing, if there are none
+
+
+def find_own_slots(host: NetHost, home: Home) -> OwnSlots:
     config = home.config
     try:
         slots = find_slots(
@@ -78,14 +94,21 @@ def build_seats(host: NetHost, home: Home) -> tuple[Seats | None, str]:
             own_address=host.address,
         )
     except ConfigError as error:
-        return None, str(error)
-    own = own_slot(slots, home.name, host.address)
-    if own is not None and home.state is None:
-        return None, NO_STATE.format(why=home.no_state or "is not set", slot=_written(slots[own]))
+        return OwnSlots((), missing=str(error))
+    return OwnSlots(slots, own_slot(slots, home.name, host.address))
+
+
+def build_seats(host: NetHost, home: Home, slots: OwnSlots) -> tuple[Seats | None, str]:
+    """The seats (F12), or None and which setting is missing: a client that asks for something exclusive is told so."""
+    config = home.config
+    if not slots.all:
+        return None, slots.missing
+    if slots.own is not None and home.state is None:
+        return None, NO_STATE.format(why=home.no_state or "is not set", slot=_written(slots.all[slots.own]))
     seats = Seats(
         host,
-        slots,
-        own,
+        slots.all,
+        slots.own,
         machine=machine(),
         rho=config.rho,
         margin=config.margin,

@@ -39,7 +39,7 @@ class ViewChanges:
             self._begin(view.version)
             return
         self._me = self._me or view.me != former.me
-        self._members.update(_changed((former.members, former.positions), (view.members, view.positions)))
+        self._members.update(_changed((former.members, _places(former)), (view.members, _places(view))))
         self._leaders.update(_changed((former.leaders,), (view.leaders,)))
         if len(self._members) + len(self._leaders) > NAMES_MAX:
             self._begin(view.version)
@@ -54,7 +54,7 @@ class ViewChanges:
             self._since,
             view.state,
             view.me if self._me else None,
-            tuple(Listed(view.members[at], view.positions[at]) for at in listed.values()),
+            tuple(Listed(view.members[at], _places(view)[at]) for at in listed.values()),
             tuple(sorted(self._members.keys() - listed.keys())),
             tuple(view.leaders[at] for at in leaders.values()),
             tuple(sorted(self._leaders.keys() - leaders.keys())),
@@ -66,6 +66,11 @@ class ViewChanges:
     def _begin(self, version: int) -> None:
         self._since, self._me = version, False
         self._members, self._leaders = {}, {}
+
+
+def _places(view: GroupView) -> Sequence[int | None]:
+    """A membership without positions leaves them out."""
+    return view.positions or (None,) * len(view.members)
 
 
 def _changed(before: Columns, after: Columns) -> dict[str, None]:

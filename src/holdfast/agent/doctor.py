@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from math import inf
+from math import inf, isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -37,7 +37,6 @@ WATCH = 2.0  # seconds during which drops are watched, if the caller has so many
 BARE, STREAM = 0, 4 * 1024  # bytes: the smallest message, and one that can only go by stream
 FIRST = (BARE, DATAGRAM_BYTES_MAX)
 BETWEEN = (576, 800, 1000)  # bytes: tried where a datagram of full size is lost; a common small MTU, and steps above it
-SETTINGS = {"T_l": "lease", "T_a": "arbitration"}  # what the papers' letters are called in the settings
 SECURITY = {
     "wrong_key": "have another key, or a key that was removed here",
     "plaintext": "have no key, while this agent has one",
@@ -127,11 +126,11 @@ class Examination:
     def _chosen(self) -> list[Target]:
         agent = self._agent
         own = agent.host.address
-        known = {member.address for member in agent.ring.members()}
+        known = {member.address for member in agent.membership.members()}
         seats = {slot.address: f"seat {slot.number} ({slot.address})" for slot in agent.seats.slots} if agent.seats is not None else {}
-        fixed = {**seats, **{address: f"seed {address}" for address in agent.ring.config.seeds}}
+        fixed = {**seats, **{address: f"seed {address}" for address in agent.seeds}}
         places = [Target(address, label, member=False) for address, label in fixed.items() if address not in known and address != own]
-        others = [member for member in agent.ring.members() if member.id != agent.me]
+        others = [member for member in agent.membership.members() if member.id != agent.me]
         room = max(0, min(TARGETS_MAX, FANOUT_MAX) - len(places))
         if len(others) > room:
             others = agent.host.random.sample(others, room)
@@ -184,7 +183,7 @@ class Examination:
         yield from symptoms.of_membership(agent)
         yield from symptoms.of_seats(agent, self._began_at)
         yield from symptoms.of_settings(agent.config, agent.home.state.path if agent.home.state is not None else None, seat=_is_seat(agent))
-        yield from symptoms.of_machine(agent.host.datagrams.fileno(), len(agent.ring.members()))
+        yield from symptoms.of_machine(agent.host.datagrams.fileno(), len(agent.membership.members()))
         if self._memory.storage_failed and not (agent.seats is not None and agent.seats.state is SeatState.SILENT):
             yield error(
                 "storage_failed", agent.config.state_dir, f"The disk refused a write: {self._memory.storage_failed}.",
@@ -196,9 +195,9 @@ class Examination:
         if agent.state != "member":
             yield error(
                 "not_a_member", agent.me.name, f"This agent is in no group: its state is {agent.state!r}.",
-                "See the findings about its seeds; if there are none, wait a few leases or give it other seeds (`holdfast join`).",
+                agent.side.hints.not_a_member,
             )  # fmt: skip
-        if agent.config.seeds and not agent.ring.config.seeds:
+        if agent.config.seeds and not agent.seeds:
             yield error(
                 "unresolved_seeds", ", ".join(agent.config.seeds), "No seed has an address.",
                 "Check the spelling and this machine's DNS, or give literal addresses.",
@@ -247,16 +246,19 @@ class Examination:
                 "Start an agent there, open the port for UDP and TCP, or correct the address.",
             )  # fmt: skip
             return
-        found = self._agent.ring.get(target.to.name) if isinstance(target.to, NodeId) else None
+        found = self._agent.membership.get(target.to.name) if isinstance(target.to, NodeId) else None
         if found is not None and found.id == target.to and found.status is MemberStatus.ALIVE:
             yield error(
                 "unreachable", target.label, "This member is alive for others, and does not answer this agent.",
-                "Look for a firewall, a route or a cable between the two: others carry its leases meanwhile.",
+                self._agent.side.hints.unreachable,
             )  # fmt: skip
 
     def _of_versions(self) -> Iterator[Finding]:
         own = symptoms.VERSION
-        rows = {member.name: member.rows.get(symptoms.VERSION_ROW, b"").decode("utf-8", "replace") for member in self._agent.ring.members()}
+        rows = {
+            member.name: member.rows.get(symptoms.VERSION_ROW, b"").decode("utf-8", "replace")
+            for member in self._agent.membership.members()
+        }
         heard = {reply.life.name: reply.version for reply in self._replies.values() if reply is not None}
         for name, version in sorted({**rows, **heard}.items()):
             if version and version != own:
@@ -269,7 +271,7 @@ class Examination:
 
     def _of_mismatches(self) -> Iterator[Finding]:
         for (peer, name), mismatch in self._memory.mismatches.items():
-            field = SETTINGS.get(name, name)
+            field = self._agent.side.hints.settings.get(name, name)
             found = error(
                 "config_mismatch", peer, f"{field} is {mismatch.theirs} there and {mismatch.ours} here: the two drop each other's words.",
                 f"Give all agents of the group the same {field} and restart those that differ.",
@@ -281,10 +283,12 @@ class Examination:
         pauses = [(at, seconds) for at, seconds in self._memory.pauses if at > agent.host.now - self._since]
         if pauses:
             longest = max(seconds for _, seconds in pauses)
-            say = error if longest >= agent.config.lease / 2 else warning
+            most = agent.side.hints.pause
+            removed = f"It loses its membership when it stands still for about {most:g} s: give" if isfinite(most) else "Give"
+            say = error if longest >= most / 2 else warning
             found = say(
                 "pauses", agent.me.name, f"It stood still {len(pauses)} times in the last {self._since:.0f} s, {longest:.2f} s at most.",
-                f"It loses its membership when it stands still for about {agent.config.lease:g} s: give it CPU, or choose a slower preset.",
+                f"{removed} it CPU, or choose a slower preset.",
             )  # fmt: skip
             yield from self._aged(found, pauses[-1][0])
         stopped = {reply.life.name: reply.paused for reply in self._replies.values() if reply is not None and reply.paused > 0}

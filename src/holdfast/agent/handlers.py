@@ -64,7 +64,8 @@ class Handlers:
         agent.deliver = self.messages.deliver
         self._physician = Doctor(agent)
         pools = Pools(agent)
-        agent.grants.keys.withdrawn = agent.ring.fencing.withdrawn
+        if agent.side.keyed is not None:
+            agent.grants.keys.withdrawn = agent.side.keyed.withdrawn
         self._view: GroupView | None = None
         self._view_bytes = b""
         self.at_once: dict[type[calls.Call], Handler] = {
@@ -160,12 +161,12 @@ class Handlers:
 
     def _on_not_joined(self, once: Once, text: str) -> None:
         self._agent.forget_join(once.done)
-        why = self._agent.ring.lifecycle.waits_for
+        why = self._agent.membership.waits_for
         once.refuse(JoinTimeout(f"{text}; {why}" if why else text))
 
     def _send(self, client: Connection, call: calls.Send) -> None:
         timeout = _timeout(call.timeout)
-        member = self._agent.ring.get(call.name)
+        member = self._agent.membership.get(call.name)
         if member is None:
             raise NotAMember(f"name: no member is called {shown(call.name)}")
         done = partial(_on_letter, client, call.serial, call.name, timeout)

@@ -17,6 +17,7 @@ from secrets import choice
 
 from holdfast.agent.keyring import KeyStore
 from holdfast.agent.machine_lock import MachineLock
+from holdfast.agent.membership import kind_of
 from holdfast.agent.told import Told, this_clock
 from holdfast.config import Config, default_socket, group_file, is_loopback, private_directory, runtime_dir
 from holdfast.disk.horizon import Horizon
@@ -24,7 +25,6 @@ from holdfast.disk.places import check_folder, group_state
 from holdfast.disk.state import State
 from holdfast.errors import AddressUnusable, ConfigError, StorageDamaged, StorageError, StorageLocked
 from holdfast.host import Address, NodeId, Storage
-from holdfast.kit.deadline import wait_length
 from holdfast.kit.slots import find_slots, literal, own_slot
 from holdfast.net import clock
 from holdfast.wire.codec import NAME_BYTES_MAX
@@ -58,8 +58,7 @@ class Home:
         self.boot = int(time.time() * 1000) if state is None else state.boot
         # F6: this directory led a life under this name before, and its lock says that it is over. Of others of the name it says nothing.
         self.sole_life = state is not None and kept == self.name
-        ring = config.ring_config()
-        self._told_for = wait_length(ring.publish_length, config.rho, config.margin)
+        self._told_for = kind_of(config).told_for(config)
         # F14: what the life before may have told its clients, under whatever name and lease, ends within so many seconds from now.
         self._told = None if state is None else Told(state.path / TOLD_FILE, this_clock())
         self.wait = self._former_told_for()

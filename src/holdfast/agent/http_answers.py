@@ -250,7 +250,7 @@ class Health(Struct, frozen=True):
     paused_longest: float
     rtt: float | None  # longest of the leases
     safe_for: float | None
-    safe_for_most: float  # what it is right after every lease was renewed: 2 T_l + T_a
+    safe_for_most: float | None  # what it is right after every lease was renewed: 2 T_l + T_a
     drops: int
     drops_most: str  # the reason of most of them; "" without drops
     resident_bytes: int
@@ -264,7 +264,7 @@ class Beat(Struct, frozen=True):
 
     at: float  # wall-clock seconds
     state: str
-    ring: RingAnswer
+    ring: RingAnswer | None  # None: the membership is no ring
     health: Health
     grants: tuple[GrantAnswer, ...]
 

@@ -41,6 +41,7 @@ from holdfast.protocols.tickets.facts import FREQUENT
 
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
+    from holdfast.agent.membership import HttpSide
 
 BODY_BYTES_MAX = 64 * 1024  # as on the local socket: 32 tags of 200 bytes fit many times
 TURN_TIMEOUT = 10.0  # seconds until the protocols have taken a change
@@ -64,12 +65,12 @@ CODES = {400: "BadRequest", 404: "NotFound", 405: "MethodNotAllowed", 413: "TooL
 class Handlers:
     """One method per route of the table."""
 
-    def __init__(self, agent: Agent, feed: Feed, lateness: numbers.Lateness, load: Load) -> None:
-        self._agent, self._feed, self._lateness, self._load = agent, feed, lateness, load
+    def __init__(self, agent: Agent, http: HttpSide, feed: Feed, lateness: numbers.Lateness, load: Load) -> None:
+        self._agent, self._http, self._feed, self._lateness, self._load = agent, http, feed, lateness, load
         self._kept: dict[str, tuple[float, bytes]] = {}  # answers, until when
         self._beat_kept: tuple[float, answers.Beat] | None = None
         self._lists = (
-            Lists(lambda: agent.view().version, lambda: agent.view().members, partial(views.members_of, agent)),
+            Lists(lambda: agent.view().version, lambda: agent.view().members, partial(views.members_of, agent, http)),
             Lists(lambda: agent.leaders.version, lambda: agent.leaders.lines, partial(views.leaders_of, agent), event="leaders"),
             Lists(PoolsVersion(agent.tickets), partial(held_lines, agent), partial(views.tickets_of, agent), event="tickets"),
         )
@@ -80,19 +81,19 @@ class Handlers:
         return self._again("info", self._agent.info)
 
     async def members(self, request: Request) -> Response:
-        return self._again("members", partial(views.members_of, self._agent))
+        return self._again("members", partial(views.members_of, self._agent, self._http))
 
     async def member(self, request: Request) -> Response:
-        return _json(views.member_of(self._agent, request.path_params["name"]))
+        return _json(views.member_of(self._agent, self._http, request.path_params["name"]))
 
     async def ring(self, request: Request) -> Response:
-        return self._again("ring", partial(views.ring_of, self._agent))
+        return self._again("ring", self._ring)
 
     async def owner(self, request: Request) -> Response:
         key = request.query_params.get("key", "")
         if not 0 < len(key) <= KEY_CHARS_MAX:
             raise errors.ConfigError(f"key: {len(key)} characters; accepted are 1 to {KEY_CHARS_MAX}")
-        return _json(views.owner_of(self._agent, key))
+        return _json(views.owner_of(self._agent, self._http, key))
 
     async def seats(self, request: Request) -> Response:
         return self._again("seats", partial(views.seats_of, self._agent))
@@ -195,16 +196,22 @@ class Handlers:
             self._kept[name] = now + KEPT_SECONDS, body
         return body
 
+    def _ring(self) -> answers.RingAnswer:
+        part = self._http.part()
+        if part is None:
+            raise HTTPException(404, f"membership: {self._agent.side.name!r} is no ring")
+        return part
+
     def _metrics(self) -> bytes:
         agent = self._agent
-        of_agent = numbers.of_agent(agent, self._feed, self._lateness, self._version)
+        of_agent = numbers.of_agent(agent, self._http.metrics(), self._feed, self._lateness, self._version)
         return numbers.render([*of_agent, *of_leadership(agent), *of_tickets(agent), *self._load.metrics()]).encode()
 
     def _beat(self) -> answers.Beat:
         """Looked at once for all readers."""
         now = asyncio.get_running_loop().time()
         if self._beat_kept is None or now >= self._beat_kept[0]:
-            beat = views.beat_of(self._agent, self._lateness, numbers.resident_bytes(), self._feed.readers)
+            beat = views.beat_of(self._agent, self._http, self._lateness, numbers.resident_bytes(), self._feed.readers)
             self._beat_kept = now + PULSE_INTERVAL / 2, beat
         return self._beat_kept[1]
 
@@ -249,12 +256,12 @@ class Service:
     """The application, its server and what feeds them."""
 
     def __init__(self, agent: Agent, *, hosts: frozenset[str] | None, token: bytes | None) -> None:
-        self._agent = agent
+        self._agent, self._http = agent, agent.side.http()
         self.feed = Feed(str(agent.me.boot))
         self.lateness = numbers.Lateness()
         self.load = Load(agent)
         app = Starlette(
-            routes=list(_routes(Handlers(agent, self.feed, self.lateness, self.load))),
+            routes=list(_routes(Handlers(agent, self._http, self.feed, self.lateness, self.load))),
             exception_handlers={HTTPException: _on_http_exception, errors.HoldfastError: _on_refused, Exception: _on_bug},  # type: ignore[dict-item]
         )
         self.load.admission = Admission(app, asyncio.get_running_loop().time)
@@ -290,7 +297,7 @@ class Service:
                 self.lateness.note(event)
                 if isinstance(event, FREQUENT):
                     continue
-                fields = views.fields_of(event, self._agent.ring)
+                fields = views.fields_of(event, self._http)
                 self.feed.put(record.at, name_of(event), record.version, fields, internal=isinstance(event, Internal))
 
 

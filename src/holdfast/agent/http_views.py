@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from holdfast.agent.build import VERSION_ROW
 from holdfast.agent.http_answers import (
     Beat,
-    Condemned,
     GrantAnswer,
     GrantsAnswer,
     Health,
@@ -19,83 +18,60 @@ from holdfast.agent.http_answers import (
     MemberAnswer,
     MembersAnswer,
     OwnerAnswer,
-    PairAnswer,
-    Place,
     PoolAnswer,
-    RingAnswer,
     SeatAnswer,
     SeatsAnswer,
     TicketAnswer,
     TicketsAnswer,
     TicketTiming,
-    Timing,
 )
 from holdfast.agent.lead_timing import takeover_bound
+from holdfast.agent.membership import owners_in
 from holdfast.agent.pools import pools_of
 from holdfast.agent.seat_views import seat_views
 from holdfast.errors import NotAMember, shown
 from holdfast.events import Event
 from holdfast.host import Grant, Member, NodeId
 from holdfast.local.verdict import verdict
-from holdfast.protocols.ring.ids import CIRCLE, RingId, position_of
 
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
+    from holdfast.agent.membership import HttpSide
     from holdfast.agent.metrics import Lateness
     from holdfast.local.calls import LeaderView, PoolView, SeatView
-    from holdfast.protocols.ring.pair import Pair
-    from holdfast.protocols.ring.ring import RingNode
 
+POSITIONS = 1 << 64  # that a member or a key can have
 EXACT_MAX = 1 << 53  # integers above are written as hexadecimal text: JavaScript would round them
 
 
 def turn_of(position: int) -> float:
-    return position / CIRCLE
+    return position / POSITIONS
 
 
 def hex_of(position: int) -> str:
     return f"{position:016x}"
 
 
-def members_of(agent: Agent) -> MembersAnswer:
+def members_of(agent: Agent, http: HttpSide) -> MembersAnswer:
     view = agent.view()
-    since = _since(agent.ring)
+    since = http.since()
     places = dict(zip((member.id for member in view.members), view.positions, strict=False))
     members = tuple(_member(member, places.get(member.id), since, agent.me) for member in view.members)
     return MembersAnswer(view.version, view.state, members)  # type: ignore[arg-type]
 
 
-def member_of(agent: Agent, name: str) -> MemberAnswer:
+def member_of(agent: Agent, http: HttpSide, name: str) -> MemberAnswer:
     view = agent.view()
     for number, member in enumerate(view.members):
         if member.name == name:
-            return _member(member, view.positions[number] if number < len(view.positions) else None, _since(agent.ring), agent.me)
+            return _member(member, view.positions[number] if number < len(view.positions) else None, http.since(), agent.me)
     raise NotAMember(f"{shown(name)} is not in the group")
 
 
-def owner_of(agent: Agent, key: str) -> OwnerAnswer:
-    position = position_of(key)
-    owner = agent.ring.owner(key) if agent.ring.is_member else None
-    return OwnerAnswer(key, hex_of(position), turn_of(position), None if owner is None else member_of(agent, owner.name))
-
-
-def ring_of(agent: Agent) -> RingAnswer:
-    ring, config = agent.ring, agent.ring.config
-    safe_for = ring.safe_until - ring.raw.now
-    return RingAnswer(
-        status=ring.status.name.lower(),  # type: ignore[arg-type]
-        ring=hex_of(ring.ring),
-        id=str(ring.id),
-        position=hex_of(ring.id.pos),
-        turn=turn_of(ring.id.pos),
-        generation=ring.fencing.gen,
-        settled=ring.is_member and ring.settled,
-        safe_for=safe_for if isfinite(safe_for) else None,
-        neighbours=tuple(_place(ring, each) for each in ring.nbrs),
-        pairs=tuple(_pair(ring, pair) for _, pair in sorted(ring.pairs.items())),
-        condemned=tuple(_condemned(ring, peer, stop) for peer, stop in sorted(ring.condemned.items())),
-        timing=Timing(config.lease, config.t_a, config.wait, config.t_a + 4 * config.lease, config.k),
-    )
+def owner_of(agent: Agent, http: HttpSide, key: str) -> OwnerAnswer:
+    owners, position = owners_in(agent.side), http.position_of(key)
+    owner = owners.owner(key) if agent.membership.is_member else None
+    return OwnerAnswer(key, hex_of(position), turn_of(position), None if owner is None else member_of(agent, http, owner.name))
 
 
 def grants_of(agent: Agent) -> GrantsAnswer:
@@ -170,16 +146,16 @@ def unready(agent: Agent) -> str:
     return f"seat {seats.own} of this agent does not vote: it is {seats.state.name.lower()}{wait}"
 
 
-def beat_of(agent: Agent, lateness: Lateness, resident_bytes: int, streams: int) -> Beat:
-    ring, drops = ring_of(agent), agent.host.drops
+def beat_of(agent: Agent, http: HttpSide, lateness: Lateness, resident_bytes: int, streams: int) -> Beat:
+    leases, drops = http.leases(), agent.host.drops
     health = Health(
         lateness=lateness.last,
         lateness_worst=lateness.worst,
         pauses=lateness.pauses,
         paused_longest=lateness.paused_longest,
-        rtt=max((pair.rtt for pair in ring.pairs if pair.rtt is not None), default=None),
-        safe_for=ring.safe_for,
-        safe_for_most=agent.ring.config.t_arb,
+        rtt=leases.rtt,
+        safe_for=leases.safe_for,
+        safe_for_most=leases.safe_for_most,
         drops=drops.total(),
         drops_most=max(drops, key=drops.__getitem__).value if drops else "",
         resident_bytes=resident_bytes,
@@ -187,7 +163,7 @@ def beat_of(agent: Agent, lateness: Lateness, resident_bytes: int, streams: int)
         seats=0 if agent.seats is None else len(agent.seats.slots),
         seats_voting=0 if agent.seats is None else agent.seats.voting,
     )
-    return Beat(agent.host.wall(), agent.state, ring, health, grants_of(agent).grants)
+    return Beat(agent.host.wall(), agent.state, http.part(), health, grants_of(agent).grants)
 
 
 def _member(member: Member, position: int | None, since: Mapping[NodeId, float], me: NodeId) -> MemberAnswer:
@@ -205,67 +181,18 @@ def _member(member: Member, position: int | None, since: Mapping[NodeId, float],
     )
 
 
-def _since(ring: RingNode) -> dict[NodeId, float]:
-    """A member that was only heard of by a neighbour has told nobody yet when it came."""
-    return {entry.node: entry.since for entry in ring.list.entries.values() if entry.since > 0 and isfinite(entry.since)}
-
-
-def name_of(ring: RingNode, ring_id: RingId) -> str | None:
-    if ring_id == ring.id:
-        return ring.raw.me.name
-    peer = ring.list.peer(ring_id)
-    return None if peer is None else peer.node.name
-
-
-def _place(ring: RingNode, ring_id: RingId) -> Place:
-    return Place(name_of(ring, ring_id), hex_of(ring_id.pos), turn_of(ring_id.pos))
-
-
-def _pair(ring: RingNode, pair: Pair) -> PairAnswer:
-    now = ring.raw.now
-    return PairAnswer(
-        peer=pair.peer.node.name,
-        position=hex_of(pair.peer.id.pos),
-        turn=turn_of(pair.peer.id.pos),
-        state=pair.state.name.lower(),  # type: ignore[arg-type]
-        opener=pair.opener,
-        closing=pair.closing,
-        epoch=pair.epoch,
-        session=pair.n,
-        acked=pair.acked,
-        age=max(0.0, now - pair.est),
-        rtt=pair.rtt or None,
-        relayed=pair.relayed,
-        suspected=None if pair.susp is None else max(0.0, now - pair.susp),
-        group=_names(ring, pair.cfg),
-        group_version=pair.ver,
-        group_pending=pair.next is not None,
-    )
-
-
-def _names(ring: RingNode, ids: Iterable[RingId]) -> tuple[str, ...]:
-    return tuple(sorted(name_of(ring, each) or str(each) for each in ids))
-
-
-def _condemned(ring: RingNode, peer: RingId, stop: float) -> Condemned:
-    seconds = max(0.0, ring.raw.now - stop)
-    return Condemned(name_of(ring, peer) or str(peer), seconds, max(0.0, ring.config.wait - seconds))
-
-
 # Events.
 
 
-def fields_of(event: Event, ring: RingNode) -> dict[str, Any]:
-    """The fields of an event as JSON has them: ids of the ring with the names behind them, now, while they are known."""
-    return {field: _plain(getattr(event, field), ring) for field in event.__struct_fields__}
+def fields_of(event: Event, http: HttpSide) -> dict[str, Any]:
+    """The fields of an event as JSON has them: ids of the membership with the names behind them, now, while they are known."""
+    return {field: _plain(getattr(event, field), http) for field in event.__struct_fields__}
 
 
-def _plain(value: Any, ring: RingNode) -> Any:
+def _plain(value: Any, http: HttpSide) -> Any:
     if isinstance(value, Member):
         shown = {"name": value.name, "boot": value.id.boot, "address": str(value.address), "status": value.status.name.lower()}
         return {**shown, "tags": value.tags}
-    if isinstance(value, RingId):
-        return {"name": name_of(ring, value), "position": hex_of(value.pos), "turn": turn_of(value.pos)}
     if isinstance(value, NodeId):
         return {"name": value.name, "boot": value.boot}
     if isinstance(value, Grant):
@@ -276,6 +203,8 @@ def _plain(value: Any, ring: RingNode) -> Any:
         return value if -EXACT_MAX < value < EXACT_MAX else f"{value:x}"
     if isinstance(value, float):
         return value if isfinite(value) else None
+    if (own := http.plain(value)) is not None:
+        return own
     if isinstance(value, tuple | list):
-        return [_plain(each, ring) for each in value]
+        return [_plain(each, http) for each in value]
     return str(value)

@@ -15,7 +15,6 @@ from holdfast.agent.logs import Log
 from holdfast.events import Event
 from holdfast.host import Address
 from holdfast.net.host import NetHost
-from holdfast.protocols.ring.facts import BecameMember, JoinRetry
 
 STRANGE = "the port is open and answers nothing that this agent understands: another key, group or version, or UDP is closed"
 CLOSED = "no agent answers there, and the port takes no connection"
@@ -52,14 +51,23 @@ async def _knock(host: NetHost, address: Address, seconds: float, done: Callable
 class JoinWatch:
     """Writes one warning into the log when joining has failed three times and a seed never answered."""
 
-    def __init__(self, host: NetHost, log: Log, seeds: Callable[[], tuple[Address, ...]]) -> None:
+    def __init__(
+        self,
+        host: NetHost,
+        log: Log,
+        seeds: Callable[[], tuple[Address, ...]],
+        retried: tuple[type[Event], ...],
+        joined: Callable[[], bool],
+    ) -> None:
+        """``retried``: facts that say that an attempt failed. ``joined``: is this agent a member?"""
         self._host, self._log, self._seeds = host, log, seeds
+        self._retried, self._joined = retried, joined
         self._tries = 0
 
     def on_event(self, event: Event) -> None:
-        if isinstance(event, BecameMember):
+        if self._tries and self._joined():
             self._tries = 0
-        elif isinstance(event, JoinRetry):
+        if isinstance(event, self._retried):
             self._tries += 1
             if self._tries == TRIES:
                 self._look()

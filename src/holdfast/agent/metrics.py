@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.events import Event, Paused
 from holdfast.kit.histogram import Histogram
-from holdfast.protocols.ring.metrics import metrics as ring_metrics
 
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
@@ -26,7 +25,6 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PROBE_INTERVAL = 0.5  # seconds between two looks at how late the loop is
 LATENESS_BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0)  # seconds; 0.1 counts as a pause
 STATES = ("joining", "member", "leaving", "left")
-DEPARTED = "departed: "  # how the ring begins the names of these counts
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -111,61 +109,6 @@ class Lateness:
         self._arm()
 
 
-# Of the ring. The texts are for whoever writes an alert.
-
-RING_GAUGES = {
-    "member": "1 while this agent is a member of a ring.",
-    "members": "Members in the list.",
-    "tombstones": "Memberships that are over and still remembered.",
-    "pairs_dormant": "Pairs that are being opened.",
-    "pairs_half": "Pairs in which this agent is obliged, not entitled.",
-    "pairs_active": "Pairs in which this agent is obliged and entitled.",
-    "pairs_suspected": "Pairs whose lease ran out.",
-    "upgrades_pending": "Arbitrator groups that are proposed, not confirmed.",
-    "group_size_max": "Members of the largest arbitrator group.",
-    "links_relayed": "Peers that are reached only through others now.",
-    "links_broken": "Peers that have been reached only through others for long.",
-    "lease_rtt_max": "Longest round trip of the last sessions, seconds.",
-    "safe_for": "Seconds for which nobody treats this agent as gone; missing while it is alone, or no member.",
-    "safe_for_least": "The least of these that was ever seen.",
-    "arbitration_seconds_last": "Seconds that the last arbitration took.",
-    "unmet": "Neighbours without a pair.",
-    "generation": "Fencing generation.",
-}
-RING_SECONDS = {"lease_rtt_max": "lease_rtt_seconds_max", "safe_for": "safe_for_seconds", "safe_for_least": "safe_for_seconds_least"}
-RING_COUNTERS = {
-    "lists_compared": "Member lists compared with a peer's.",
-    "lists_differed": "Of these, lists that differed.",
-    "suspicions": "Leases on peers that ran out.",
-    "arbitrations": "Arbitrations that this agent asked for.",
-    "arb_addressed": "Arbitrators that were asked, all arbitrations together.",
-    "wins": "Arbitrations that it won.",
-    "losses": "Arbitrations that it lost.",
-    "lease_retries": "Lease requests that were sent again.",
-    "relays_asked": "Lease requests sent through other members.",
-    "relays_needed": "Sessions that were kept only through others.",
-    "links_reported": "Links that were reported as broken.",
-    "upgrades": "Arbitrator groups that this agent proposed.",
-    "malformed": "Messages of members that contradict themselves.",
-}
-
-
-def of_ring(agent: Agent) -> Iterable[Metric]:
-    ring = agent.ring
-    numbers = ring_metrics(ring)
-    endless = {"safe_for": not isfinite(ring.safe_until), "safe_for_least": not isfinite(ring.safe_for_least)}
-    for name, text in RING_GAUGES.items():
-        if name in numbers and not endless.get(name, False):
-            yield gauge(f"ring_{RING_SECONDS.get(name, name)}", text, numbers[name])
-    counts = {**dict.fromkeys(RING_COUNTERS, 0.0), **{name: float(count) for name, count in ring.counts.items()}}
-    counts.update({name: numbers[name] for name in ("lists_compared", "lists_differed") if name in numbers})
-    departures = {name.removeprefix(DEPARTED): count for name, count in counts.items() if name.startswith(DEPARTED)}
-    for name in sorted(counts.keys() - {DEPARTED + reason for reason in departures}):
-        text = RING_COUNTERS.get(name, f"What the ring counts as {name!r}.")
-        yield counter(f"ring_{_word(name)}_total", text, counts[name])
-    yield labelled("ring_departures_total", "counter", "Memberships of this agent that ended, by reason.", "reason", departures)
-
-
 def of_process() -> Iterable[Metric]:
     yield gauge("process_resident_memory_bytes", "Memory in use.", resident_bytes())
     yield counter("process_cpu_seconds_total", "CPU time, user and system.", time.process_time())
@@ -205,8 +148,8 @@ def of_seats(agent: Agent) -> Iterable[Metric]:
             yield gauge("seat_voting", "1 while the seat of this agent votes.", float(agent.seats.state.name == "SERVING"))
 
 
-def of_agent(agent: Agent, feed: Feed, lateness: Lateness, version: str) -> list[Metric]:
-    """Everything, in the order in which it is shown."""
+def of_agent(agent: Agent, membership: Iterable[Metric], feed: Feed, lateness: Lateness, version: str) -> list[Metric]:
+    """Everything, in the order in which it is shown. ``membership``: the metrics of its kind."""
     info = (("name", agent.me.name), ("group", agent.config.group), ("version", version))
     drops = {why.value: float(count) for why, count in agent.host.drops.items()}
     return [
@@ -214,7 +157,7 @@ def of_agent(agent: Agent, feed: Feed, lateness: Lateness, version: str) -> list
         labelled(
             "agent_state", "gauge", "1 for the state this agent is in.", "state", {each: float(each == agent.state) for each in STATES}
         ),
-        *of_ring(agent),
+        *membership,
         *of_clients(agent),
         *of_seats(agent),
         labelled("drops_total", "counter", "Messages that went no further, by reason.", "reason", drops),
@@ -265,6 +208,6 @@ def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(float(value))
 
 
-def _word(text: str) -> str:
+def word(text: str) -> str:
     """A metric's name may hold letters, digits and underscores."""
     return "".join(each if each.isascii() and each.isalnum() else "_" for each in text.lower()).strip("_")

@@ -26,22 +26,24 @@ from holdfast.events import (
 )
 from holdfast.host import Member
 from holdfast.kit.seats import SeatOpened
-from holdfast.protocols.ring.facts import BecameMember, Departed, JoinRetry, LinkBroken, LinkMended
 from holdfast.protocols.tickets.facts import CellLost
 
 SUM_PERIOD = 60.0  # seconds between two lines about drops that are known already
 LOOK_PERIOD = 5.0  # seconds until a kind of drop that is new gets its line
 
-INFO = (Joined, Left, BecameMember, Departed, JoinRetry, LinkMended, SeatOpened)
-WARNING = (Suspected, LeaderSuspected, Decided, Failed, Expelled, Paused, LinkBroken, CellLost)
+INFO = (Joined, Left, SeatOpened)
+WARNING = (Suspected, LeaderSuspected, Decided, Failed, Expelled, Paused, CellLost)
 ERROR = (ConfigMismatch, StorageFailed, RecordUnusable, TokenRefused)
 
 
 class Narrator:
     """Writes what happens into the log."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, *, info: tuple[type[Event], ...] = (), warning: tuple[type[Event], ...] = ()) -> None:
+        """``info``, ``warning``: facts of the membership that are told at these levels."""
         self._log = log
+        self._info: tuple[type[Event], ...] = (*INFO, *info)
+        self._warning: tuple[type[Event], ...] = (*WARNING, *warning)
         self._told: dict[Drop, int] = {}
         self._summed_at = float("-inf")
 
@@ -64,9 +66,9 @@ class Narrator:
             return self._log.error
         if isinstance(event, LeaderSuspected) and event.cleared:
             return self._log.info
-        if isinstance(event, WARNING):
+        if isinstance(event, self._warning):
             return self._log.warning
-        if isinstance(event, INFO):
+        if isinstance(event, self._info):
             return self._log.info
         if isinstance(event, Internal | Updated):
             return self._log.debug if self._log.level == "debug" else None

@@ -1,7 +1,8 @@
-"""Keys of the ring: which clients were told that they may act for one.  Spec: foundation F14; ring 5.7.
+"""Keys with owners: which clients were told that they may act for one.  Spec: foundation F14; ring 5.7.
 
-Whether a client may act is the ring's own F14: it publishes for at most T_l/2 at a time, and neither departs nor hands over before that
-has passed. Here is only remembered who was told, so that nobody waits for clients that have stopped or are dead.
+Whether a client may act is decided by the membership (F14): the ring publishes for at most T_l/2 at a time, and neither departs nor
+hands over before that has passed. Here is only remembered which clients were told, so that the membership does not wait for clients that
+have stopped or are dead.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from holdfast.agent.granted import NEVER, Session, Turns
 
 
 def _nothing() -> None:
-    """There is no ring."""
+    """No membership has to be told."""
 
 
 class Keys:
     """Who was told, until when."""
 
     def __init__(self, host: Turns) -> None:
-        self.withdrawn: Callable[[], None] = _nothing  # tells the ring that nobody acts for a key any more
+        self.withdrawn: Callable[[], None] = _nothing  # tells the membership that nobody acts for a key any more
         self._host = host
         self._told: dict[int, float] = {}  # session -> until
 

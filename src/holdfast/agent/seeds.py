@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from holdfast.agent.logs import Log
-from holdfast.host import Address
+from holdfast.host import SEEDS_MAX, Address
 from holdfast.net.resolve import REFRESH_INTERVAL, Lookup, Resolver, parse
-from holdfast.protocols.ring.config import SEEDS_MAX
 
 RETRY_MIN, RETRY_MAX = 1.0, 30.0  # seconds between questions while no name has answered; doubled each time
 

@@ -99,7 +99,7 @@ def of_settings(config: Config, state: Path | None, *, seat: bool) -> Iterator[F
 
 def of_membership(agent: Agent) -> Iterator[Finding]:
     """What an agent that is in no group waits for (H164)."""
-    why = agent.ring.lifecycle.waits_for
+    why = agent.membership.waits_for
     if why:
         yield warning(
             "not_joined", agent.me.name, f"This agent is in no group: {why}.",

@@ -55,7 +55,7 @@ def of_tickets(agent: Agent) -> Iterable[Metric]:
     if kind.margin_least is not None:
         yield gauge("ticket_margin_seconds_least", "Least time that was left of a client's ticket when it was renewed.", kind.margin_least)
     yield from _counters(tickets.counts)
-    rumours = agent.ring.broadcast.counts
+    rumours = agent.broadcast.counts
     yield counter("prcast_rumors_total", "Rumours that this agent heard for the first time, of whatever topic.", rumours["delivered"])
     yield counter("prcast_duplicates_total", "Rumours that it heard again.", rumours["duplicate"])
 

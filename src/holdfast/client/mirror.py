@@ -161,7 +161,8 @@ class Mirror:
 
 def changed(view: GroupView, version: int, change: ViewChange) -> GroupView:
     """The view after a change."""
-    members, positions, leaders = list(view.members), list(view.positions), view.leaders
+    members, leaders = list(view.members), view.leaders
+    positions: list[int | None] = [*view.positions] or [None] * len(members)
     for line in change.listed:
         at = _place(members, line.member.name)
         members[at], positions[at] = [line.member], [line.position]
@@ -175,7 +176,13 @@ def changed(view: GroupView, version: int, change: ViewChange) -> GroupView:
         for name in change.forgotten:
             del lines[_place(lines, name)]
         leaders = tuple(lines)
-    return GroupView(version, change.state, change.me or view.me, tuple(members), tuple(positions), leaders, change.waits_for)
+    return GroupView(version, change.state, change.me or view.me, tuple(members), _placed(positions), leaders, change.waits_for)
+
+
+def _placed(positions: list[int | None]) -> tuple[int, ...]:
+    """Of all members, or of none."""
+    found = tuple(each for each in positions if each is not None)
+    return found if len(found) == len(positions) else ()
 
 
 def _place(lines: list[Any], name: str) -> slice:

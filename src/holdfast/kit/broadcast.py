@@ -100,8 +100,13 @@ class Broadcast:
     handles = (Rumour,)
     fingerprint = b""
 
-    def __init__(self, host: Host, membership: Membership, *, spread: float = SPREAD, loss: float = LOSS) -> None:
-        self._host, self._membership = host, membership
+    _membership: Membership  # whose members and topics it uses
+
+    def __init__(self, host: Host, membership: Membership | None = None, *, spread: float = SPREAD, loss: float = LOSS) -> None:
+        """Without ``membership`` it waits for ``over``: a membership that keeps its own list by rumours is built after it."""
+        self._host = host
+        if membership is not None:
+            self._membership = membership
         self._spread, self._loss = spread, loss
         self._listeners: dict[str, list[Listener]] = {}
         self._last_seq: Counter[str] = Counter()
@@ -112,6 +117,11 @@ class Broadcast:
         self._outbox = Outbox(host)
         self._sweep: Timer | None = None
         self.counts: Counter[str] = Counter()  # cast, delivered, duplicate, not_joined, malformed, table_full
+
+    def over(self, membership: Membership) -> None:
+        """Use this membership. Called once, before the node starts."""
+        assert not hasattr(self, "_membership"), "a broadcast has one membership"
+        self._membership = membership
 
     def cast(self, topic: str, payload: bytes) -> RumourId:
         """Begin a rumour. It is not delivered to the listeners of this node: they know."""

@@ -63,6 +63,7 @@ class LabHost:
         self.running = True  # False: stopped, or dead
         self.dead = False
         self.node = Node(self, endpoint.transmit)
+        self.node.on_machines = endpoint.renew_lines
         self.storage: Storage = disk.attach(self)
         self._disk = disk
         self._clock = world.clock

@@ -111,6 +111,13 @@ class Endpoint:
     def deliver(self, packet: Packet) -> None:
         self.receive(*packet)
 
+    def renew_lines(self) -> None:
+        """The machines of the present life have changed: the next message to or from it finds out what is admitted now."""
+        for line in [*self._inbound, *self.lines.values()]:
+            line.end()
+        self._inbound.clear()
+        self.lines.clear()
+
     def void_lines(self) -> None:
         """The weather changed: the next message takes the long road, and what is under way arrives at the front door."""
         for line in self._inbound:

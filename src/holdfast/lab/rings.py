@@ -27,6 +27,7 @@ from holdfast.protocols.ring.memberlist import MemberList
 from holdfast.protocols.ring.pair import Pair, State
 from holdfast.protocols.ring.ring import ID_BITS, RingNode, Status
 from holdfast.protocols.ring.rules import Rules
+from holdfast.protocols.ring.standalone import standalone
 
 PAPER_LINK = Link(Uniform(0.0005, 0.002))  # 8: delays 0.5 to 2 ms
 PAPER_RULES = Rules(leave_notice=False, deaf=False)
@@ -77,8 +78,9 @@ class Rings:
         config = replace(self.config, seeds=() if name in self._idle else self.seeds)
         if self._configure is not None:
             config = self._configure(name, config)
-        member = self.members[name] = RingNode(host, config, rules=self.rules, sole_life=True)
-        return member.machines
+        machines = standalone(host, config, rules=self.rules, sole_life=True)
+        self.members[name] = machines.ring
+        return machines
 
     def start(self, name: str, *, idle: bool = False) -> RingNode:
         """A process starts. ``idle``: it waits to be told what to do, in this life."""

@@ -71,11 +71,17 @@ class WireEnd:
         host = self._world.nodes[self.name]
         if host is not self._host:
             self._open(host)
+        elif host.node.changes != self._changes:
+            self._read_types(host)
         return host
 
     def _open(self, host: LabHost) -> None:
         self._host = host
         self._sealer = Sealed(GROUP, self._keyring, run_id=Random(f"{self._world.seed}/run/{host.me}").randbytes(16))
+        self._read_types(host)
+
+    def _read_types(self, host: LabHost) -> None:
+        self._changes = host.node.changes
         self._codec = Codec(host.node.types, wall=host.wall)
 
 

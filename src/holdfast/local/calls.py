@@ -86,7 +86,7 @@ class GroupView(Struct, frozen=True, array_like=True):
     state: str  # "joining", "member", "leaving", "left"
     me: Member  # this agent, with its own tags, also while it is no member
     members: tuple[Member, ...]  # sorted by id; empty while this agent is no member
-    positions: tuple[int, ...]  # on the ring, one per member in the same order
+    positions: tuple[int, ...]  # on the ring, one per member in the same order; empty where members have none
     leaders: tuple[LeaderView, ...] = ()  # sorted by name
     waits_for: str = ""  # what an agent that is in no group, and wants to be, waits for; a sentence
 
@@ -102,7 +102,7 @@ class Listed(Struct, frozen=True, array_like=True):
     """One line of a view."""
 
     member: Member
-    position: int  # on the ring
+    position: int | None  # on the ring; None where members have no positions
 
 
 class ViewChange(Struct, frozen=True, array_like=True):

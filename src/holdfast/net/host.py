@@ -62,7 +62,8 @@ def _too_late(data: bytes, to: Address) -> None:
 
 
 class NetHost:
-    """Runs one ``Node`` on a UDP and a TCP socket. ``open``, ``node.add(...)``, ``start``, ``close``."""
+    """Runs one ``Node`` on a UDP and a TCP socket. ``open``, ``node.add(...)``, ``start``, ``close``. Machines that come later, or go
+    earlier, are added and removed in a turn: ``host.post(lambda: host.node.add(machine))``."""
 
     def __init__(self, me: NodeId, bound: Bound, sealer: Sealer, address: Address, *, seed: int, now: Callable[[], float]) -> None:
         self.me = me
@@ -179,8 +180,8 @@ class NetHost:
         """Start the machines and begin to listen."""
         assert self._codec is None
         assert not self._closed
-        codec = self._codec = Codec(self.node.types, wall=clock.wall)
-        self._encode, self.datagrams.deliver = codec.encode, self._way_up(codec)
+        self._read_types()
+        self.node.on_machines = self._read_types
         self._served_at = self.now
         self._loop.add_reader(self.datagrams.fileno(), self._turn)
         self._guarded(self.node.start)
@@ -197,6 +198,11 @@ class NetHost:
         self.datagrams.close()
         if not self.failed.done():
             self.failed.set_result(None)
+
+    def _read_types(self) -> None:
+        """Speak the types of the machines that are there now."""
+        codec = self._codec = Codec(self.node.types, wall=clock.wall)
+        self._encode, self.datagrams.deliver = codec.encode, self._way_up(codec)
 
     def _transmit(self, address: Address, life: int, fingerprint: bytes, message: Message) -> None:
         payload = self._encode(self.me, life, fingerprint, message)

@@ -9,11 +9,11 @@ from msgspec.structs import fields, replace
 
 from holdfast.errors import ConfigError
 from holdfast.events import ConfigMismatch
-from holdfast.host import Address, NodeId
-from holdfast.protocols.ring.config import ARBITRATORS_MAX, K_MAX, SEEDS_MAX, Arbitrator, RingConfig, adopt
+from holdfast.host import SEEDS_MAX, Address, NodeId
+from holdfast.protocols.ring.config import ARBITRATORS_MAX, K_MAX, Arbitrator, RingConfig, adopt
 from holdfast.protocols.ring.ids import CIRCLE
-from holdfast.protocols.ring.ring import RingNode
 from holdfast.protocols.ring.rules import Rules
+from holdfast.protocols.ring.standalone import standalone
 from tests.support.fake_host import FakeHost
 
 ARBS = tuple(Arbitrator(f"arb{i}", Address(f"arb{i}", 1)) for i in range(3))
@@ -99,6 +99,6 @@ def test_adopting_the_rings_value() -> None:
 def test_no_configuration_reaches_the_switches() -> None:
     """Ring 11: the decisions are switches in the laboratory only: no field of RingConfig is one, and without any it is the protocol."""
     assert {field.name for field in fields(Rules)} & {field.name for field in fields(RingConfig)} == set()
-    assert RingNode(FakeHost(), RingConfig()).rules == Rules()
+    assert standalone(FakeHost(), RingConfig()).ring.rules == Rules()
     assert all(getattr(Rules(), field.name) in (True, "joint") for field in fields(Rules) if field.name != "start_up")
     assert Rules().start_up is False

@@ -11,6 +11,7 @@ from holdfast.protocols.ring.config import RingConfig
 from holdfast.protocols.ring.facts import JoinRetry, JoinStarted
 from holdfast.protocols.ring.lifecycle import CACHE, CACHED_MAX, SAVE_LEASES
 from holdfast.protocols.ring.ring import RingNode
+from holdfast.protocols.ring.standalone import standalone
 from tests.support.fake_host import FakeHost, FakeStorage
 from tests.support.ring_stand import T_L, crowd
 
@@ -21,7 +22,7 @@ def process(cached: tuple[Address, ...] = (), seeds: tuple[Address, ...] = (SEED
     """A starting process that knew these members in its former life."""
     durable = {f"ring/{CACHE}": msgspec.msgpack.encode(cached)} if cached else {}
     host = FakeHost("me", 2, storage=FakeStorage(durable, auto=True))
-    ring = RingNode(host, RingConfig(seeds=seeds))
+    ring = standalone(host, RingConfig(seeds=seeds)).ring
     ring.start()
     host.pass_time(0.0)
     return host, ring
@@ -71,7 +72,7 @@ def test_when_nobody_remembers_a_ring_the_seeds_are_asked() -> None:
 def test_a_damaged_cache_costs_time_only() -> None:
     """Ring 5.6: what cannot be read is forgotten."""
     host = FakeHost("me", 2, storage=FakeStorage({f"ring/{CACHE}": b"\xc1"}, auto=True))
-    RingNode(host, RingConfig(seeds=(SEED,))).start()
+    standalone(host, RingConfig(seeds=(SEED,))).ring.start()
     host.pass_time(0.0)
     assert asked(host) == [SEED]
 

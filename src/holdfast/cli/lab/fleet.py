@@ -25,14 +25,15 @@ from holdfast.cli.lab.member import Lines, check_loopback, parsed_name, resolved
 from holdfast.disk.state import State
 from holdfast.errors import AddressUnusable, ConfigError, shown
 from holdfast.events import ConfigMismatch, Event
-from holdfast.host import Address, Message, NodeId
+from holdfast.host import SEEDS_MAX, Address, Message, NodeId
 from holdfast.net import clock
 from holdfast.net.host import NetHost
 from holdfast.net.resolve import Endpoint, parse
-from holdfast.protocols.ring.config import SEEDS_MAX, RingConfig, adopt
+from holdfast.protocols.ring.config import RingConfig, adopt
 from holdfast.protocols.ring.facts import GroupProposed, JoinStarted, NeighbourhoodChanged, PhaseReached
 from holdfast.protocols.ring.ids import hash_of
 from holdfast.protocols.ring.ring import RingNode
+from holdfast.protocols.ring.standalone import standalone
 from holdfast.wire.seal import Sealer
 
 MEMBERS_MAX = 256  # of one process; one core carries about a hundred at T_l = 1 s
@@ -213,10 +214,11 @@ class Resident:
         self._bind, self._host = host.bound, host  # The next life listens where peers know it.
         # A ring is founded once: a later life joins the one that is there.
         config = replace(self._config, found=first and self.name == self._plan.found)
-        self._ring = ring = RingNode(host, config, sole_life=self._state is not None)
+        machines = standalone(host, config, sole_life=self._state is not None)
+        self._ring = ring = machines.ring
         host.on_event = self._on_event
         host.failed.add_done_callback(self._stop.after)  # A bug in a handler is shown as one: with its traceback.
-        for machine in ring.machines:
+        for machine in machines:
             host.node.add(machine)
         host.node.add(Watch(host, ring, self._plan.keys, self._say))
         self._say("Started", address=str(host.address), bound=str(host.bound), seed=host.seed, lease=config.lease, k=config.k)

@@ -26,6 +26,7 @@ from holdfast.protocols.ring.config import RingConfig
 from holdfast.protocols.ring.ids import position_of
 from holdfast.protocols.ring.ring import RingNode
 from holdfast.protocols.ring.rules import Rules
+from holdfast.protocols.ring.standalone import standalone
 
 SETTLE = 170 * LEASE  # I9
 SIZES = ((1, 2), (3, 5), (3, 5), (3, 5), (6, 9), (6, 9), (6, 9), (10, 14), (10, 14), (15, 20))
@@ -79,7 +80,8 @@ class RingScenario(Scenario):
     def build(self, host: Host, setup: Setup) -> Iterable[Machine]:
         config = self.config(host.me.name, host.me.boot, setup)
         late = host.me.boot == 1 and f"join:{host.me.name}" in setup.parameters
-        return (LateNode if late else RingNode)(host, config, rules=self.rules, sole_life=bool(setup.parameters["sole_life"])).machines
+        kind = LateNode if late else RingNode
+        return standalone(host, config, rules=self.rules, sole_life=bool(setup.parameters["sole_life"]), kind=kind)
 
     def checkers(self, setup: Setup) -> Sequence[Checker]:
         watch = RingWatch()

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import ConfigError, shown
 from holdfast.events import ConfigMismatch
-from holdfast.host import Address, fingerprint
+from holdfast.host import SEEDS_MAX, Address, fingerprint
 from holdfast.kit.deadline import RHO_MAX, wait_length
 from holdfast.protocols.ring.ids import CIRCLE
 
@@ -20,7 +20,7 @@ LEASE_MIN, LEASE_MAX = 0.03, 30.0
 K_MAX = 8
 BOTH_LISTS_K_MAX = 3  # up to here a lease message with the neighbours and a new group fits a datagram; beyond, they take turns (H28)
 ARBITRATORS_MAX = 15
-SEEDS_MAX = 64  # F17: all of them are asked at once
+ANTI_ENTROPY_LEASES = 8  # in T_l
 TOMBSTONE_LEASES_MIN = 100  # in T_l
 BACKOFF_CALM, BACKOFF_FORCED = 8, 60  # longest backoff in T_l; after a forced departure (D23)
 CALM_AFTER = 100  # in T_l of membership: then the last forced departure is forgotten (D23)
@@ -100,6 +100,11 @@ class RingConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def publish_length(self) -> float:
         """Longest time for which ownership is told to a client (F14)."""
         return self.lease / 2
+
+    @property
+    def ae_period(self) -> float:
+        """Of the node's ``Exchange``, which carries the member list."""
+        return ANTI_ENTROPY_LEASES * self.lease
 
     @property
     def fingerprint(self) -> bytes:

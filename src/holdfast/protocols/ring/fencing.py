@@ -8,11 +8,11 @@ microseconds, and above everything that its founder, or anybody it asked, ever k
 from __future__ import annotations
 
 from bisect import insort
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.host import NodeId
+from holdfast.host import NodeId, Ownership
 from holdfast.kit.versioned import UNREADABLE
 from holdfast.protocols.ring.ids import RingId, owner_of
 from holdfast.protocols.ring.messages import Gen
@@ -26,13 +26,6 @@ GEN_MAX = (1 << 53) - 2  # F16: below 2^53, with one to add; a peer cannot push 
 MICROSECONDS = 1_000_000  # of wall-clock time: below 2^53 until the year 2255, and an orphan's jump is one second (H26)
 JUMPED = "gen"  # the row on disk
 PUBLISHED_MAX = 4096  # keys with a running deadline that are kept one by one; beyond, one deadline stands for all
-
-
-class Ownership(NamedTuple):
-    """This member may act for a key until then, on its own clock; the resource compares tokens."""
-
-    token: int
-    until: float
 
 
 class Fencing:

@@ -8,15 +8,16 @@ comes in, the own deadline is looked at first, and what a change of the view ask
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from math import inf
-from typing import Any
+
+from msgspec.structs import replace
 
 from holdfast.errors import ConfigError
 from holdfast.events import Event, Expelled, MembershipEvent
-from holdfast.host import Address, Host, Machine, Member, Message, NodeId, Timer
+from holdfast.host import Address, Host, Member, Message, NodeId, Ownership, Timer
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.phase import Questions
@@ -25,9 +26,10 @@ from holdfast.protocols.ring.arbitration import Arbitration
 from holdfast.protocols.ring.changes import Changes
 from holdfast.protocols.ring.config import RingConfig
 from holdfast.protocols.ring.departing import Departing
+from holdfast.protocols.ring.dispatch import handlers_of, is_meant_for
 from holdfast.protocols.ring.door import Door
 from holdfast.protocols.ring.facts import BecameMember, Departed
-from holdfast.protocols.ring.fencing import Fencing, Ownership
+from holdfast.protocols.ring.fencing import Fencing
 from holdfast.protocols.ring.forgetting import forget
 from holdfast.protocols.ring.founding import Founding
 from holdfast.protocols.ring.freshness import Freshness
@@ -38,6 +40,7 @@ from holdfast.protocols.ring.join import Joiner
 from holdfast.protocols.ring.lease import Leases
 from holdfast.protocols.ring.lifecycle import Lifecycle
 from holdfast.protocols.ring.memberlist import MemberList
+from holdfast.protocols.ring.metrics import metrics
 from holdfast.protocols.ring.neighbours import Neighbours
 from holdfast.protocols.ring.news import News
 from holdfast.protocols.ring.opening import Opening
@@ -48,26 +51,23 @@ from holdfast.protocols.ring.publishing import Publishing
 from holdfast.protocols.ring.rules import Rules
 from holdfast.protocols.ring.scouting import Scouting
 
-ANTI_ENTROPY_LEASES = 8  # in T_l
 ID_BITS = 64
 
 Status = Enum("Status", ["NEW", "JOINING", "MEMBER", "LEFT"])  # LEFT is final for an id, not for the process
-Handler = Callable[[NodeId, Any], None]
-
-# What a candidate takes part in; everything else is for members.
-OF_CANDIDATES = (m.LeaseRequest, m.LeaseAck, m.LeaseNak, m.Leave, m.Gone, m.Locked)
-# What a tombstoned id may still say: a departed arbitrator's vote binds, and who leaves may say so (5.7).
-OF_THE_GONE = (m.Vote, m.Leave, m.Gone, m.Unlock, m.Arb)
-TO_ANYBODY = (m.Arb, m.Lock, m.Propose)  # one message for several receivers; the answers name the id that gave them
 
 
 class RingNode:
-    """One process on a ring. Offers ``Membership``."""
+    """One process on a ring. Offers ``Standing`` and ``Keyed``."""
 
     former_until: float | None = None  # nothing that a former life told is used after that; None: it is not known (F6)
 
-    def __init__(self, host: Host, config: RingConfig, *, rules: Rules | None = None, sole_life: bool = False) -> None:
-        """``sole_life``: the caller holds the lock of the state directory, so every former life of this name is over (F6)."""
+    def __init__(
+        self, host: Host, config: RingConfig, broadcast: Broadcast, exchange: Exchange, *,
+        rules: Rules | None = None, sole_life: bool = False,
+    ) -> None:  # fmt: skip
+        """``broadcast`` and ``exchange`` are the node's: they carry the member list, and what other machines share beside it.
+
+        ``sole_life``: the caller holds the lock of the state directory, so every former life of this name is over (F6)."""
         self.raw = host
         self.config = config
         self.rules = Rules() if rules is None else rules
@@ -76,8 +76,7 @@ class RingNode:
         self.storage = host.storage.part("ring")
         self.knocks = Questions()  # Discover, whoever asks it
         self.counts: Counter[str] = Counter()
-        self.broadcast = Broadcast(host, self)
-        self.exchange = Exchange(host, self.broadcast, ae_period=ANTI_ENTROPY_LEASES * config.lease)
+        self.broadcast, self.exchange = broadcast, exchange
         # Who we are.
         self.status = Status.NEW
         self.ring = 0
@@ -119,29 +118,9 @@ class RingNode:
         self.scouting = Scouting(self)
         self.founding = Founding(self)
         self.lifecycle = Lifecycle(self)
-        self._on: dict[type[Message], Handler] = self._handlers()
-
-    def _handlers(self) -> dict[type[Message], Handler]:
-        return {
-            m.LeaseRequest: self.leases.on_request, m.LeaseAck: self.leases.on_ack, m.LeaseNak: self.leases.on_nak,
-            m.Relay: self.leases.on_relay, m.Relayed: self.leases.on_relayed, m.RelayedAck: self.leases.on_relayed_ack,
-            m.ArbUpgrd: self.groups.on_upgrade, m.ArbUpgrdAck: self.groups.on_upgrade_ack,
-            m.Dissolve: self.groups.on_dissolve, m.Dissolved: self.groups.on_dissolved, m.Want: self.neighbours.on_want,
-            m.Arb: self.arbitration.on_arb, m.Vote: self.arbitration.on_vote, m.Here: self.arbitration.on_here,
-            m.Leave: self.departing.on_leave, m.Gone: self.departing.on_gone, m.Gen: self.fencing.on_gen,
-            m.Discover: self.door.on_discover, m.Discovered: self.scouting.on_discovered,
-            m.Lock: self.door.on_lock, m.Locked: self.joiner.on_locked, m.Unlock: self.door.on_unlock,
-            m.Vouch: self.orphans.on_vouch, m.Vouched: self.orphans.on_vouched,
-            m.FoundAsk: self.founding.on_ask, m.FoundPromise: self.founding.on_promise,
-            m.Propose: self.proposals.on_propose, m.Proposed: self.proposals.on_proposed,
-        }  # fmt: skip
+        self._on = handlers_of(self)
 
     # Machine.
-
-    @property
-    def machines(self) -> tuple[Machine, ...]:
-        """What a node has to run: this, and the parts of the kit that carry its member list."""
-        return self, self.broadcast, self.exchange
 
     @property
     def handles(self) -> Sequence[type[Message]]:
@@ -174,7 +153,7 @@ class RingNode:
     def on_message(self, source: NodeId, message: Message) -> None:
         if self.raw.now >= self._bound or self.dirty:
             self._begin_turn()
-        if not isinstance(message, m.OfRing) or self._meant_for_us(source, message):
+        if not isinstance(message, m.OfRing) or is_meant_for(self, source, message):
             self._on[type(message)](source, message)
         if self.dirty:
             self._settle()
@@ -244,6 +223,36 @@ class RingNode:
 
     def usable_until(self) -> float:
         return self.safe_until
+
+    # Standing, Keyed: what else an agent asks.
+
+    @property
+    def wanted(self) -> bool:
+        return self.lifecycle.wanted
+
+    @property
+    def waits_for(self) -> str:
+        return self.lifecycle.waits_for
+
+    @property
+    def known(self) -> tuple[Address, ...]:
+        return self.lifecycle.known
+
+    @property
+    def rows(self) -> Mapping[str, bytes]:
+        return self.publishing.rows
+
+    def seeds(self, addresses: tuple[Address, ...]) -> None:
+        self.config = replace(self.config, seeds=addresses)
+
+    def positions(self) -> Mapping[NodeId, int]:
+        return {entry.node: ring_id.pos for ring_id, entry in self.list.entries.items()}
+
+    def metrics(self) -> Mapping[str, float]:
+        return metrics(self)
+
+    def withdrawn(self) -> None:
+        self.fencing.withdrawn()
 
     # Deadlines.
 
@@ -412,21 +421,6 @@ class RingNode:
         if isinstance(event, MembershipEvent):
             for subscriber in tuple(self._subscribers):
                 subscriber(event)
-
-    def _meant_for_us(self, source: NodeId, message: m.OfRing) -> bool:
-        if message.ring != self.ring or (message.to != self.id.inc and not (message.to == 0 and isinstance(message, TO_ANYBODY))):
-            self.departing.on_stray(source, message)
-            return False
-        if self.is_member:
-            if message.source in self.list.gone and not isinstance(message, OF_THE_GONE):
-                certain = self.list.gone[message.source][0].certain
-                self.raw.send(source, m.Gone(*self.head(message.source), message.source, certain))
-                return False
-            return True
-        if self.is_joining and isinstance(message, OF_CANDIDATES):
-            return True
-        self.departing.on_stray(source, message)
-        return False
 
     def _on_tick(self) -> None:
         """Every T_l: what no message brings about."""

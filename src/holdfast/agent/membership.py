@@ -1,0 +1,99 @@
+"""Which membership an agent runs, and what a kind of membership brings beside ``host.Standing``.
+
+``KINDS`` is the one place that knows their names. Everything else in the agent uses ``Standing``, ``Keyed`` and the ``Side`` below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from holdfast.errors import ConfigError
+
+if TYPE_CHECKING:
+    from holdfast.agent.http_answers import RingAnswer
+    from holdfast.agent.metrics import Metric
+    from holdfast.config import Config
+    from holdfast.events import Event
+    from holdfast.host import Host, Keyed, Machine, NodeId, Standing
+    from holdfast.kit.broadcast import Broadcast
+    from holdfast.kit.exchange import Exchange
+
+KINDS = {"ring": "holdfast.agent.ring_side"}  # setting ``membership`` -> the module that offers ``Kind``; imported when it is used
+
+
+class Hints(NamedTuple):
+    """What ``doctor`` needs to know about a kind of membership."""
+
+    not_a_member: str  # advice to an agent that is in no group
+    unreachable: str  # advice about a member that does not answer this agent
+    settings: Mapping[str, str]  # names of numbers in a fingerprint -> names of settings
+    pause: float  # a member that stands still for about so many seconds is removed; inf: it is not
+
+
+class Leases(NamedTuple):
+    """What the health panel of the page shows of a membership that is kept by leases; None where there are none."""
+
+    rtt: float | None = None  # longest of the leases, seconds
+    safe_for: float | None = None
+    safe_for_most: float | None = None
+
+
+class HttpSide(Protocol):
+    """A membership over HTTP. Imported when HTTP is served."""
+
+    def since(self) -> Mapping[NodeId, float]:
+        """Wall clock when each member joined, as it says; members that did not say it are left out."""
+
+    def position_of(self, key: str) -> int:
+        """Where a key is among the positions of the members. Only asked where keys have owners."""
+
+    def part(self) -> RingAnswer | None:
+        """This agent's own part; None for a membership that is no ring."""
+
+    def leases(self) -> Leases: ...
+    def plain(self, value: Any) -> Any:
+        """A value in a fact of this membership as JSON has it; None: it is no value of this membership's own types."""
+
+    def metrics(self) -> Iterable[Metric]: ...
+
+
+class Side(Protocol):
+    """One membership that runs, with what an agent shows of it."""
+
+    name: str  # the prefix of its metrics
+    standing: Standing
+    keyed: Keyed | None  # None: keys have no owners
+    machines: tuple[Machine, ...]  # its own; the node's Broadcast and Exchange are not among them
+    info: tuple[type[Event], ...]  # facts that the log tells at this level, beside those of every membership
+    warning: tuple[type[Event], ...]
+    retried: tuple[type[Event], ...]  # facts that say that an attempt to join failed
+    hints: Hints
+
+    def http(self) -> HttpSide: ...
+
+
+class Kind(Protocol):
+    """A kind of membership, before one runs. A module offers it."""
+
+    def ae_period(self, config: Config) -> float:
+        """Of the node's ``Exchange``, seconds."""
+
+    def told_for(self, config: Config) -> float:
+        """Clients of a former life may act for a key so many seconds after they were last told that they may (F14); 0 without owners."""
+
+    def build(self, host: Host, config: Config, broadcast: Broadcast, exchange: Exchange) -> Side: ...
+
+
+def owners_in(side: Side) -> Keyed:
+    """The owners of keys. Raises ``ConfigError`` where keys have none: "no" would look like another member's key."""
+    if side.keyed is None:
+        raise ConfigError(f"membership: {side.name!r} has no owners of keys; accepted is a membership in which keys have owners")
+    return side.keyed
+
+
+def kind_of(config: Config) -> Kind:
+    """What the settings ask for. They were checked, so it is one of ``KINDS``."""
+    kind: Any = import_module(KINDS[config.membership])
+    return kind  # type: ignore[no-any-return]
