@@ -11,6 +11,8 @@ from holdfast.lab.rings import Rings
 from holdfast.protocols.ring import messages as m
 from holdfast.protocols.ring.config import RingConfig
 from holdfast.protocols.ring.facts import Departed, JoinRetry, JoinStarted, Removed
+from holdfast.protocols.ring.forgetting import EPOCHS_MAX, forget
+from holdfast.protocols.ring.ids import RingId
 from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_stand import STEP, T_A, T_ARB, T_L, Stand, crowd
 
@@ -305,3 +307,22 @@ def test_a_majority_of_the_seeds_shortens_the_absence(answering: int, soon: bool
                 answer = m.Discovered(message.serial, m.Answer.NO_MEMBER, 0, (), seeded=False, asked=to)
                 stand.ring.on_message(NodeId(to.host, 1), answer)
     assert (came or stand.ring.is_joining) is soon
+
+
+@pytest.mark.parametrize("beyond, kept", [(0, True), (1, False)])
+def test_only_epochs_of_candidates_that_never_came_in_are_forgotten(beyond: int, kept: bool) -> None:
+    """Ring 5, F17: up to the limit nothing is dropped. Beyond it those of failed candidates go; ids in the list, in a pair or with a
+    tombstone are skipped, because a peer may still speak of their epochs."""
+    stand, peers = crowd()
+    stand.say(peers[0], m.Leave(*stand.head(peers[0]), "graceful", 0))
+    ring = stand.ring
+    guarded = {peers[0].id, *(peer.id for peer in peers[1:])}
+    assert peers[0].id in ring.list.gone
+    assert all(peer.id in ring.list or peer.id in ring.pairs for peer in peers[1:])
+    ring.epochs.clear()
+    ring.epochs.update(dict.fromkeys(guarded, 3))
+    strangers = [RingId(number, 7) for number in range(EPOCHS_MAX + beyond - len(guarded))]
+    ring.epochs.update(dict.fromkeys(strangers, 1))
+    forget(ring)
+    assert guarded <= ring.epochs.keys()
+    assert any(each in ring.epochs for each in strangers) is kept
