@@ -11,6 +11,7 @@ from itertools import islice
 import pytest
 
 from holdfast.kit.keeper import Keeper
+from holdfast.kit.marks import Mark
 from holdfast.kit.promise import Promises
 from holdfast.kit.seats import Seats, SeatState
 from holdfast.lab.claims import Claimant
@@ -92,12 +93,22 @@ def test_ablations_replace_what_they_say() -> None:
     assert run(without.PhaseAblation(), 2).ok
 
 
+COPIED_AT, PUT_BACK_AT = 7.0, 13.5
+
+
 def restored(setup: Setup) -> Plan:
     """s1 gets back what it was at 7 s. s0 has missed what was promised since, the others have forgotten what they heard, and only s1
     reaches s2, which knows it."""
     others = tuple(name for name in setup.names if name not in ("s1", "s2"))
     cuts = (Cut(13.3, 10.0, ("s2",), others), Cut(13.3, 10.0, others, ("s2",)))
-    return Plan((Crash(6.0, "s0", 8.0), RestoredJournal(7.0, 6.5, "s1", 0.1), *cuts, *(Crash(13.4, name, 0.6) for name in others[1:])))
+    return Plan(
+        (
+            Crash(6.0, "s0", 8.0),
+            RestoredJournal(COPIED_AT, PUT_BACK_AT - COPIED_AT, "s1", 0.1),
+            *cuts,
+            *(Crash(13.4, name, 0.6) for name in others[1:]),
+        )
+    )
 
 
 def restored_seeds(count: int) -> list[int]:
@@ -109,19 +120,31 @@ SMALL: dict[str, float | str] = {"seats": 3.0, "numbers": "small"}
 
 
 def test_a_seat_that_went_back_in_time_does_no_harm() -> None:
-    """H156: numbers never fall and nothing is held twice; the seat is silent in the end, and the others go on."""
-    for seed in restored_seeds(sizes.seeds(100)):
+    """H156: numbers never fall and nothing is held twice; the seat is silent in the end, and the others go on. A copy that lacks nothing
+    is no copy of an earlier time: of these there are few."""
+    behind = 0
+    seeds = restored_seeds(sizes.seeds(100))
+    for seed in seeds:
         silent = Silent()
         outcome = run(silent, seed, plan=restored(set_up(CLAIMS, seed)))
         assert outcome.ok, (seed, outcome.violation)
-        assert silent.found == [SeatState.SILENT], seed
+        lacks = silent.marks[0] != silent.marks[1]
+        assert (silent.found == [SeatState.SILENT]) is lacks, seed
+        behind += lacks
+    assert behind >= 0.9 * len(seeds)
 
 
 class Silent(PromiseScenario):
-    """Looks at the restored seat in the end."""
+    """Looks at the restored seat in the end, and at its marks: when it was copied, and just before the copy was put back."""
 
     def __init__(self) -> None:
         self.found: list[SeatState] = []
+        self.marks: list[Mark] = []
+
+    def drive(self, world: World, setup: Setup) -> None:
+        super().drive(world, setup)
+        for at in (COPIED_AT, PUT_BACK_AT - 0.001):
+            world.at(at, lambda: self.marks.append(world.nodes["s1"].node.use(Seats).marks.mark))
 
     def unsettled(self, world: World, setup: Setup) -> str:
         self.found = [world.nodes["s1"].node.use(Seats).state]
