@@ -1,4 +1,4 @@
-"""The list of slots, with and without a journal.  Spec: foundation F12; circuit-breaker D31 (views need it); H202."""
+"""The list of slots, with and without a journal.  Spec: foundation F12; docs/roadmap.md (views need it); H202."""
 
 from __future__ import annotations
 

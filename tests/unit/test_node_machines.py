@@ -1,4 +1,4 @@
-"""Machines that come and go while a node runs.  Spec: foundation 3 (Node); circuit-breaker D31 (views start late); H203."""
+"""Machines that come and go while a node runs.  Spec: foundation 3 (Node); docs/roadmap.md (views start late); H203."""
 
 from __future__ import annotations
 
