@@ -505,7 +505,7 @@ def test_who_is_late_itself_listens_as_long() -> None:
 
 
 def test_suspicions_that_come_together_share_two_tests() -> None:
-    """H162: six leases run out within one test. The next test is one for all of them, and nobody is judged by one that has just begun."""
+    """H162: six leases run out within one test. The next test is one for all of them, too."""
     stand, _ = doubting(6)
     stand.host.pass_time(LISTEN * T_A * 0.99)
     assert len(stand.host.events(Suspicion)) > 1

@@ -22,10 +22,7 @@ from holdfast.protocols.ring.pair import Pair
 if TYPE_CHECKING:
     from holdfast.protocols.ring.ring import RingNode
 
-PROBES, HEARD_PROBES = (
-    6,
-    4,
-)  # a usual try may come between: of 7, with 90 % of loss 3 in 1000 peers seem heard; with 5 % both ways 99 of 100
+PROBES, HEARD_PROBES = 6, 4  # and a usual try: with 90 % of loss 3 in 1000 peers seem to be heard, with 5 % both ways 99 in 100
 SPACING, LAST_ANSWER = 1 / 40, 1 / 8  # in T_a: between two requests, and after the last one
 LISTEN = (PROBES - 1) * SPACING + LAST_ANSWER  # in T_a; our own lateness comes on top
 TESTS = 2  # T_a / 2: the arbitrators need the other half
