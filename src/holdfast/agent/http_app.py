@@ -33,6 +33,7 @@ from holdfast.agent.openapi import EVENTS_DEFAULT, EVENTS_MAX, ROUTES, document
 from holdfast.agent.pools import PoolsVersion, held_lines
 from holdfast.agent.sse import PULSE_INTERVAL, EventStream, Feed, Lists, Pulse
 from holdfast.agent.ticket_metrics import of_tickets
+from holdfast.errors import shown
 from holdfast.events import Internal
 from holdfast.host import Timer
 from holdfast.local.news import name_of
@@ -199,7 +200,7 @@ class Handlers:
     def _ring(self) -> answers.RingAnswer:
         part = self._http.part()
         if part is None:
-            raise HTTPException(404, f"membership: {self._agent.side.name!r} is no ring")
+            raise HTTPException(404, f"membership: {shown(self._agent.side.name)} is no ring")
         return part
 
     def _metrics(self) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, shown
 
 if TYPE_CHECKING:
     from holdfast.agent.http_answers import RingAnswer
@@ -89,7 +89,7 @@ class Kind(Protocol):
 def owners_in(side: Side) -> Keyed:
     """The owners of keys. Raises ``ConfigError`` where keys have none: "no" would look like another member's key."""
     if side.keyed is None:
-        raise ConfigError(f"membership: {side.name!r} has no owners of keys; accepted is a membership in which keys have owners")
+        raise ConfigError(f"membership: {shown(side.name)} has no owners of keys; accepted is a membership in which keys have owners")
     return side.keyed
 
 
