@@ -19,9 +19,9 @@ from holdfast.client.conversation import Conversation
 from holdfast.client.mirror import Looking, Mirror, Opening
 from holdfast.client.waits import Watch
 from holdfast.events import Updated
+from holdfast.features.ring.protocol.ids import position_of
 from holdfast.host import Address, Member, NodeId
 from holdfast.local import calls
-from holdfast.protocols.ring.ids import position_of
 
 MEMBERS = 1000
 CHANGES = 200  # per round

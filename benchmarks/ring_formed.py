@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from benchmarks.ring_fleet import Fleet, Line, Settings, fleet, free_addresses, name_of, now
-from holdfast.protocols.ring.config import RingConfig
+from holdfast.features.ring.protocol.config import RingConfig
 
 SEEDS = 8  # members that everybody knows; some of them are crashed too
 FORMING = 120.0  # seconds in which a ring of 64 has formed

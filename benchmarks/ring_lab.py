@@ -9,6 +9,9 @@ from pathlib import PurePath
 from time import process_time
 from typing import Any
 
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.entries import Listed, key_of, read, write
+from holdfast.features.ring.protocol.ids import RingId, position_of
 from holdfast.host import Address, NodeId
 from holdfast.kit.exchange import RowsPage
 from holdfast.kit.rows import Row, pages
@@ -17,9 +20,6 @@ from holdfast.lab.rings import PAPER_LINK, PAPER_RULES, Rings, paper_config
 from holdfast.lab.scenario import Setup
 from holdfast.lab.scenarios.ring import RingScenario
 from holdfast.lab.world import World
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.entries import Listed, key_of, read, write
-from holdfast.protocols.ring.ids import RingId, position_of
 from holdfast.wire import Codec
 
 LEASES = ("LeaseRequest", "LeaseAck")

@@ -16,8 +16,8 @@ from msgspec import Meta
 from benchmarks.ring_fleet import NeverHappened, name_of
 from benchmarks.ring_formed import KINDS, Formed, formed
 from holdfast.errors import ConfigError
+from holdfast.features.ring.protocol.config import K_MAX, LEASE_MAX, LEASE_MIN, RingConfig
 from holdfast.lab.experiment import LIST_MAX, Cell, Experiment, Finding, Measured, Parameters
-from holdfast.protocols.ring.config import K_MAX, LEASE_MAX, LEASE_MIN, RingConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,12 +16,12 @@ from typing import Any
 
 from benchmarks.echo import LOOPBACK, Answer, Cost, Question, sealer_for
 from benchmarks.ring_lab import names_of
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.ids import RingId
+from holdfast.features.ring.protocol.ring import RingNode
+from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import Address, Host, Message, NodeId
 from holdfast.net.host import NetHost
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.ids import RingId
-from holdfast.protocols.ring.ring import RingNode
-from holdfast.protocols.ring.standalone import standalone
 
 KEY = bytes(range(32)).hex()
 K = 3

@@ -36,11 +36,11 @@ from holdfast.agent.home import Home
 from holdfast.agent.logs import Log
 from holdfast.config import load
 from holdfast.errors import HoldfastError
+from holdfast.features.farewell.protocol.messages import LeaveAsk
 from holdfast.host import Message, NodeId
 from holdfast.local.calls import Acquire, GrantItem
 from holdfast.net import clock
 from holdfast.node import life_of
-from holdfast.protocols.care.messages import LeaveAsk
 from holdfast.wire import Channel, Codec, Sealed, generate
 from holdfast.wire.keys import Keyring, parse_key
 

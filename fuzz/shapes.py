@@ -15,12 +15,12 @@ import msgspec
 from msgspec import inspect as types
 
 from holdfast.bounds import AHEAD_MAX, NUMBER_MAX
+from holdfast.features.leadership.protocol import board as lead_board
+from holdfast.features.ring.protocol.entries import Listed, Tombstone
+from holdfast.features.tickets.protocol.cview import Entry
+from holdfast.features.tickets.protocol.values import Tickets
 from holdfast.host import Message
 from holdfast.kit.rows import Row
-from holdfast.protocols.detection import lead_board
-from holdfast.protocols.ring.entries import Listed, Tombstone
-from holdfast.protocols.tickets.cview import Entry
-from holdfast.protocols.tickets.values import Tickets
 
 KEPT = 256  # harvested values of a kind, the newest
 CHANGED = (0.0, 0.02, 0.05, 0.1, 0.4)  # of the leaves of a real message are replaced: few, so that the others lead it deep into a machine

@@ -27,8 +27,8 @@ from holdfast.readers import READERS, read_file, unknown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.protocols.detection.leadership import LeadershipConfig
-    from holdfast.protocols.ring.config import RingConfig
+    from holdfast.features.leadership.protocol.leadership import LeadershipConfig
+    from holdfast.features.ring.protocol.config import RingConfig
 
 __all__ = [
     "Config", "PRESETS", "Timing", "load", "load_with_sources", "check_tags", "read_token", "is_loopback", "endpoint",
@@ -157,13 +157,13 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def leadership_config(self) -> LeadershipConfig:
         """The numbers of leadership."""
-        from holdfast.protocols.detection.leadership import LeadershipConfig
+        from holdfast.features.leadership.protocol.leadership import LeadershipConfig
 
         return LeadershipConfig(t_itv=self.heartbeat, rho=self.rho)
 
     def ring_config(self, seeds: Sequence[Address] = ()) -> RingConfig:
         """The numbers of the ring. Raises ``ConfigError`` naming the field."""
-        from holdfast.protocols.ring.config import RingConfig
+        from holdfast.features.ring.protocol.config import RingConfig
 
         return RingConfig(lease=self.lease, arbitration=self.arbitration, rho=self.rho, margin=self.margin, k=self.k, seeds=tuple(seeds))
 

@@ -8,8 +8,8 @@ import pytest
 
 from fuzz import agents
 from holdfast.drops import Drop
-from holdfast.protocols.tickets.desk import Desk
-from holdfast.protocols.tickets.values import NO_BALLOT, Ballot, LeaseId
+from holdfast.features.tickets.protocol.desk import Desk
+from holdfast.features.tickets.protocol.values import NO_BALLOT, Ballot, LeaseId
 
 MESSAGES = 6_000
 RATE = 3_000.0

@@ -11,11 +11,11 @@ import pytest
 from holdfast.agent import encode
 from holdfast.errors import Unavailable
 from holdfast.events import Paused, Updated
+from holdfast.features.ring.protocol.facts import Overslept
 from holdfast.local import calls
 from holdfast.local.calls import Closed, Done, EventItem, MessageItem, Pushed, Refused
 from holdfast.local.frame import CALL_BYTES_MAX, framed
 from holdfast.local.news import event_of
-from holdfast.protocols.ring.facts import Overslept
 from tests.agent.live import Live
 from tests.agent.raw_client import RawClient, Sent, now
 from tests.support.agents import until

@@ -12,11 +12,11 @@ import pytest
 from holdfast.agent.changes import ViewChanges
 from holdfast.agent.events import EventHub, Subscription
 from holdfast.events import ConfigMismatch, Event, EventsLost, Failed, Granted, Joined, LeaderChanged, LeaderSuspected, Paused
+from holdfast.features.ring.protocol.facts import Lost, NeighbourhoodChanged
+from holdfast.features.ring.protocol.ids import RingId
 from holdfast.host import Address, Grant, Member, MemberStatus, NodeId
 from holdfast.local.calls import EventItem, GroupView, Listed, ViewChange
 from holdfast.local.news import encoded_fields, event_of, fields_of, name_of
-from holdfast.protocols.ring.facts import Lost, NeighbourhoodChanged
-from holdfast.protocols.ring.ids import RingId
 
 MEMBER = Member(NodeId("web-1", 17), Address("10.0.0.5", 7946), {"tag:zone": b"eu", "topic:x": b""}, MemberStatus.SUSPECTED)
 USER_EVENTS: tuple[Event, ...] = (

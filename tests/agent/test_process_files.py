@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.disk.files import JournalFile
 from holdfast.disk.state import State
+from holdfast.features.tickets.protocol.values import ANCHOR, NO_LEASE, Ballot, Key
 from holdfast.local import calls
-from holdfast.protocols.tickets.values import ANCHOR, NO_LEASE, Ballot, Key
 from holdfast.wire.keys import generate
 from tests.agent.raw_client import RawClient
 from tests.support.agents import Fleet

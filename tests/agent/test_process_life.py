@@ -16,9 +16,9 @@ from holdfast.agent.home import Home
 from holdfast.agent.logs import Log
 from holdfast.config import Config
 from holdfast.errors import ConfigError, JoinFailed
+from holdfast.features.tickets.protocol.values import ANCHOR, Key, Status
 from holdfast.host import MemberStatus
 from holdfast.kit.hold import Lost
-from holdfast.protocols.tickets.values import ANCHOR, Key, Status
 from holdfast.wire.keys import Keyring, generate, parse_key
 from tests.support.realtime import eventually, run
 

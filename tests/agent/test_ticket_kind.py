@@ -14,10 +14,10 @@ from holdfast.client.holding import TicketHeld as ClientTicket
 from holdfast.client.holding import not_granted
 from holdfast.config import Config, load
 from holdfast.errors import ConfigError, Unavailable
+from holdfast.features.tickets.protocol.line import late_text
+from holdfast.features.tickets.protocol.reasons import Crowded, Full, Late, Mismatch, Refusal, SeatsSilent, TooManyPools
 from holdfast.kit.hold import Lapsed
 from holdfast.local.calls import Acquire, GrantItem
-from holdfast.protocols.tickets.line import late_text
-from holdfast.protocols.tickets.reasons import Crowded, Full, Late, Mismatch, Refusal, SeatsSilent, TooManyPools
 from tests.agent.fake_pools import LEASE, FakeAttempt, FakePools
 from tests.agent.law import FakeBody, FakeSession, TurnHost
 

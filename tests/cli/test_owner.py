@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from holdfast.features.ring.protocol.ids import position_of
 from holdfast.local import calls
 from holdfast.net.clock import now
-from holdfast.protocols.ring.ids import position_of
 from tests.cli.command import Run
 from tests.cli.fake_agent import GROUP_VIEW, FakeAgent
 

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw
 
+from holdfast.features.ring.protocol.ids import position_of
 from holdfast.host import Address, Member, MemberStatus, NodeId
 from holdfast.local import calls
 from holdfast.local.frame import CALL_BYTES_MAX, Frames, framed
 from holdfast.net.clock import now
-from holdfast.protocols.ring.ids import position_of
 
 C = TypeVar("C", bound=calls.Call)
 

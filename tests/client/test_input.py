@@ -18,13 +18,13 @@ from holdfast.agent.handlers import TIMEOUT_MAX
 from holdfast.client import aio, blocking, checks, pools, streams, waits
 from holdfast.client.members import Members
 from holdfast.errors import SHOWN_CHARS_MAX, ConfigError, shown
+from holdfast.features.leadership.protocol.config import NAME_BYTES_MAX as LEAD_BYTES_MAX
+from holdfast.features.tickets.protocol.cview import EVENT_BYTES_MAX
+from holdfast.features.tickets.protocol.values import POOL_BYTES_MAX, TICKETS_MAX
+from holdfast.features.tickets.protocol.view import METADATA_BYTES_MAX
 from holdfast.host import Address, Member, NodeId
 from holdfast.local import calls
 from holdfast.net.clock import now
-from holdfast.protocols.detection.lead_config import NAME_BYTES_MAX as LEAD_BYTES_MAX
-from holdfast.protocols.tickets.cview import EVENT_BYTES_MAX
-from holdfast.protocols.tickets.values import POOL_BYTES_MAX, TICKETS_MAX
-from holdfast.protocols.tickets.view import METADATA_BYTES_MAX
 from holdfast.wire.codec import NAME_BYTES_MAX
 from tests.client.fake_agent import FakeAgent
 from tests.client.spelling import Aio, Spelling

@@ -21,11 +21,11 @@ from holdfast.client.members import Members
 from holdfast.client.mirror import Mirror
 from holdfast.client.wire import agent_lost, error_of, frame_of
 from holdfast.events import Event, EventsLost, Joined
+from holdfast.features.ring.protocol.ids import RingId, owner_of, position_of
 from holdfast.host import NodeId
 from holdfast.local import calls
 from holdfast.local.ends import LAPSED
 from holdfast.local.frame import LENGTH_BYTES, framed
-from holdfast.protocols.ring.ids import RingId, owner_of, position_of
 from tests.client.fake_agent import decode_call, encode, member, view
 
 

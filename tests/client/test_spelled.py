@@ -35,11 +35,11 @@ from holdfast.errors import (
     Unavailable,
 )
 from holdfast.events import EventsLost, Joined, LeaderChanged, LeaderSuspected
+from holdfast.features.mail.protocol.inbox import PAYLOAD_BYTES_MAX as MAIL_BYTES_MAX
 from holdfast.host import Grant, NodeId
 from holdfast.kit.broadcast import PAYLOAD_BYTES_MAX as RUMOUR_BYTES_MAX
 from holdfast.local import calls, ends
 from holdfast.net.clock import now
-from holdfast.protocols.mail.inbox import PAYLOAD_BYTES_MAX as MAIL_BYTES_MAX
 from tests.client.fake_agent import SILENCE, FakeAgent, encode, member, view
 from tests.client.spelling import Aio, Spelling
 

@@ -15,10 +15,10 @@ from holdfast.client import pools, streams, waits
 from holdfast.client.checks import PUBLISH_BYTES_MAX
 from holdfast.errors import AcquireTimeout, ConfigError, Lost, NoTicket, TicketCountMismatch, TicketLost, Unavailable
 from holdfast.events import EventsLost, OwnerChanged, Published
+from holdfast.features.tickets.protocol.cview import EVENT_BYTES_MAX
 from holdfast.host import NodeId
 from holdfast.local import calls
 from holdfast.net.clock import now
-from holdfast.protocols.tickets.cview import EVENT_BYTES_MAX
 from tests.client.fake_agent import FakeAgent, encode
 from tests.client.spelling import Aio, Spelling
 from tests.support.agents import until

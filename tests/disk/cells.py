@@ -19,12 +19,12 @@ from pathlib import Path
 from holdfast.disk import files
 from holdfast.disk.journal import Journal
 from holdfast.disk.state import State
+from holdfast.features.tickets.protocol.config import TicketConfig
+from holdfast.features.tickets.protocol.guardian import Guardian, Record
+from holdfast.features.tickets.protocol.messages import Accept, Accepted, Alive, Forget, Prepare, Promised, Refuse, Renew
+from holdfast.features.tickets.protocol.values import ANCHOR, NOBODY, Ballot, Key, LeaseId, Ptr, Status, Val, seat
 from holdfast.host import Address, Message, NodeId, Storage
 from holdfast.kit.keeper import Keeper
-from holdfast.protocols.tickets.config import TicketConfig
-from holdfast.protocols.tickets.guardian import Guardian, Record
-from holdfast.protocols.tickets.messages import Accept, Accepted, Alive, Forget, Prepare, Promised, Refuse, Renew
-from holdfast.protocols.tickets.values import ANCHOR, NOBODY, Ballot, Key, LeaseId, Ptr, Status, Val, seat
 from tests.disk.disks import DyingDisk
 from tests.support.fake_host import FakeHost, FakeStorage
 

@@ -25,9 +25,9 @@ from holdfast.disk.journal import PENDING_SAVES_MAX, Journal
 from holdfast.disk.records import MAGIC
 from holdfast.disk.state import State
 from holdfast.errors import StorageDamaged
+from holdfast.features.tickets.protocol.messages import Accepted, Alive, Forget, Promised, Refuse
+from holdfast.features.tickets.protocol.values import NO_BALLOT, Key, Status
 from holdfast.host import Message
-from holdfast.protocols.tickets.messages import Accepted, Alive, Forget, Promised, Refuse
-from holdfast.protocols.tickets.values import NO_BALLOT, Key, Status
 from tests.disk.cells import (
     ANCHOR_KEY,
     CONFIG,

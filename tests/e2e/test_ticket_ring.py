@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from benchmarks.ring_fleet import free_addresses
+from holdfast.features.tickets.protocol.abandoning import ABANDONED_FENCE
 from holdfast.local.calls import AbandonTicket, Acquire, GrantItem, Info, ReadTickets, Stopped
-from holdfast.protocols.tickets.abandoning import ABANDONED_FENCE
 from tests.agent.raw_client import RawClient, Sent, now
 from tests.support.agents import AgentProcess, Fleet, until
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from holdfast.agent import main as process
-from holdfast.protocols.tickets.guardian import Guardian
+from holdfast.features.tickets.protocol.guardian import Guardian
 
 
 def never_busy(self: Guardian, cell: object) -> float:

@@ -9,6 +9,13 @@ from random import Random
 import pytest
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol import messages as m
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.door import Held
+from holdfast.features.ring.protocol.facts import BecameMember, GroupProposed, Removed, Suspicion, Won
+from holdfast.features.ring.protocol.ids import CIRCLE, Peer, RingId, owner_of
+from holdfast.features.ring.protocol.pair import Pair, State
+from holdfast.features.ring.protocol.ring import RingNode
 from holdfast.host import Ownership
 from holdfast.lab.checker import Checker, Violation
 from holdfast.lab.checkers.ring import Life, RingWatch
@@ -19,13 +26,6 @@ from holdfast.lab.links import Link, Uniform
 from holdfast.lab.rings import Rings
 from holdfast.lab.scenario import Setup
 from holdfast.lab.scenarios.ring import RingScenario
-from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.door import Held
-from holdfast.protocols.ring.facts import BecameMember, GroupProposed, Removed, Suspicion, Won
-from holdfast.protocols.ring.ids import CIRCLE, Peer, RingId, owner_of
-from holdfast.protocols.ring.pair import Pair, State
-from holdfast.protocols.ring.ring import RingNode
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 CALM = 3.0  # seconds until a ring that was formed beforehand runs evenly

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
+from holdfast.features.leadership.detector.detectors import Temporal
 from holdfast.host import Address, NodeId
 from holdfast.net.host import NetHost
-from holdfast.protocols.detection.detectors import Temporal
-from holdfast.protocols.detection.heartbeat import GRACE_INTERVALS, HeartbeatDetector
+from holdfast.papers.detection.protocol.heartbeat import GRACE_INTERVALS, HeartbeatDetector
 from holdfast.wire.keys import Key, Keyring
 from holdfast.wire.seal import Sealed
 from tests.support.realtime import eventually, run

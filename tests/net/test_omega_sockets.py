@@ -23,7 +23,7 @@ import pytest
 from holdfast.events import Event, Paused
 from holdfast.host import Address, NodeId
 from holdfast.net.host import NetHost
-from holdfast.protocols.detection.omega import PATIENCE, Omega, RoundEntered
+from holdfast.papers.detection.protocol.omega import PATIENCE, Omega, RoundEntered
 from holdfast.wire.keys import Key, Keyring
 from holdfast.wire.seal import Sealed
 from tests.support.forwarder import Mesh

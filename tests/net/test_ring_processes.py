@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.ring_fleet import Fleet, Line, Settings, fleet, free_addresses, name_of, now
-from holdfast.protocols.ring.config import RingConfig
+from holdfast.features.ring.protocol.config import RingConfig
 from tests.net.ring_record import wrongs
 
 LEASE = 0.6

@@ -19,12 +19,12 @@ from holdfast.agent.leaders import Board
 from holdfast.agent.ring_side import RingSide
 from holdfast.config import Config, check_tags
 from holdfast.events import LeaderChanged, LeaderSuspected
+from holdfast.features.farewell.protocol.farewell import Farewell
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import TAG_ROW, Address, Member, NodeId
 from holdfast.local.calls import GroupView
 from holdfast.net.host import NetHost
-from holdfast.protocols.care.farewell import Farewell
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.standalone import standalone
 from holdfast.wire.seal import Plain
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.agent.http import HttpServer, listen
 from holdfast.agent.http_app import Service
+from holdfast.features.ring.protocol.ids import Peer, RingId, position_of
 from holdfast.host import Address, NodeId
-from holdfast.protocols.ring.ids import Peer, RingId, position_of
 from tests.page.chromium import Page
 from tests.page.stub_agent import StubGroup, stub_group
 from tests.support.agents import until

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 import pytest
 
 from holdfast.events import Event, LeaderChanged
+from holdfast.features.leadership.detector.config import ElectionConfig, Mode, Term
+from holdfast.features.leadership.detector.facts import Dismissed, Suspect
+from holdfast.features.leadership.detector.messages import DidYouMissToo, StartRound
 from holdfast.host import NodeId
 from holdfast.lab.checker import Checker, Violation
 from holdfast.lab.checkers.detection_election import FenceOrder, LeaseExclusive, ReportSound, TermUnique, disagreement, election_of
@@ -17,11 +20,8 @@ from holdfast.lab.election_spoken import SpokenElection
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Exponential, Uniform
 from holdfast.lab.world import World
-from holdfast.protocols.detection.config import ElectionConfig, Mode, Term
-from holdfast.protocols.detection.election import LeaderElection
-from holdfast.protocols.detection.election_facts import Leading, TermEntered
-from holdfast.protocols.detection.facts import Dismissed, Suspect
-from holdfast.protocols.detection.messages import DidYouMissToo, StartRound
+from holdfast.papers.detection.protocol.election import LeaderElection
+from holdfast.papers.detection.protocol.election_facts import Leading, TermEntered
 from tests.support.election_ablations import (
     AnyoneDemotes,
     CandidateStaysOut,

@@ -11,13 +11,13 @@ import pytest
 
 from holdfast.errors import LeadershipLost
 from holdfast.events import LeaderChanged
+from holdfast.features.leadership.detector.config import LENGTH_MAX, ElectionConfig, Term
+from holdfast.features.leadership.detector.messages import Granted, MonitorOk, StartRound, WatchedOk
 from holdfast.host import NodeId
 from holdfast.kit.deadline import holder_length
-from holdfast.protocols.detection.config import LENGTH_MAX, ElectionConfig, Term
-from holdfast.protocols.detection.election import ROUND_MAX, LeaderElection
-from holdfast.protocols.detection.election_candidate import RETRY_MARGIN
-from holdfast.protocols.detection.election_facts import Leading, LostLead, TermEntered
-from holdfast.protocols.detection.messages import Granted, MonitorOk, StartRound, WatchedOk
+from holdfast.papers.detection.protocol.election import ROUND_MAX, LeaderElection
+from holdfast.papers.detection.protocol.election_candidate import RETRY_MARGIN
+from holdfast.papers.detection.protocol.election_facts import Leading, LostLead, TermEntered
 from tests.support.election_ablations import FlaggedLease, UncheckedPromises, with_promises
 from tests.support.election_stand import ADDRESSES, NAMES, QUORUM, A, B, C, D, E, Stand, answers, newest, won
 from tests.support.fake_host import FakeStorage

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.protocols.detection.config import ElectionConfig, Term
-from holdfast.protocols.detection.election import WAITING_MAX
-from holdfast.protocols.detection.messages import DidYouMissToo, StartRound, Vote, VoteKind, WatchedOk
+from holdfast.features.leadership.detector.config import ElectionConfig, Term
+from holdfast.features.leadership.detector.messages import DidYouMissToo, StartRound, Vote, VoteKind, WatchedOk
+from holdfast.papers.detection.protocol.election import WAITING_MAX
 from tests.support.election_stand import NAMES, PAPER, QUORUM, A, B, C, D, Stand, to_others
 from tests.support.fake_host import FakeStorage
 

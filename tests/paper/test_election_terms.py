@@ -9,13 +9,13 @@ import pytest
 
 from holdfast.errors import LeadershipLost, StorageDamaged
 from holdfast.events import LeaderChanged
+from holdfast.features.leadership.detector.config import Term
+from holdfast.features.leadership.detector.messages import Resign, StartRound
 from holdfast.host import NodeId
 from holdfast.kit.deadline import holder_length, wait_length
 from holdfast.kit.keeper import MARGIN
-from holdfast.protocols.detection.config import Term
-from holdfast.protocols.detection.election import LeaderElection
-from holdfast.protocols.detection.election_facts import LostLead, TermEntered
-from holdfast.protocols.detection.messages import Resign, StartRound
+from holdfast.papers.detection.protocol.election import LeaderElection
+from holdfast.papers.detection.protocol.election_facts import LostLead, TermEntered
 from tests.support.election_ablations import LeadsAgain, StartsOver
 from tests.support.election_stand import ADDRESSES, NAMES, QUORUM, A, B, C, D, Stand, answers, newest, won
 from tests.support.fake_host import FakeStorage

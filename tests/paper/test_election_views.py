@@ -7,6 +7,8 @@ from collections.abc import Iterable
 import pytest
 
 from holdfast.errors import ConfigError
+from holdfast.features.leadership.detector.config import ElectionConfig, Term
+from holdfast.features.leadership.detector.messages import WatchedOk
 from holdfast.host import Address, Host, Machine, NodeId
 from holdfast.kit.deadline import wait_length
 from holdfast.kit.keeper import MARGIN
@@ -15,11 +17,9 @@ from holdfast.lab.checkers.detection_election import FenceOrder, LeaseExclusive,
 from holdfast.lab.links import Fixed, Link
 from holdfast.lab.network import PORT
 from holdfast.lab.world import World
-from holdfast.protocols.detection.config import ElectionConfig, Term
-from holdfast.protocols.detection.election import LeaderElection
-from holdfast.protocols.detection.messages import WatchedOk
-from holdfast.protocols.detection.termstore import TermStore
-from holdfast.protocols.detection.views_feed import HELD_MAX, VIEW_MAX, ViewInstalled, ViewsFeed, single_steps
+from holdfast.papers.detection.protocol.election import LeaderElection
+from holdfast.papers.detection.protocol.termstore import TermStore
+from holdfast.papers.detection.protocol.views_feed import HELD_MAX, VIEW_MAX, ViewInstalled, ViewsFeed, single_steps
 from tests.support.election_ablations import NoFeed, NoMajority, NoWait
 from tests.support.election_stand import leaders
 from tests.support.fake_host import FakeHost

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection
 
 import pytest
 
+from holdfast.features.leadership.detector.config import FfdConfig, Term
+from holdfast.features.leadership.detector.ffd import FastDetector
+from holdfast.features.leadership.detector.messages import DidYouMissToo, MonitorOk, Vote, VoteKind, WatchedOk
 from holdfast.host import Message, NodeId
-from holdfast.protocols.detection.config import FfdConfig, Term
-from holdfast.protocols.detection.ffd import FastDetector
-from holdfast.protocols.detection.messages import DidYouMissToo, MonitorOk, Vote, VoteKind, WatchedOk
 from tests.support import ffd_ablations as without
 from tests.support.ffd_stand import DELAY, Stand, is_heartbeat
 

@@ -12,15 +12,15 @@ from random import Random
 
 import pytest
 
+from holdfast.features.leadership.detector.common import CommonCause
+from holdfast.features.leadership.detector.config import FfdConfig
+from holdfast.features.leadership.detector.detectors import NfdE, PairDetector, PhiAccrual, Temporal
+from holdfast.features.leadership.detector.facts import PlanChanged
+from holdfast.features.leadership.detector.ffd import FastDetector
+from holdfast.features.leadership.detector.loss import Loss
+from holdfast.features.leadership.detector.messages import WatchedOk
+from holdfast.features.leadership.detector.plan import Evidence
 from holdfast.host import Message
-from holdfast.protocols.detection.common import CommonCause
-from holdfast.protocols.detection.config import FfdConfig
-from holdfast.protocols.detection.detectors import NfdE, PairDetector, PhiAccrual, Temporal
-from holdfast.protocols.detection.facts import PlanChanged
-from holdfast.protocols.detection.ffd import FastDetector
-from holdfast.protocols.detection.loss import Loss
-from holdfast.protocols.detection.messages import WatchedOk
-from holdfast.protocols.detection.plan import Evidence
 from tests.support import ffd_ablations as without
 from tests.support.ffd_stand import DELAY, WATCHED, Stand, is_heartbeat
 

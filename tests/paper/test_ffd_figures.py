@@ -12,10 +12,10 @@ from string import ascii_letters
 
 import pytest
 
+from holdfast.features.leadership.detector.config import FfdConfig, Term
+from holdfast.features.leadership.detector.detectors import heartbeats_to_miss
+from holdfast.features.leadership.detector.messages import DidYouMissToo, MonitorOk, VoteKind, WatchedOk
 from holdfast.host import Message
-from holdfast.protocols.detection.config import FfdConfig, Term
-from holdfast.protocols.detection.detectors import heartbeats_to_miss
-from holdfast.protocols.detection.messages import DidYouMissToo, MonitorOk, VoteKind, WatchedOk
 from tests.support.ffd_stand import DELAY, Stand, is_heartbeat
 
 PAPER = FfdConfig(t_itv=1.0, t_lat=0.05, skew=0.0, p_fixed=0.1, common=0.0)

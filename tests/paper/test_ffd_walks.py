@@ -10,10 +10,10 @@ from random import Random
 
 import pytest
 
+from holdfast.features.leadership.detector.config import FfdConfig, Term
+from holdfast.features.leadership.detector.facts import Report
+from holdfast.features.leadership.detector.messages import Vote, VoteKind
 from holdfast.host import Message
-from holdfast.protocols.detection.config import FfdConfig, Term
-from holdfast.protocols.detection.facts import Report
-from holdfast.protocols.detection.messages import Vote, VoteKind
 from tests.support.ffd_stand import WATCHED, Stand, is_heartbeat
 
 CONFIG = FfdConfig(t_itv=1.0, t_lat=0.05, p_fixed=0.3, common=0.0, p_m=0.027)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.features.leadership.detector.facts import Suspect
+from holdfast.features.leadership.detector.messages import MonitorOk, StartRound, WatchedOk
+from holdfast.features.leadership.protocol.campaign import Campaign
+from holdfast.features.leadership.protocol.messages import StartRounds
 from holdfast.lab.lead_members import Hidden, ListedMembers
-from holdfast.protocols.detection.facts import Suspect
-from holdfast.protocols.detection.lead_campaign import Campaign
-from holdfast.protocols.detection.lead_messages import StartRounds
-from holdfast.protocols.detection.messages import MonitorOk, StartRound, WatchedOk
 from tests.support.lead_stand import FOUNDED, RHO, Stand
 
 WALL_MS = 1_700_000_000_000

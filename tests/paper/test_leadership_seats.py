@@ -10,14 +10,14 @@ from typing import Any, cast
 import pytest
 
 from holdfast.bounds import AHEAD_MAX
+from holdfast.features.leadership.detector.messages import Granted, Lead
+from holdfast.features.leadership.protocol.campaign import Campaign, State
+from holdfast.features.leadership.protocol.leadership import LeadershipConfig
+from holdfast.features.leadership.protocol.seat import ALL, LeadSeat
 from holdfast.host import Address, NodeId
 from holdfast.kit.deadline import Deadline, holder_length
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot
-from holdfast.protocols.detection.lead_campaign import Campaign, State
-from holdfast.protocols.detection.lead_seat import ALL, LeadSeat
-from holdfast.protocols.detection.leadership import LeadershipConfig
-from holdfast.protocols.detection.messages import Granted, Lead
 from tests.support.fake_host import FakeHost, FakeStorage
 from tests.support.lead_stand import Client
 

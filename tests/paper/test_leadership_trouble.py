@@ -10,12 +10,12 @@ from functools import partial
 import pytest
 
 from holdfast.bounds import CLOCK_MIN
+from holdfast.features.leadership.detector.messages import Lead, MonitorOk, WatchedOk
+from holdfast.features.leadership.protocol.messages import StartRounds, Succession
+from holdfast.features.leadership.protocol.pulse import Pulse
 from holdfast.host import NodeId
 from holdfast.kit import rows
 from holdfast.lab.host import LabHost
-from holdfast.protocols.detection.lead_messages import StartRounds, Succession
-from holdfast.protocols.detection.lead_pulse import Pulse
-from holdfast.protocols.detection.messages import Lead, MonitorOk, WatchedOk
 from tests.support.lead_stand import Stand
 
 

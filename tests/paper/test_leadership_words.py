@@ -16,6 +16,12 @@ import pytest
 from holdfast.bounds import NUMBER_MAX
 from holdfast.errors import ConfigError, Lost, Unavailable
 from holdfast.events import LeaderChanged
+from holdfast.features.leadership.detector.messages import Granted, Lead, MonitorOk, Resign, WatchedOk
+from holdfast.features.leadership.protocol.board import ABSENT_MAX, CANDIDATE, LEADER, SWEEP_PERIOD, Board, Row, _key, _newer
+from holdfast.features.leadership.protocol.config import CANDIDACIES_MAX, LEADS_MAX, TOPIC
+from holdfast.features.leadership.protocol.leadership import Leadership, LeadershipConfig
+from holdfast.features.leadership.protocol.messages import StartRounds, Succession, WhoHolds
+from holdfast.features.leadership.protocol.reigns import UNHEARD_MAX, Reigns
 from holdfast.host import Address, Message, NodeId
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
@@ -23,12 +29,6 @@ from holdfast.kit.rows import KEYS_MAX
 from holdfast.kit.rows import Row as TableRow
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot
-from holdfast.protocols.detection.lead_board import ABSENT_MAX, CANDIDATE, LEADER, SWEEP_PERIOD, Board, Row, _key, _newer
-from holdfast.protocols.detection.lead_config import CANDIDACIES_MAX, LEADS_MAX, TOPIC
-from holdfast.protocols.detection.lead_messages import StartRounds, Succession, WhoHolds
-from holdfast.protocols.detection.lead_reigns import UNHEARD_MAX, Reigns
-from holdfast.protocols.detection.leadership import Leadership, LeadershipConfig
-from holdfast.protocols.detection.messages import Granted, Lead, MonitorOk, Resign, WatchedOk
 from tests.support.fake_host import FakeHost, FakeStorage
 from tests.support.fake_members import FakeMembers
 from tests.support.lead_stand import Client

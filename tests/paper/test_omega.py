@@ -16,8 +16,8 @@ from holdfast.lab.host import LabHost
 from holdfast.lab.links import Fixed, Link
 from holdfast.lab.network import PORT
 from holdfast.lab.world import World
-from holdfast.protocols.detection.messages import Ok, Start
-from holdfast.protocols.detection.omega import Omega, RoundEntered
+from holdfast.papers.detection.protocol.messages import Ok, Start
+from holdfast.papers.detection.protocol.omega import Omega, RoundEntered
 from tests.support.detection_ablations import CandidateStaysOut, OneOkElects, TimerOnlyAtElection
 from tests.support.fake_host import FakeHost
 

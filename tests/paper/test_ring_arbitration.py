@@ -9,18 +9,18 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.events import Decided, Event, Failed, Left, Suspected
+from holdfast.features.ring.protocol import messages as m
+from holdfast.features.ring.protocol.arbitration import DEAF, VOTES_MAX
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.facts import Departed, Lost, Removed, Suspicion, Won
+from holdfast.features.ring.protocol.hearing import LISTEN, TESTS, Hearing
+from holdfast.features.ring.protocol.ids import CIRCLE, Peer, RingId
+from holdfast.features.ring.protocol.pair import State
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.host import MemberStatus
 from holdfast.kit.quorum import weighted
 from holdfast.lab.host import LabHost
 from holdfast.lab.rings import PAPER_LINK, Rings
-from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.arbitration import DEAF, VOTES_MAX
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import Departed, Lost, Removed, Suspicion, Won
-from holdfast.protocols.ring.hearing import LISTEN, TESTS, Hearing
-from holdfast.protocols.ring.ids import CIRCLE, Peer, RingId
-from holdfast.protocols.ring.pair import State
-from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_stand import STEP, T_A, T_ARB, T_L, Stand, crowd, peer
 
 P, Q, R = peer("p", 100), peer("q", 2000), peer("r", 3000)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.features.ring.protocol import messages
 from holdfast.host import Message
-from holdfast.protocols.ring import messages
 
 ABSTRACT = ("Message", "OfRing", "Lease")
 TESTS = Path(__file__).parents[1]

@@ -6,14 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.events import Event, Expelled, Failed, Left
+from holdfast.features.ring.protocol import messages as m
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.facts import Departed, JoinRetry, JoinStarted, Removed
+from holdfast.features.ring.protocol.forgetting import EPOCHS_MAX, forget
+from holdfast.features.ring.protocol.ids import RingId
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.host import Address, Message, NodeId
 from holdfast.lab.rings import Rings
-from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import Departed, JoinRetry, JoinStarted, Removed
-from holdfast.protocols.ring.forgetting import EPOCHS_MAX, forget
-from holdfast.protocols.ring.ids import RingId
-from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_stand import STEP, T_A, T_ARB, T_L, Stand, crowd
 
 NAMES = list("abcefg")

@@ -8,13 +8,13 @@ from __future__ import annotations
 import pytest
 
 from holdfast.events import ConfigMismatch
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.facts import BecameMember
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.experiment import conduct, parameters_of
 from holdfast.lab.experiments.ring_directed import EXPERIMENT
 from holdfast.lab.ring_schedules import BY_NAME, SCHEDULES, Outcome
 from holdfast.lab.ring_watch import Stage
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import BecameMember
-from holdfast.protocols.ring.rules import Rules
 
 SEEDS = range(3)
 

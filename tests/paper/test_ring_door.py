@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.features.ring.protocol import messages as m
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.door import GIVEN_UP_MAX
+from holdfast.features.ring.protocol.facts import Removed, Suspicion
+from holdfast.features.ring.protocol.ids import Peer, RingId
+from holdfast.features.ring.protocol.pair import State
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.host import Address, NodeId
-from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.door import GIVEN_UP_MAX
-from holdfast.protocols.ring.facts import Removed, Suspicion
-from holdfast.protocols.ring.ids import Peer, RingId
-from holdfast.protocols.ring.pair import State
-from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_stand import STEP, T_L, Stand, crowd, peer
 
 C, D, E = peer("x", 1010), peer("y", 1020), peer("z", 1030)  # candidates whose owner is the member at 1000

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import ConfigError
+from holdfast.features.ring.protocol import messages as m
+from holdfast.features.ring.protocol.config import FOUNDING_LEASES, RingConfig
+from holdfast.features.ring.protocol.facts import BecameMember
+from holdfast.features.ring.protocol.fencing import GEN_MAX, MICROSECONDS, ORPHAN_JUMP
+from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import Address, NodeId
 from holdfast.lab.links import Fixed, Link
 from holdfast.lab.rings import Rings, address_of
-from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.config import FOUNDING_LEASES, RingConfig
-from holdfast.protocols.ring.facts import BecameMember
-from holdfast.protocols.ring.fencing import GEN_MAX, MICROSECONDS, ORPHAN_JUMP
-from holdfast.protocols.ring.standalone import standalone
 from tests.support.fake_host import FakeHost, FakeStorage
 from tests.support.ring_stand import T_L, peer
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import pytest
 
+from holdfast.features.ring.protocol import messages as m
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.facts import BecameMember, Departed, JoinRetry, JoinStarted, PhaseReached
+from holdfast.features.ring.protocol.ids import Peer, RingId, hash_of
+from holdfast.features.ring.protocol.lifecycle import PATIENT_ATTEMPTS
+from holdfast.features.ring.protocol.pair import State
+from holdfast.features.ring.protocol.ring import Status
+from holdfast.features.ring.protocol.rules import Rules
+from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import Address, Message, NodeId
-from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import BecameMember, Departed, JoinRetry, JoinStarted, PhaseReached
-from holdfast.protocols.ring.ids import Peer, RingId, hash_of
-from holdfast.protocols.ring.lifecycle import PATIENT_ATTEMPTS
-from holdfast.protocols.ring.pair import State
-from holdfast.protocols.ring.ring import Status
-from holdfast.protocols.ring.rules import Rules
-from holdfast.protocols.ring.standalone import standalone
 from tests.support.fake_host import FakeHost
 from tests.support.ring_stand import T_L, peer
 

@@ -6,15 +6,15 @@ from itertools import pairwise
 
 import pytest
 
+from holdfast.features.ring.protocol import messages as m
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.entries import Tombstone
+from holdfast.features.ring.protocol.facts import Removed
+from holdfast.features.ring.protocol.fencing import GEN_MAX, MICROSECONDS, ORPHAN_JUMP, PUBLISHED_MAX
+from holdfast.features.ring.protocol.ids import CIRCLE, owner_of
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.host import Ownership
 from holdfast.lab.rings import Rings
-from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.entries import Tombstone
-from holdfast.protocols.ring.facts import Removed
-from holdfast.protocols.ring.fencing import GEN_MAX, MICROSECONDS, ORPHAN_JUMP, PUBLISHED_MAX
-from holdfast.protocols.ring.ids import CIRCLE, owner_of
-from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_stand import STEP, T_L, Stand, crowd, peer
 
 Q = peer("q", 2000)

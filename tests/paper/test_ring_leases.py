@@ -8,11 +8,11 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import Departed, Overslept, Suspicion
-from holdfast.protocols.ring.pair import State
-from holdfast.protocols.ring.rules import Rules
+from holdfast.features.ring.protocol import messages as m
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.facts import Departed, Overslept, Suspicion
+from holdfast.features.ring.protocol.pair import State
+from holdfast.features.ring.protocol.rules import Rules
 from tests.support.ring_stand import STEP, T_A, T_L, Stand, crowd, peer
 
 Q = peer("q", 2000)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.features.ring.protocol import messages as m
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.facts import NeighbourhoodChanged, Suspicion
+from holdfast.features.ring.protocol.opening import PAIRS_MAX
+from holdfast.features.ring.protocol.pair import Pair, State
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.host import Address, Message, NodeId
-from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import NeighbourhoodChanged, Suspicion
-from holdfast.protocols.ring.opening import PAIRS_MAX
-from holdfast.protocols.ring.pair import Pair, State
-from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_stand import STEP, T_A, T_L, Stand, crowd, peer
 
 LOW, Q = peer("low", 500), peer("q", 2000)

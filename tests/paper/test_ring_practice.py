@@ -6,18 +6,18 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.events import Decided, Event
+from holdfast.features.ring.protocol import messages as m
+from holdfast.features.ring.protocol.arbitration import TIMEOUT
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.entries import Tombstone
+from holdfast.features.ring.protocol.facts import LinkBroken, LinkMended, Lost, Suspicion, Won
+from holdfast.features.ring.protocol.ids import Peer
+from holdfast.features.ring.protocol.lease import RELAYED_MAX
+from holdfast.features.ring.protocol.metrics import metrics
+from holdfast.features.ring.protocol.pair import State
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.host import LabHost
 from holdfast.lab.ring_watch import Stage
-from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.arbitration import TIMEOUT
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.entries import Tombstone
-from holdfast.protocols.ring.facts import LinkBroken, LinkMended, Lost, Suspicion, Won
-from holdfast.protocols.ring.ids import Peer
-from holdfast.protocols.ring.lease import RELAYED_MAX
-from holdfast.protocols.ring.metrics import metrics
-from holdfast.protocols.ring.pair import State
-from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_stand import STEP, T_A, T_L, Stand, crowd, peer
 
 P1, P2, P3 = RingConfig(k=3, indirect=True), RingConfig(k=3, patient=True), RingConfig(k=3, here=True)

@@ -13,15 +13,15 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol import facts
+from holdfast.features.ring.protocol import messages as m
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.pair import State
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Fixed, Link
 from holdfast.lab.ring_watch import DELAY, Stage
 from holdfast.lab.rings import Rings
-from holdfast.protocols.ring import facts
-from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.pair import State
-from holdfast.protocols.ring.rules import Rules
 from tests.support.ring_stand import T_A, T_ARB, T_L
 
 SEEDS = range(12)

@@ -11,14 +11,14 @@ from math import floor, log
 import pytest
 
 from holdfast.events import Event
+from holdfast.features.leadership.detector.detectors import Temporal, heartbeats_to_miss
 from holdfast.host import Address, Host, NodeId
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Exponential, Fixed, Link
 from holdfast.lab.network import PORT
 from holdfast.lab.world import World
-from holdfast.protocols.detection.detectors import Temporal, heartbeats_to_miss
-from holdfast.protocols.detection.heartbeat import HeartbeatDetector, Silenced
-from holdfast.protocols.detection.messages import Heartbeat
+from holdfast.papers.detection.protocol.heartbeat import HeartbeatDetector, Silenced
+from holdfast.papers.detection.protocol.messages import Heartbeat
 from tests.support.fake_host import FakeHost
 
 T_ITV = 10.0

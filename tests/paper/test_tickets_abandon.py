@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.protocols.tickets.abandoning import ABANDONED_FENCE
-from holdfast.protocols.tickets.config import TicketConfig
-from holdfast.protocols.tickets.cview import Entry
-from holdfast.protocols.tickets.facts import CellLost
-from holdfast.protocols.tickets.messages import AckUpdate, Update
-from holdfast.protocols.tickets.values import Key
+from holdfast.features.tickets.protocol.abandoning import ABANDONED_FENCE
+from holdfast.features.tickets.protocol.config import TicketConfig
+from holdfast.features.tickets.protocol.cview import Entry
+from holdfast.features.tickets.protocol.facts import CellLost
+from holdfast.features.tickets.protocol.messages import AckUpdate, Update
+from holdfast.features.tickets.protocol.values import Key
 from tests.support.ticket_stand import POOL, Asker, Stand
 
 CONFIG = TicketConfig(period=0.5, lease=2.0, rtx=0.1, k=1, guardians="ring")

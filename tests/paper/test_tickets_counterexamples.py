@@ -10,11 +10,11 @@ from contextlib import nullcontext
 
 import pytest
 
+from holdfast.features.tickets.protocol.config import TicketConfig
+from holdfast.features.tickets.protocol.coordinator import Coordinator, State
+from holdfast.features.tickets.protocol.messages import Alive, Refuse
 from holdfast.kit.hold import Lapsed
 from holdfast.lab.paper_traces import BUFFERED, ROUND_PHASES
-from holdfast.protocols.tickets.config import TicketConfig
-from holdfast.protocols.tickets.coordinator import Coordinator, State
-from holdfast.protocols.tickets.messages import Alive, Refuse
 from tests.support import ticket_ablations as ablations
 from tests.support.ticket_ablations import Ablation, without
 from tests.support.ticket_stand import Stand

@@ -11,6 +11,10 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from holdfast.events import ConfigMismatch
+from holdfast.features.tickets.protocol import tickets as tickets_module
+from holdfast.features.tickets.protocol.config import Placement, TicketConfig
+from holdfast.features.tickets.protocol.facts import GuardiansMoved
+from holdfast.features.tickets.protocol.tickets import Tickets
 from holdfast.host import Address, Host, Machine
 from holdfast.host import fingerprint as compared
 from holdfast.kit import seats as seats_module
@@ -21,10 +25,6 @@ from holdfast.kit.slots import Slot, own_slot
 from holdfast.lab.lead_members import ListedMembers
 from holdfast.lab.network import PORT
 from holdfast.lab.ticket_groups import TicketGroup, Wishers
-from holdfast.protocols.tickets import tickets as tickets_module
-from holdfast.protocols.tickets.config import Placement, TicketConfig
-from holdfast.protocols.tickets.facts import GuardiansMoved
-from holdfast.protocols.tickets.tickets import Tickets
 
 CONFIG = TicketConfig(lease=2.0, rho=0.01)
 ODD, USUAL = "c0", "c1"  # one agent that differs, one that does not

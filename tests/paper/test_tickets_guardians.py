@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from holdfast.errors import Unavailable
 from holdfast.events import Failed, Joined
-from holdfast.protocols.tickets.config import TicketConfig
-from holdfast.protocols.tickets.coordinator import Coordinator
-from holdfast.protocols.tickets.cview import Entry
-from holdfast.protocols.tickets.facts import CellLost, Excluded, GuardiansMoved
-from holdfast.protocols.tickets.messages import Accept, AckUpdate, Cjoin, Prepare, Promised
-from holdfast.protocols.tickets.tickets import TicketView
-from holdfast.protocols.tickets.values import ANCHOR, NO_SLOT, Ballot, Key
+from holdfast.features.tickets.protocol.config import TicketConfig
+from holdfast.features.tickets.protocol.coordinator import Coordinator
+from holdfast.features.tickets.protocol.cview import Entry
+from holdfast.features.tickets.protocol.facts import CellLost, Excluded, GuardiansMoved
+from holdfast.features.tickets.protocol.messages import Accept, AckUpdate, Cjoin, Prepare, Promised
+from holdfast.features.tickets.protocol.tickets import TicketView
+from holdfast.features.tickets.protocol.values import ANCHOR, NO_SLOT, Ballot, Key
 from tests.support.fake_members import member
 from tests.support.ticket_stand import CONFIG, POOL, Stand
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import ConfigError, Lost
-from holdfast.protocols.tickets.candidate import Candidate
-from holdfast.protocols.tickets.facts import AnchorTaken, ArcChanged, HandedOver, TicketAcquired
-from holdfast.protocols.tickets.messages import Accept, Accepted, AckCjoin, Cancel, Cjoin, Cleave, Queued, Reject
-from holdfast.protocols.tickets.reasons import Full, Mismatch, SeatsSilent
-from holdfast.protocols.tickets.values import ANCHOR, Key, Status
+from holdfast.features.tickets.protocol.candidate import Candidate
+from holdfast.features.tickets.protocol.facts import AnchorTaken, ArcChanged, HandedOver, TicketAcquired
+from holdfast.features.tickets.protocol.messages import Accept, Accepted, AckCjoin, Cancel, Cjoin, Cleave, Queued, Reject
+from holdfast.features.tickets.protocol.reasons import Full, Mismatch, SeatsSilent
+from holdfast.features.tickets.protocol.values import ANCHOR, Key, Status
 from tests.support.ticket_stand import CONFIG, POOL, Asker, Stand
 
 LEASE, POLL = CONFIG.lease, CONFIG.poll

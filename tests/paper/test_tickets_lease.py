@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from holdfast.features.tickets.protocol.config import TicketConfig
+from holdfast.features.tickets.protocol.coordinator import State
+from holdfast.features.tickets.protocol.facts import AnchorTaken, TicketReleased
+from holdfast.features.tickets.protocol.messages import Accept, Alive, Prepare, Renew
+from holdfast.features.tickets.protocol.values import Status
 from holdfast.host import Message
 from holdfast.kit.hold import Deposed, Lapsed
-from holdfast.protocols.tickets.config import TicketConfig
-from holdfast.protocols.tickets.coordinator import State
-from holdfast.protocols.tickets.facts import AnchorTaken, TicketReleased
-from holdfast.protocols.tickets.messages import Accept, Alive, Prepare, Renew
-from holdfast.protocols.tickets.values import Status
 from tests.support.ticket_stand import CONFIG, Stand
 
 HOLD, LEASE, PERIOD = CONFIG.hold, CONFIG.lease, CONFIG.period

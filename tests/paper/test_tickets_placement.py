@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.protocols.tickets.config import TicketConfig
-from holdfast.protocols.tickets.facts import CellLost, TicketLost
-from holdfast.protocols.tickets.messages import Accept
+from holdfast.features.tickets.protocol.config import TicketConfig
+from holdfast.features.tickets.protocol.facts import CellLost, TicketLost
+from holdfast.features.tickets.protocol.messages import Accept
 from tests.support.ticket_stand import POOL, Asker, Stand
 
 RING = TicketConfig(period=0.5, lease=2.0, rtx=0.1, guardians="ring", k=1)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from holdfast.protocols.tickets import cells
-from holdfast.protocols.tickets.facts import CellLost, Excluded
-from holdfast.protocols.tickets.guardian import SWEEP_PERIOD
-from holdfast.protocols.tickets.messages import Accept, AckCjoin, Forget
-from holdfast.protocols.tickets.reasons import Crowded, TooManyPools
-from holdfast.protocols.tickets.values import ANCHOR, Key
+from holdfast.features.tickets.protocol import cells
+from holdfast.features.tickets.protocol.facts import CellLost, Excluded
+from holdfast.features.tickets.protocol.guardian import SWEEP_PERIOD
+from holdfast.features.tickets.protocol.messages import Accept, AckCjoin, Forget
+from holdfast.features.tickets.protocol.reasons import Crowded, TooManyPools
+from holdfast.features.tickets.protocol.values import ANCHOR, Key
 from tests.support.ticket_stand import CONFIG, POOL, Asker, Stand
 
 

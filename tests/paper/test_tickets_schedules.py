@@ -10,13 +10,13 @@ from contextlib import nullcontext
 
 import pytest
 
+from holdfast.features.tickets.protocol.config import TicketConfig
+from holdfast.features.tickets.protocol.coordinator import Coordinator
+from holdfast.features.tickets.protocol.desk import Desk
+from holdfast.features.tickets.protocol.facts import CellWritten, GuardiansMoved
+from holdfast.features.tickets.protocol.messages import Accept, Accepted, AckUpdate, Cjoin, Promised, Query, Refuse
+from holdfast.features.tickets.protocol.serving import Waiter
 from holdfast.host import Message
-from holdfast.protocols.tickets.config import TicketConfig
-from holdfast.protocols.tickets.coordinator import Coordinator
-from holdfast.protocols.tickets.desk import Desk
-from holdfast.protocols.tickets.facts import CellWritten, GuardiansMoved
-from holdfast.protocols.tickets.messages import Accept, Accepted, AckUpdate, Cjoin, Promised, Query, Refuse
-from holdfast.protocols.tickets.serving import Waiter
 from tests.support import ticket_ablations as ablations
 from tests.support.ticket_ablations import Ablation, without
 from tests.support.ticket_stand import Asker, Stand, Which

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import pytest
 
-from holdfast.protocols.tickets.messages import Accept, Accepted, AckCjoin, Alive, Cancel, Cjoin, Prepare, Query, Refuse, Renew
-from holdfast.protocols.tickets.pool import ANNOUNCE_DELAY, Pool
-from holdfast.protocols.tickets.values import ANCHOR, Key
+from holdfast.features.tickets.protocol.messages import Accept, Accepted, AckCjoin, Alive, Cancel, Cjoin, Prepare, Query, Refuse, Renew
+from holdfast.features.tickets.protocol.pool import ANNOUNCE_DELAY, Pool
+from holdfast.features.tickets.protocol.values import ANCHOR, Key
 from tests.support.ticket_stand import CONFIG, POOL, Asker, Stand
 
 LEASE, HOLD = CONFIG.lease, CONFIG.hold

@@ -7,11 +7,10 @@ from math import ceil
 import msgspec
 import pytest
 
-from holdfast.host import DATAGRAM_BYTES_MAX, Message
-from holdfast.protocols.tickets.candidate import Candidate
-from holdfast.protocols.tickets.care import CLEAVE_HOPS
-from holdfast.protocols.tickets.line import ASKING_MAX, Line
-from holdfast.protocols.tickets.messages import (
+from holdfast.features.tickets.protocol.candidate import Candidate
+from holdfast.features.tickets.protocol.care import CLEAVE_HOPS
+from holdfast.features.tickets.protocol.line import ASKING_MAX, Line
+from holdfast.features.tickets.protocol.messages import (
     CELLS_MAX,
     AckUpdate,
     AckUpdates,
@@ -27,10 +26,11 @@ from holdfast.protocols.tickets.messages import (
     Update,
     Updates,
 )
-from holdfast.protocols.tickets.reasons import Late
-from holdfast.protocols.tickets.requests import TURN_MAX, WAITING_MAX
-from holdfast.protocols.tickets.rounds import EARLY, LATE_ROUNDS
-from holdfast.protocols.tickets.values import ANCHOR, Key
+from holdfast.features.tickets.protocol.reasons import Late
+from holdfast.features.tickets.protocol.requests import TURN_MAX, WAITING_MAX
+from holdfast.features.tickets.protocol.rounds import EARLY, LATE_ROUNDS
+from holdfast.features.tickets.protocol.values import ANCHOR, Key
+from holdfast.host import DATAGRAM_BYTES_MAX, Message
 from tests.support.ticket_stand import CONFIG, POOL, Asker, Stand
 
 PERIOD, LEASE, POLL = CONFIG.period, CONFIG.lease, CONFIG.poll

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.protocols.tickets.facts import FREQUENT, TicketQueued
-from holdfast.protocols.tickets.messages import Accept, Cjoin, Query, Queued
-from holdfast.protocols.tickets.pool import _server_for
-from holdfast.protocols.tickets.values import LeaseId
+from holdfast.features.tickets.protocol.facts import FREQUENT, TicketQueued
+from holdfast.features.tickets.protocol.messages import Accept, Cjoin, Query, Queued
+from holdfast.features.tickets.protocol.pool import _server_for
+from holdfast.features.tickets.protocol.values import LeaseId
 from tests.support.ticket_stand import CONFIG, POOL, Stand
 
 POLL = CONFIG.poll

@@ -52,14 +52,13 @@ __all__ = [
 LOCAL_VERSION = VERSION
 STREAMED: tuple[Any, ...] = (EventItem, MessageItem, GrantItem)  # what ``Pushed`` carries; calls say in ``answers`` what ``Done`` carries
 
-# Modules that no agent, client or command loads: what they define stays inside the lab and the tests. The last four wait for their folder.
+# Modules that no agent, client or command loads: what they define stays inside the lab and the tests.
 STAYS_INSIDE = ("lab", "papers")
-STAYS_INSIDE_TOO = tuple(f"holdfast.protocols.detection.{name}" for name in ("election", "omega", "heartbeat", "views_feed"))
 
 
 def ships(kind: type) -> bool:
     """Whether an agent may load the type, so that its name can leave the process."""
-    return not (set(kind.__module__.split(".")) & set(STAYS_INSIDE) or kind.__module__.startswith(STAYS_INSIDE_TOO))
+    return not set(kind.__module__.split(".")) & set(STAYS_INSIDE)
 
 
 class _Lines:

@@ -12,6 +12,7 @@ from math import floor
 import pytest
 
 from holdfast.events import Event
+from holdfast.features.leadership.detector.detectors import Temporal
 from holdfast.host import Address, Host
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Fixed, Link
@@ -20,9 +21,8 @@ from holdfast.lab.scenario import Scenario, run
 from holdfast.lab.scenarios.heartbeat import HeartbeatScenario, Parameters
 from holdfast.lab.scenarios.omega import OmegaScenario
 from holdfast.lab.world import World
-from holdfast.protocols.detection.detectors import Temporal
-from holdfast.protocols.detection.heartbeat import HeartbeatDetector, Silenced
-from holdfast.protocols.detection.omega import Omega, RoundEntered
+from holdfast.papers.detection.protocol.heartbeat import HeartbeatDetector, Silenced
+from holdfast.papers.detection.protocol.omega import Omega, RoundEntered
 from tests import sizes
 from tests.support import detection_ablations as ablations
 from tests.support.search import Search

@@ -12,6 +12,8 @@ from typing import cast
 import pytest
 
 from holdfast.events import Event
+from holdfast.features.leadership.detector.config import ElectionConfig, Term
+from holdfast.features.leadership.detector.facts import Suspect
 from holdfast.host import Host, NodeId
 from holdfast.lab.checker import Checker, Violation
 from holdfast.lab.checkers.detection_election import FenceOrder
@@ -21,12 +23,10 @@ from holdfast.lab.scenarios.detection_election import ElectionScenario
 from holdfast.lab.scenarios.detection_paper import PaperScenario
 from holdfast.lab.scenarios.detection_quorum import QuorumScenario
 from holdfast.lab.world import World
-from holdfast.protocols.detection.config import ElectionConfig, Term
-from holdfast.protocols.detection.election import LeaderElection
-from holdfast.protocols.detection.election_facts import Leading, LostLead, TermEntered
-from holdfast.protocols.detection.facts import Suspect
-from holdfast.protocols.detection.termstore import TermStore
-from holdfast.protocols.detection.views_feed import ViewsFeed
+from holdfast.papers.detection.protocol.election import LeaderElection
+from holdfast.papers.detection.protocol.election_facts import Leading, LostLead, TermEntered
+from holdfast.papers.detection.protocol.termstore import TermStore
+from holdfast.papers.detection.protocol.views_feed import ViewsFeed
 from tests import sizes
 from tests.support import election_ablations as ablations
 from tests.support.election_ablations import ElectionAblation, with_detector, with_monitor, with_promises, with_voter

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.features.leadership.detector.config import FfdConfig, Term
+from holdfast.features.leadership.detector.detectors import Temporal
 from holdfast.lab.elections import Elections, Reign, settings
 from holdfast.lab.experiment import Experiment, Finding, Measured, Parameters, parameters_of
 from holdfast.lab.experiments import (
@@ -34,8 +36,6 @@ from holdfast.lab.rates import upper_limit, wilson_interval
 from holdfast.lab.samples import curves, mean_interval, quantile, quantile_interval, summary
 from holdfast.lab.spatial import chance, mistakes
 from holdfast.lab.watching import Watching
-from holdfast.protocols.detection.config import FfdConfig, Term
-from holdfast.protocols.detection.detectors import Temporal
 
 ALL: list[Experiment[Any]] = [
     module.EXPERIMENT

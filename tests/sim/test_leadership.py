@@ -8,13 +8,13 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from holdfast.features.leadership.detector.config import Term
+from holdfast.features.leadership.detector.facts import Suspect
 from holdfast.lab.checker import Violation
 from holdfast.lab.checkers.leadership import ReportSound
 from holdfast.lab.scenario import Scenario, Setup, run, set_up
 from holdfast.lab.scenarios.leadership import LeadershipScenario
 from holdfast.lab.scenarios.leadership_shipped import ShippedScenario
-from holdfast.protocols.detection.config import Term
-from holdfast.protocols.detection.facts import Suspect
 from tests import sizes
 from tests.support import lead_ablations as ablations
 from tests.support.lead_ablations import LeadershipAblation

@@ -10,14 +10,14 @@ from collections import Counter
 import pytest
 
 from holdfast.events import Event
+from holdfast.features.mail.protocol.mail import Mail
+from holdfast.features.mail.protocol.messages import Outcome
 from holdfast.lab.checkers.mail import LetterEnded
 from holdfast.lab.host import LabHost
 from holdfast.lab.scenario import Scenario, Setup, run
 from holdfast.lab.scenarios.mail import SCENARIO, MailScenario
 from holdfast.lab.sweep import sweep
 from holdfast.lab.world import World
-from holdfast.protocols.mail.mail import Mail
-from holdfast.protocols.mail.messages import Outcome
 from tests import sizes
 from tests.support import mail_ablations as without
 from tests.support.search import Search

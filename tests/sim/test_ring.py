@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.registry import find_scenario
 from holdfast.lab.scenario import Scenario, run
-from holdfast.protocols.ring.rules import Rules
 from tests import sizes
 from tests.support.ring_ablations import SCENARIOS
 from tests.support.search import Search

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.ids import RingId
 from holdfast.lab.experiment import Experiment, Finding, Measured, Parameters, conduct, parameters_of
 from holdfast.lab.experiments import (
     ring_arbitrator_failure,
@@ -25,8 +27,6 @@ from holdfast.lab.experiments.ring_messages import MessagesParameters
 from holdfast.lab.experiments.ring_simultaneous import OURS, PAPER, SimultaneousParameters, chance_of_majorities
 from holdfast.lab.ring_measures import Exits, formed, percentile, quartiles
 from holdfast.lab.rings import PAPER_RULES, paper_config
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.ids import RingId
 
 # Smaller than the quick sizes, which the tests of the command line run.
 REDUCED: list[tuple[Experiment[Any], dict[str, str]]] = [

@@ -11,6 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from holdfast.errors import ConfigError
+from holdfast.features.tickets.protocol.config import TicketConfig
 from holdfast.lab import registry, ticket_hunts
 from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import Experiment, Finding, Measured, parameters_of
@@ -34,7 +35,6 @@ from holdfast.lab.source import commit
 from holdfast.lab.ticket_groups import Grant, TicketGroup, lock
 from holdfast.lab.ticket_mutations import DIRECTED, RANDOM, put, without
 from holdfast.lab.ticket_schedules import SCHEDULES, played
-from holdfast.protocols.tickets.config import TicketConfig
 
 FAILOVER, HANDOVER, MESSAGES = tickets_failover.EXPERIMENT, tickets_handover.EXPERIMENT, tickets_messages.EXPERIMENT
 FOUNDING, PARTITION, EXCLUSION = tickets_founding.EXPERIMENT, tickets_partition.EXPERIMENT, tickets_exclusion.EXPERIMENT

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 
+from holdfast.features.leadership.detector.detectors import Temporal
 from holdfast.host import Address, Host, Message, NodeId
 from holdfast.lab.scenarios.heartbeat import SLACK_INTERVALS, HeartbeatScenario, Parameters
 from holdfast.lab.scenarios.omega import OmegaScenario
-from holdfast.protocols.detection.detectors import Temporal
-from holdfast.protocols.detection.heartbeat import HeartbeatDetector
-from holdfast.protocols.detection.messages import Heartbeat, Ok, Start
-from holdfast.protocols.detection.omega import Omega
+from holdfast.papers.detection.protocol.heartbeat import HeartbeatDetector
+from holdfast.papers.detection.protocol.messages import Heartbeat, Ok, Start
+from holdfast.papers.detection.protocol.omega import Omega
 
 
 class CandidateStaysOut(Omega):

@@ -12,6 +12,8 @@ from random import Random
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.features.leadership.detector.config import ElectionConfig, Mode, Term
+from holdfast.features.leadership.detector.ffd import FastDetector
 from holdfast.host import Host, NodeId
 from holdfast.kit.promise import Answer, HolderId, Promises
 from holdfast.lab.checker import Checker
@@ -19,13 +21,11 @@ from holdfast.lab.election_spoken import SpokenElection
 from holdfast.lab.faults import Drift, Plan
 from holdfast.lab.scenario import Setup
 from holdfast.lab.scenarios.detection_election import ElectionScenario
-from holdfast.protocols.detection.config import ElectionConfig, Mode, Term
-from holdfast.protocols.detection.election import LeaderElection
-from holdfast.protocols.detection.election_monitor import Monitor
-from holdfast.protocols.detection.election_voter import Voter
-from holdfast.protocols.detection.ffd import FastDetector
-from holdfast.protocols.detection.termstore import TermStore
-from holdfast.protocols.detection.views_feed import ViewsFeed
+from holdfast.papers.detection.protocol.election import LeaderElection
+from holdfast.papers.detection.protocol.election_monitor import Monitor
+from holdfast.papers.detection.protocol.election_voter import Voter
+from holdfast.papers.detection.protocol.termstore import TermStore
+from holdfast.papers.detection.protocol.views_feed import ViewsFeed
 from tests.support.ffd_ablations import WatchedHasRank
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from holdfast.events import Event
+from holdfast.features.leadership.detector.config import ElectionConfig, Term
+from holdfast.features.leadership.detector.messages import Granted, Lead, MonitorOk, WatchedOk
 from holdfast.host import Address, Host, Machine, NodeId
 from holdfast.lab.checker import Checker
 from holdfast.lab.checkers.detection_election import election_of
@@ -12,10 +14,8 @@ from holdfast.lab.host import LabHost
 from holdfast.lab.links import Delay, Fixed, Link
 from holdfast.lab.network import PORT
 from holdfast.lab.world import World
-from holdfast.protocols.detection.config import ElectionConfig, Term
-from holdfast.protocols.detection.election import LeaderElection
-from holdfast.protocols.detection.messages import Granted, Lead, MonitorOk, WatchedOk
-from holdfast.protocols.detection.termstore import TermStore
+from holdfast.papers.detection.protocol.election import LeaderElection
+from holdfast.papers.detection.protocol.termstore import TermStore
 from tests.support.fake_host import FakeHost, FakeStorage
 
 NAMES = "abcde"

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
+from holdfast.features.leadership.detector.ballot import Ballot, Say
+from holdfast.features.leadership.detector.common import CommonCause
+from holdfast.features.leadership.detector.config import FfdConfig, Term
+from holdfast.features.leadership.detector.facts import Report
+from holdfast.features.leadership.detector.ffd import FastDetector
+from holdfast.features.leadership.detector.links import Link
+from holdfast.features.leadership.detector.loss import Loss
+from holdfast.features.leadership.detector.messages import DidYouMissToo, Vote, VoteKind, WatchedOk
+from holdfast.features.leadership.detector.plan import Evidence
+from holdfast.features.leadership.detector.sight import Sight
 from holdfast.host import Address, Host, NodeId
-from holdfast.protocols.detection.ballot import Ballot, Say
-from holdfast.protocols.detection.common import CommonCause
-from holdfast.protocols.detection.config import FfdConfig, Term
-from holdfast.protocols.detection.facts import Report
-from holdfast.protocols.detection.ffd import FastDetector
-from holdfast.protocols.detection.links import Link
-from holdfast.protocols.detection.loss import Loss
-from holdfast.protocols.detection.messages import DidYouMissToo, Vote, VoteKind, WatchedOk
-from holdfast.protocols.detection.plan import Evidence
-from holdfast.protocols.detection.sight import Sight
 
 
 class SelfVotes(FastDetector):

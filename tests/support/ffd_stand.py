@@ -11,13 +11,13 @@ from heapq import heappop, heappush
 from random import Random
 
 from holdfast.events import Event
+from holdfast.features.leadership.detector.config import FfdConfig, Term
+from holdfast.features.leadership.detector.facts import Dismissed, Report
+from holdfast.features.leadership.detector.ffd import FastDetector
+from holdfast.features.leadership.detector.links import Links
+from holdfast.features.leadership.detector.messages import DidYouMissToo, Lead, MonitorOk, Vote, WatchedOk
+from holdfast.features.leadership.detector.watched import Watched
 from holdfast.host import Address, Host, Message, NodeId, Storage
-from holdfast.protocols.detection.config import FfdConfig, Term
-from holdfast.protocols.detection.facts import Dismissed, Report
-from holdfast.protocols.detection.ffd import FastDetector
-from holdfast.protocols.detection.links import Links
-from holdfast.protocols.detection.messages import DidYouMissToo, Lead, MonitorOk, Vote, WatchedOk
-from holdfast.protocols.detection.watched import Watched
 from tests.support.fake_host import FakeStorage, FakeTimer
 
 START = 1000.0

@@ -11,6 +11,16 @@ from random import Random
 
 from msgspec.structs import replace
 
+from holdfast.features.leadership.detector.ballot import Ballot
+from holdfast.features.leadership.detector.facts import Report
+from holdfast.features.leadership.detector.ffd import FastDetector
+from holdfast.features.leadership.detector.messages import DidYouMissToo, Granted, Lead, VoteKind
+from holdfast.features.leadership.protocol.campaign import Campaign, State
+from holdfast.features.leadership.protocol.leadership import Leadership, LeadershipConfig
+from holdfast.features.leadership.protocol.office import LeadOffice
+from holdfast.features.leadership.protocol.reigns import Reigns
+from holdfast.features.leadership.protocol.seat import LeadSeat
+from holdfast.features.leadership.protocol.watch import Watch
 from holdfast.host import Host, NodeId
 from holdfast.kit.deadline import Deadline
 from holdfast.kit.exchange import Exchange
@@ -24,16 +34,6 @@ from holdfast.lab.lead_spoken import SpokenWatches
 from holdfast.lab.links import Link, Uniform
 from holdfast.lab.scenario import Setup
 from holdfast.lab.scenarios.leadership import LeadershipScenario
-from holdfast.protocols.detection.ballot import Ballot
-from holdfast.protocols.detection.facts import Report
-from holdfast.protocols.detection.ffd import FastDetector
-from holdfast.protocols.detection.lead_campaign import Campaign, State
-from holdfast.protocols.detection.lead_office import LeadOffice
-from holdfast.protocols.detection.lead_reigns import Reigns
-from holdfast.protocols.detection.lead_seat import LeadSeat
-from holdfast.protocols.detection.lead_watch import Watch
-from holdfast.protocols.detection.leadership import Leadership, LeadershipConfig
-from holdfast.protocols.detection.messages import DidYouMissToo, Granted, Lead, VoteKind
 from tests.support.kit_ablations import ForgetsUntil, IgnoresBusy
 
 __all__ = ["ForgetsUntil", "IgnoresBusy"]

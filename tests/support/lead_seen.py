@@ -6,6 +6,10 @@ from collections import Counter
 from math import inf
 
 from holdfast.events import Event
+from holdfast.features.leadership.detector.facts import Suspect
+from holdfast.features.leadership.protocol.facts import FoundDead, Leading, LostLead, RoundAsked
+from holdfast.features.leadership.protocol.leadership import Leadership
+from holdfast.features.leadership.protocol.seat import KEY
 from holdfast.kit.promise import HolderId
 from holdfast.lab.host import LabHost
 from holdfast.lab.lead_clients import Told
@@ -15,10 +19,6 @@ from holdfast.lab.scenario import Setup
 from holdfast.lab.scenarios.leadership import slots, stable_since
 from holdfast.lab.scenarios.leadership_shipped import ShippedScenario
 from holdfast.lab.world import World
-from holdfast.protocols.detection.facts import Suspect
-from holdfast.protocols.detection.lead_facts import FoundDead, Leading, LostLead, RoundAsked
-from holdfast.protocols.detection.lead_seat import KEY
-from holdfast.protocols.detection.leadership import Leadership
 
 LOOK_PERIOD = 0.5  # true seconds between two looks at all lists
 LONG_SECONDS = 9.0  # a list that lacks the same living member for so long differs for the ten seconds that were drawn

@@ -7,6 +7,8 @@ from functools import partial
 from math import inf
 
 from holdfast.events import Event, LeaderChanged
+from holdfast.features.leadership.protocol.facts import Leading, LostLead, RoundAsked
+from holdfast.features.leadership.protocol.leadership import Leadership, LeadershipConfig
 from holdfast.host import Address, Host, Machine
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
@@ -18,8 +20,6 @@ from holdfast.lab.lead_members import Hidden, ListedMembers, Lists
 from holdfast.lab.links import Exponential, Link
 from holdfast.lab.network import PORT
 from holdfast.lab.world import World
-from holdfast.protocols.detection.lead_facts import Leading, LostLead, RoundAsked
-from holdfast.protocols.detection.leadership import Leadership, LeadershipConfig
 
 RHO = 1e-3
 MEAN = 0.01  # seconds on the road

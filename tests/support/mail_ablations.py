@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from holdfast.features.mail.protocol.inbox import Deliver, Inbox, Sender
+from holdfast.features.mail.protocol.mail import Mail, Posted
+from holdfast.features.mail.protocol.messages import Letter, Outcome, Receipt
 from holdfast.host import Host, Membership, NodeId
 from holdfast.lab.scenarios.mail import MailScenario
-from holdfast.protocols.mail.inbox import Deliver, Inbox, Sender
-from holdfast.protocols.mail.mail import Mail, Posted
-from holdfast.protocols.mail.messages import Letter, Outcome, Receipt
 
 
 class ForgetfulInbox(Inbox):

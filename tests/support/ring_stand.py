@@ -10,14 +10,14 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from holdfast.features.ring.protocol import messages as m
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.facts import Departed
+from holdfast.features.ring.protocol.ids import Peer, RingId, hash_of
+from holdfast.features.ring.protocol.pair import Pair
+from holdfast.features.ring.protocol.rules import Rules
+from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import Address, Message, NodeId
-from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import Departed
-from holdfast.protocols.ring.ids import Peer, RingId, hash_of
-from holdfast.protocols.ring.pair import Pair
-from holdfast.protocols.ring.rules import Rules
-from holdfast.protocols.ring.standalone import standalone
 from tests.support.fake_host import FakeHost
 
 T_L, T_A = 1.0, 0.5

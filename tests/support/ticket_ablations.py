@@ -9,6 +9,9 @@ from contextlib import ExitStack
 
 from msgspec.structs import replace
 
+from holdfast.features.tickets.protocol import care, moving
+from holdfast.features.tickets.protocol.coordinator import Coordinator
+from holdfast.features.tickets.protocol.values import Next
 from holdfast.kit.keeper import Keeper
 from holdfast.lab.ticket_mutations import (
     Mutation,
@@ -25,9 +28,6 @@ from holdfast.lab.ticket_mutations import (
     put,
     without,
 )
-from holdfast.protocols.tickets import care, moving
-from holdfast.protocols.tickets.coordinator import Coordinator
-from holdfast.protocols.tickets.values import Next
 
 Ablation = Mutation
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.events import Event
+from holdfast.features.tickets.protocol.config import TicketConfig
+from holdfast.features.tickets.protocol.coordinator import Coordinator
+from holdfast.features.tickets.protocol.tickets import Attempt, Tickets
 from holdfast.host import Address, Message, NodeId
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.hold import Lost
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, own_slot
-from holdfast.protocols.tickets.config import TicketConfig
-from holdfast.protocols.tickets.coordinator import Coordinator
-from holdfast.protocols.tickets.tickets import Attempt, Tickets
 from tests.support.fake_host import FakeHost, FakeStorage
 from tests.support.fake_members import FakeMembers, member
 

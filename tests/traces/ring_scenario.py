@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from random import Random
 
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import Address, Host, Machine
 from holdfast.lab.checker import Checker
 from holdfast.lab.network import PORT
 from holdfast.lab.scenario import Scenario, Setup
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.standalone import standalone
 
 APART = 1000
 

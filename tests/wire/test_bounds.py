@@ -16,17 +16,17 @@ import holdfast
 from holdfast import bounds
 from holdfast.bounds import AHEAD_MAX, CLOCK_MIN, NUMBER_MAX, highest_of, is_beyond, is_bound_broken, leaves
 from holdfast.drops import Drop, Rejected
+from holdfast.features.leadership.detector.messages import Lead
+from holdfast.features.leadership.protocol import board as lead_board
+from holdfast.features.leadership.protocol.messages import Succession
+from holdfast.features.ring.protocol import entries
+from holdfast.features.ring.protocol.ids import RingId
+from holdfast.features.ring.protocol.messages import Gen
+from holdfast.features.tickets.protocol import cview, guardian
+from holdfast.features.tickets.protocol.messages import Alive, Prepare, Refuse, Renew
+from holdfast.features.tickets.protocol.values import NO_BALLOT, NO_LEASE, Agent, Ballot, Key, Ptr, Status, Val, Who
 from holdfast.host import Address, Message, NodeId
 from holdfast.kit import rows, seats, versioned
-from holdfast.protocols.detection import lead_board
-from holdfast.protocols.detection.lead_messages import Succession
-from holdfast.protocols.detection.messages import Lead
-from holdfast.protocols.ring import entries
-from holdfast.protocols.ring.ids import RingId
-from holdfast.protocols.ring.messages import Gen
-from holdfast.protocols.tickets import cview, guardian
-from holdfast.protocols.tickets.messages import Alive, Prepare, Refuse, Renew
-from holdfast.protocols.tickets.values import NO_BALLOT, NO_LEASE, Agent, Ballot, Key, Ptr, Status, Val, Who
 from holdfast.wire import Codec
 
 NOT_ON_A_WIRE = ("holdfast.lab", "holdfast.cli", "holdfast.agent.page")

@@ -34,12 +34,12 @@ from holdfast.agent.view import Viewer
 from holdfast.config import check_tags
 from holdfast.errors import AddressUnusable, ConfigError, HoldfastError, JoinFailed, NameConflict, StorageError, shown
 from holdfast.events import Event, LeaderChanged, StorageFailed
+from holdfast.features.mail.protocol.messages import Outcome
 from holdfast.host import TAG_ROW, Address, NodeId
 from holdfast.local.calls import GroupView, Owned
 from holdfast.net import clock
 from holdfast.net.host import NetHost
 from holdfast.net.resolve import parse
-from holdfast.protocols.mail.messages import Outcome
 from holdfast.wire.keys import Keyring
 from holdfast.wire.seal import Sealed, Sealer
 

@@ -10,22 +10,22 @@ from holdfast.agent.membership import kind_of
 from holdfast.agent.version import VERSION
 from holdfast.config import Config, is_loopback
 from holdfast.errors import ConfigError
+from holdfast.features.farewell.protocol.farewell import Farewell
+from holdfast.features.keys.protocol.keys import KeyKeeper
+from holdfast.features.keys.protocol.warden import KeyringPort
+from holdfast.features.leadership.protocol.leadership import Leadership
+from holdfast.features.mail.protocol.mail import Mail
+from holdfast.features.mail.protocol.messages import Outcome
+from holdfast.features.names.protocol.names import Names
+from holdfast.features.probe.protocol.probe import Probe
+from holdfast.features.tickets.protocol.config import K_MAX, Placement, TicketConfig
+from holdfast.features.tickets.protocol.tickets import Tickets
 from holdfast.host import Address, NodeId
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, find_slots, own_slot
 from holdfast.net.host import NetHost
-from holdfast.protocols.care.farewell import Farewell
-from holdfast.protocols.care.keys import KeyKeeper
-from holdfast.protocols.care.names import Names
-from holdfast.protocols.care.probe import Probe
-from holdfast.protocols.care.warden import KeyringPort
-from holdfast.protocols.detection.leadership import Leadership
-from holdfast.protocols.mail.mail import Mail
-from holdfast.protocols.mail.messages import Outcome
-from holdfast.protocols.tickets.config import K_MAX, Placement, TicketConfig
-from holdfast.protocols.tickets.tickets import Tickets
 
 VERSION_ROW = "holdfast:v"
 NO_STATE = "state_dir: {why}, and this agent is seat {slot}: a seat must remember what it promised; give it a directory"

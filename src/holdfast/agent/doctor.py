@@ -26,7 +26,7 @@ from holdfast.local.calls import Finding
 
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
-    from holdfast.protocols.care.probe import Reply
+    from holdfast.features.probe.protocol.probe import Reply
 
 MISMATCHES_MAX = 256  # peers and fields that are remembered, the oldest goes first
 PAUSES_MAX = 256

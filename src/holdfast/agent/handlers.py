@@ -21,13 +21,13 @@ from holdfast.agent.pools import Pools
 from holdfast.agent.reaper import Asked
 from holdfast.agent.seat_views import SeatSurvey
 from holdfast.errors import ConfigError, HoldfastError, JoinTimeout, NotAMember, Timeout, Unavailable, shown
+from holdfast.features.farewell.protocol.farewell import Parting
+from holdfast.features.keys.protocol.keys import Report
+from holdfast.features.mail.protocol.inbox import PAYLOAD_BYTES_MAX
+from holdfast.features.mail.protocol.messages import Outcome
 from holdfast.local import calls
 from holdfast.local.calls import GroupView, MemberReport, Welcome
 from holdfast.local.family import MARK_CHARS, is_mark
-from holdfast.protocols.care.farewell import Parting
-from holdfast.protocols.care.keys import Report
-from holdfast.protocols.mail.inbox import PAYLOAD_BYTES_MAX
-from holdfast.protocols.mail.messages import Outcome
 
 if TYPE_CHECKING:
     from collections import Counter

@@ -35,10 +35,10 @@ from holdfast.agent.sse import PULSE_INTERVAL, EventStream, Feed, Lists, Pulse
 from holdfast.agent.ticket_metrics import of_tickets
 from holdfast.errors import shown
 from holdfast.events import Internal
+from holdfast.features.farewell.protocol.farewell import Parting
+from holdfast.features.tickets.protocol.facts import FREQUENT
 from holdfast.host import Timer
 from holdfast.local.news import name_of
-from holdfast.protocols.care.farewell import Parting
-from holdfast.protocols.tickets.facts import FREQUENT
 
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent

@@ -64,7 +64,7 @@ class KeyStore:
 
 
 class KeyringOfAgent:
-    """What the group may do with the keys of this agent, when all members agreed (``protocols.care.warden.KeyringPort``)."""
+    """What the group may do with the keys of this agent, when all members agreed (``features.keys.protocol.warden.KeyringPort``)."""
 
     def __init__(self, ring: Callable[[], Keyring | None], rekey: Callable[[Keyring], None]) -> None:
         self._ring, self._rekey = ring, rekey

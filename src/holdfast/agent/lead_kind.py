@@ -18,9 +18,9 @@ from typing import Any, Protocol
 
 from holdfast.config import Config
 from holdfast.errors import ConfigError, HoldfastError, shown
+from holdfast.features.leadership.protocol.config import NAME_BYTES_MAX
 from holdfast.kit.histogram import Histogram
 from holdfast.kit.hold import Holder, Lost
-from holdfast.protocols.detection.lead_config import NAME_BYTES_MAX
 
 OPTIONS = ("grace",)
 MARGIN_BOUNDS = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 20.0)  # seconds; a term of the quickest heartbeat lasts 0.15
@@ -43,7 +43,7 @@ class Refused(Lost, frozen=True):
 
 
 class Leads(Protocol):
-    """What this kind needs of ``protocols.detection.leadership.Leadership``."""
+    """What this kind needs of ``features.leadership.protocol.leadership.Leadership``."""
 
     def campaign(self, name: str, length: float, holder: Holder) -> None: ...
     def withdraw(self, name: str) -> None: ...

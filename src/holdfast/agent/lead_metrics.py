@@ -10,8 +10,8 @@ from holdfast.agent.metrics import Metric, Sample, counter, gauge, histogram, la
 
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
-    from holdfast.protocols.detection.leadership import Leadership
-    from holdfast.protocols.detection.links import LinkStats
+    from holdfast.features.leadership.detector.links import LinkStats
+    from holdfast.features.leadership.protocol.leadership import Leadership
 
 LINKS_MAX = 64  # in one answer: whoever monitors more sees enough of them to judge its network
 BALLOTS = "ballots_"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.config import Config
-from holdfast.protocols.detection.lead_config import MONITORS_MAX
-from holdfast.protocols.detection.plan import make_plan
+from holdfast.features.leadership.detector.plan import make_plan
+from holdfast.features.leadership.protocol.config import MONITORS_MAX
 
 
 def takeover_bound(config: Config, members: int, grace: float = 0.0) -> float:

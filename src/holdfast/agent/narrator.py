@@ -24,9 +24,9 @@ from holdfast.events import (
     TokenRefused,
     Updated,
 )
+from holdfast.features.tickets.protocol.facts import CellLost
 from holdfast.host import Member
 from holdfast.kit.seats import SeatOpened
-from holdfast.protocols.tickets.facts import CellLost
 
 SUM_PERIOD = 60.0  # seconds between two lines about drops that are known already
 LOOK_PERIOD = 5.0  # seconds until a kind of drop that is new gets its line

@@ -12,14 +12,14 @@ from holdfast.agent.events import EventHub
 from holdfast.agent.ticket_kind import TicketHeld
 from holdfast.errors import ConfigError, Lost, TicketLost, Unavailable, shown
 from holdfast.events import OwnerChanged, Published
+from holdfast.features.tickets.protocol.values import pool_fits
 from holdfast.local import calls
 from holdfast.local.calls import PoolView, TicketHolder
-from holdfast.protocols.tickets.values import pool_fits
 
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
     from holdfast.agent.connection import Connection
-    from holdfast.protocols.tickets.tickets import Tickets, TicketView
+    from holdfast.features.tickets.protocol.tickets import Tickets, TicketView
 
 BY_HAND = "an operator asked for it"
 

@@ -10,12 +10,12 @@ from holdfast.agent.http_answers import Condemned, PairAnswer, Place, RingAnswer
 from holdfast.agent.http_views import hex_of, turn_of
 from holdfast.agent.membership import Leases
 from holdfast.agent.metrics import Metric, counter, gauge, labelled, word
-from holdfast.protocols.ring.ids import RingId, position_of
+from holdfast.features.ring.protocol.ids import RingId, position_of
 
 if TYPE_CHECKING:
+    from holdfast.features.ring.protocol.pair import Pair
+    from holdfast.features.ring.protocol.ring import RingNode
     from holdfast.host import NodeId
-    from holdfast.protocols.ring.pair import Pair
-    from holdfast.protocols.ring.ring import RingNode
 
 DEPARTED = "departed: "  # how the ring begins the names of these counts
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.agent.membership import Hints
+from holdfast.features.ring.protocol.facts import BecameMember, Departed, JoinRetry, LinkBroken, LinkMended
+from holdfast.features.ring.protocol.ring import RingNode
 from holdfast.kit.deadline import wait_length
-from holdfast.protocols.ring.facts import BecameMember, Departed, JoinRetry, LinkBroken, LinkMended
-from holdfast.protocols.ring.ring import RingNode
 
 if TYPE_CHECKING:
     from holdfast.agent.ring_http import RingHttp

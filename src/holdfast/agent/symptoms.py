@@ -12,6 +12,7 @@ from holdfast.agent.seat_views import seat_views
 from holdfast.agent.version import VERSION
 from holdfast.config import TICKET_K_RING, Config, is_loopback
 from holdfast.errors import shown
+from holdfast.features.tickets.protocol.cells import ANCHORS_MAX, CELLS_MAX, TOMBSTONES_MAX
 from holdfast.kit.delay import Delay
 from holdfast.kit.promise import KEYS_MAX
 from holdfast.kit.seats import SeatState
@@ -19,7 +20,6 @@ from holdfast.local.calls import Finding, SeatView
 from holdfast.local.verdict import verdict
 from holdfast.net import clock
 from holdfast.net.bind import RECEIVE_BYTES
-from holdfast.protocols.tickets.cells import ANCHORS_MAX, CELLS_MAX, TOMBSTONES_MAX
 from holdfast.wire.keys import exposure
 
 if TYPE_CHECKING:

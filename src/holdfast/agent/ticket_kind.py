@@ -15,9 +15,9 @@ from math import inf
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.errors import ConfigError, shown
+from holdfast.features.tickets.protocol.tickets import Attempt
 from holdfast.kit.histogram import Histogram
 from holdfast.kit.hold import Holder, Lost
-from holdfast.protocols.tickets.tickets import Attempt
 
 OPTIONS = ("of", "wait", "metadata", "user_ttl")
 WAIT_BOUNDS = (0.005, 0.01, 0.05, 0.2, 1.0, 5.0, 30.0, 300.0)

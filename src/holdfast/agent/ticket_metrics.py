@@ -9,7 +9,7 @@ from holdfast.agent.metrics import Metric, counter, gauge, histogram, labelled
 
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
-    from holdfast.protocols.tickets.guardian import Guardian
+    from holdfast.features.tickets.protocol.guardian import Guardian
 
 COUNTED = {  # tickets 9.7: how each is called there, how the machine counts it, what it says
     "rebounds": ("reballots", "Times a holder had to raise its ballot, because somebody had asked to take its ticket."),

@@ -37,7 +37,7 @@ def owner(
 
 
 def _owner(view: GroupView, key: str) -> Member:
-    from holdfast.protocols.ring.ids import RingId, owner_of, position_of
+    from holdfast.features.ring.protocol.ids import RingId, owner_of, position_of
 
     places = sorted(RingId(position, at) for at, position in enumerate(view.positions))
     found = owner_of(places, position_of(key))

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import overload
 
 from holdfast.client import checks
+from holdfast.features.ring.protocol.ids import RingId, owner_of, position_of
 from holdfast.host import Member
 from holdfast.local.calls import GroupView
-from holdfast.protocols.ring.ids import RingId, owner_of, position_of
 
 
 class Members(Sequence[Member]):

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.events import Internal
+from holdfast.features.leadership.detector.config import ElectionConfig, Term
+from holdfast.features.leadership.detector.messages import DidYouMissToo, MonitorOk, Vote, VoteKind, WatchedOk
 from holdfast.host import Address, Host, Message, NodeId
-from holdfast.protocols.detection.config import ElectionConfig, Term
-from holdfast.protocols.detection.election import LeaderElection
-from holdfast.protocols.detection.messages import DidYouMissToo, MonitorOk, Vote, VoteKind, WatchedOk
-from holdfast.protocols.detection.termstore import TermStore
+from holdfast.papers.detection.protocol.election import LeaderElection
+from holdfast.papers.detection.protocol.termstore import TermStore
 
 QUERIES_MAX = 64  # whose kind is remembered; a member has far fewer askers
 

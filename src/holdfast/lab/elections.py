@@ -10,16 +10,16 @@ from functools import partial
 from itertools import pairwise
 
 from holdfast.events import Event
+from holdfast.features.leadership.detector.config import ElectionConfig, Mode, Term
+from holdfast.features.leadership.detector.ffd import FastDetector
 from holdfast.host import Address, Host, Machine
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Exponential, Link
 from holdfast.lab.network import PORT
 from holdfast.lab.world import World
-from holdfast.protocols.detection.config import ElectionConfig, Mode, Term
-from holdfast.protocols.detection.election import LeaderElection
-from holdfast.protocols.detection.election_facts import Leading, LostLead, TermEntered
-from holdfast.protocols.detection.ffd import FastDetector
-from holdfast.protocols.detection.termstore import TermStore
+from holdfast.papers.detection.protocol.election import LeaderElection
+from holdfast.papers.detection.protocol.election_facts import Leading, LostLead, TermEntered
+from holdfast.papers.detection.protocol.termstore import TermStore
 
 INTERVAL, LATENCY, DELAY, LOSS = 1.0, 0.05, 0.01, 0.1  # section 8: t_itv, t_lat, mean of the exponential delays, p where it is known
 VIEW = 1

@@ -7,12 +7,12 @@ from functools import partial
 from random import Random
 
 from holdfast.events import Internal
+from holdfast.features.leadership.protocol.leadership import Leadership
 from holdfast.host import Host
 from holdfast.kit.hold import Lost
 from holdfast.lab.faults import Crash, Cut, Pause
 from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
-from holdfast.protocols.detection.leadership import Leadership
 
 CHANGE_INTERVAL = 2.5  # mean true seconds between two changes of who stands for a name
 LOOK_PERIOD = 0.3  # true seconds between two looks at whether everybody stands who should

@@ -15,6 +15,10 @@ from typing import NamedTuple
 
 from holdfast.config import Config
 from holdfast.events import Event
+from holdfast.features.leadership.detector.facts import Suspect
+from holdfast.features.leadership.protocol.facts import Leading, LostLead
+from holdfast.features.leadership.protocol.leadership import Leadership
+from holdfast.features.leadership.protocol.pulse import Pulse
 from holdfast.host import Address, Host, Machine, Member
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.deadline import wait_length
@@ -27,10 +31,6 @@ from holdfast.lab.lead_members import ListedMembers
 from holdfast.lab.links import Link, Uniform
 from holdfast.lab.network import PORT
 from holdfast.lab.world import World
-from holdfast.protocols.detection.facts import Suspect
-from holdfast.protocols.detection.lead_facts import Leading, LostLead
-from holdfast.protocols.detection.lead_pulse import Pulse
-from holdfast.protocols.detection.leadership import Leadership
 
 SHIPPED = Config(preset="lan")
 NUMBERS = SHIPPED.leadership_config()

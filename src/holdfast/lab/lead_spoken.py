@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from holdfast.events import Internal
+from holdfast.features.leadership.detector.messages import Vote, VoteKind, WatchedOk
+from holdfast.features.leadership.protocol.campaign import Campaign
+from holdfast.features.leadership.protocol.office import LeadOffice
+from holdfast.features.leadership.protocol.watch import Watches
 from holdfast.host import Address, Message, NodeId
 from holdfast.kit.deadline import Deadline
 from holdfast.kit.hold import Holder
-from holdfast.protocols.detection.lead_campaign import Campaign
-from holdfast.protocols.detection.lead_office import LeadOffice
-from holdfast.protocols.detection.lead_watch import Watches
-from holdfast.protocols.detection.messages import Vote, VoteKind, WatchedOk
 
 
 class HeartbeatRead(Internal, frozen=True):

@@ -10,7 +10,7 @@ from random import Random
 
 from msgspec import Struct
 
-from holdfast.protocols.detection.detectors import PairDetector
+from holdfast.features.leadership.detector.detectors import PairDetector
 
 TRAINING = 200  # heartbeats before anything counts: twice the window of the estimates
 

@@ -10,15 +10,15 @@ from statistics import quantiles
 from msgspec import Struct
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.facts import Departed
+from holdfast.features.ring.protocol.ids import RingId
+from holdfast.features.ring.protocol.pair import Pair
+from holdfast.features.ring.protocol.ring import RingNode
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Uniform
 from holdfast.lab.rings import PAPER_LINK, Rings
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import Departed
-from holdfast.protocols.ring.ids import RingId
-from holdfast.protocols.ring.pair import Pair
-from holdfast.protocols.ring.ring import RingNode
-from holdfast.protocols.ring.rules import Rules
 
 WARM_UP = 4  # in T_l: sessions run, and static arbitrators are older than T_arb, before which they accept nobody (Algorithm 1)
 

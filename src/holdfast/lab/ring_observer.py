@@ -10,6 +10,9 @@ from random import Random
 
 from msgspec.structs import replace
 
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.ids import position_of
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.checker import Checker, Violation
 from holdfast.lab.checkers.ring import RingWatch
 from holdfast.lab.checkers.ring_keys import OneOwner, TokenOrder, sampled_keys
@@ -20,9 +23,6 @@ from holdfast.lab.checkers.ring_views import JoinKnown, NoFalseDeclaration
 from holdfast.lab.experiment import Cell, Measured
 from holdfast.lab.links import Link
 from holdfast.lab.rings import PAPER_LINK, Rings, address_of
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.ids import position_of
-from holdfast.protocols.ring.rules import Rules
 
 VIOLATION = "violation"
 NOTES_MAX = 12  # of one report

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol import facts
+from holdfast.features.ring.protocol import messages as m
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.pair import State
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.host import Message
 from holdfast.lab.links import Fixed, Link
 from holdfast.lab.ring_watch import DELAY, Stage
-from holdfast.protocols.ring import facts
-from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.pair import State
-from holdfast.protocols.ring.rules import Rules
 
 
 class Outcome(Struct, frozen=True):

@@ -12,18 +12,18 @@ from functools import partial
 from msgspec.structs import replace
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol import facts
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.ids import CIRCLE, RingId, owner_of, sides
+from holdfast.features.ring.protocol.pair import Pair, State
+from holdfast.features.ring.protocol.ring import RingNode
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.host import Message
 from holdfast.lab.checker import Checker
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Fixed, Link
 from holdfast.lab.rings import Rings
 from holdfast.lab.world import World
-from holdfast.protocols.ring import facts
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.ids import CIRCLE, RingId, owner_of, sides
-from holdfast.protocols.ring.pair import Pair, State
-from holdfast.protocols.ring.ring import RingNode
-from holdfast.protocols.ring.rules import Rules
 
 DELAY = 0.001
 KEYS = 64  # sampled, evenly spaced between the positions of members

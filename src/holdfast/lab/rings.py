@@ -12,22 +12,22 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from holdfast.features.ring.protocol.config import Arbitrator, RingConfig
+from holdfast.features.ring.protocol.entries import Listed, key_of, write
+from holdfast.features.ring.protocol.facts import BecameMember
+from holdfast.features.ring.protocol.ids import Peer, RingId, hash_of, nearest
+from holdfast.features.ring.protocol.memberlist import MemberList
+from holdfast.features.ring.protocol.pair import Pair, State
+from holdfast.features.ring.protocol.ring import ID_BITS, RingNode, Status
+from holdfast.features.ring.protocol.rules import Rules
+from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import Address, Host, Machine
 from holdfast.lab.checker import Checker
 from holdfast.lab.links import Link, Uniform
 from holdfast.lab.network import PORT
 from holdfast.lab.trace import Trace
 from holdfast.lab.world import World
-from holdfast.protocols.ring.central import CentralArbitrator
-from holdfast.protocols.ring.config import Arbitrator, RingConfig
-from holdfast.protocols.ring.entries import Listed, key_of, write
-from holdfast.protocols.ring.facts import BecameMember
-from holdfast.protocols.ring.ids import Peer, RingId, hash_of, nearest
-from holdfast.protocols.ring.memberlist import MemberList
-from holdfast.protocols.ring.pair import Pair, State
-from holdfast.protocols.ring.ring import ID_BITS, RingNode, Status
-from holdfast.protocols.ring.rules import Rules
-from holdfast.protocols.ring.standalone import standalone
+from holdfast.papers.ring.protocol.central import CentralArbitrator
 
 PAPER_LINK = Link(Uniform(0.0005, 0.002))  # 8: delays 0.5 to 2 ms
 PAPER_RULES = Rules(leave_notice=False, deaf=False)

@@ -14,6 +14,11 @@ from math import inf
 from random import Random
 
 from holdfast.events import Event
+from holdfast.features.tickets.protocol.config import TicketConfig
+from holdfast.features.tickets.protocol.coordinator import Coordinator
+from holdfast.features.tickets.protocol.messages import MESSAGES
+from holdfast.features.tickets.protocol.tickets import Tickets
+from holdfast.features.tickets.protocol.values import Val
 from holdfast.host import Address, Host, Machine, Member
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
@@ -30,11 +35,6 @@ from holdfast.lab.network import PORT
 from holdfast.lab.scenarios.tickets import POOL, readable
 from holdfast.lab.ticket_users import Habits, TicketUsers, User
 from holdfast.lab.world import World
-from holdfast.protocols.tickets.config import TicketConfig
-from holdfast.protocols.tickets.coordinator import Coordinator
-from holdfast.protocols.tickets.messages import MESSAGES
-from holdfast.protocols.tickets.tickets import Tickets
-from holdfast.protocols.tickets.values import Val
 
 DELAY = Uniform(0.001, 0.010)  # section 8
 ROUND_TRIP = DELAY.low + DELAY.high  # in the mean

@@ -12,19 +12,19 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast import node
+from holdfast.features.tickets.protocol import care
+from holdfast.features.tickets.protocol.candidate import Candidate
+from holdfast.features.tickets.protocol.coordinator import Coordinator
+from holdfast.features.tickets.protocol.desk import End, Voter
+from holdfast.features.tickets.protocol.guardian import Guardian
+from holdfast.features.tickets.protocol.leaving import Leaver
+from holdfast.features.tickets.protocol.messages import Alive, Promised
+from holdfast.features.tickets.protocol.pool import Pool
+from holdfast.features.tickets.protocol.values import LeaseId, Place, Who
+from holdfast.features.tickets.protocol.writing import Writer
 from holdfast.host import Message, NodeId
 from holdfast.kit.phase import Phase
 from holdfast.lab import network
-from holdfast.protocols.tickets import care
-from holdfast.protocols.tickets.candidate import Candidate
-from holdfast.protocols.tickets.coordinator import Coordinator
-from holdfast.protocols.tickets.desk import End, Voter
-from holdfast.protocols.tickets.guardian import Guardian
-from holdfast.protocols.tickets.leaving import Leaver
-from holdfast.protocols.tickets.messages import Alive, Promised
-from holdfast.protocols.tickets.pool import Pool
-from holdfast.protocols.tickets.values import LeaseId, Place, Who
-from holdfast.protocols.tickets.writing import Writer
 
 Mutation = Callable[[ExitStack], None]
 

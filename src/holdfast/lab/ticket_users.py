@@ -11,9 +11,9 @@ from math import inf
 
 from msgspec import Struct
 
+from holdfast.features.tickets.protocol.tickets import Attempt, Tickets
 from holdfast.host import Host, Message, NodeId
 from holdfast.kit.hold import Lost
-from holdfast.protocols.tickets.tickets import Attempt, Tickets
 
 
 class Habits(Struct, frozen=True):

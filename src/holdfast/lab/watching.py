@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from holdfast.features.leadership.detector.config import FfdConfig, Term
+from holdfast.features.leadership.detector.facts import Report
+from holdfast.features.leadership.detector.ffd import FastDetector
+from holdfast.features.leadership.detector.links import Links
+from holdfast.features.leadership.detector.messages import DidYouMissToo, Lead, MonitorOk, Vote, WatchedOk
+from holdfast.features.leadership.detector.watched import Watched
 from holdfast.host import Address, Host, Message, NodeId
 from holdfast.lab.links import Exponential, Link
 from holdfast.lab.network import PORT
 from holdfast.lab.world import World
-from holdfast.protocols.detection.config import FfdConfig, Term
-from holdfast.protocols.detection.facts import Report
-from holdfast.protocols.detection.ffd import FastDetector
-from holdfast.protocols.detection.links import Links
-from holdfast.protocols.detection.messages import DidYouMissToo, Lead, MonitorOk, Vote, WatchedOk
-from holdfast.protocols.detection.watched import Watched
 
 DELAY = 0.01  # seconds, mean of an exponential distribution (section 8)
 VIEW = 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.features.farewell.protocol.farewell import ASKED_MAX, Farewell, Parting
+from holdfast.features.farewell.protocol.messages import LeaveAnswer, LeaveAsk
 from holdfast.host import Address, NodeId
-from holdfast.protocols.care.farewell import ASKED_MAX, Farewell, Parting
-from holdfast.protocols.care.messages import LeaveAnswer, LeaveAsk
 from tests.support.fake_host import FakeHost
 from tests.support.fake_members import FakeMembers
 

@@ -8,11 +8,11 @@ from math import nan
 import pytest
 
 from holdfast.errors import ConfigError, NotAMember, Unavailable
+from holdfast.features.keys.protocol import warden
+from holdfast.features.keys.protocol.keys import KEY_ID_CHARS, LISTS_MAX, SILENT, TIMEOUT_MAX, UNTOUCHED, KeyKeeper, Report
+from holdfast.features.keys.protocol.messages import KeyAnswer, KeyChange, KeyList, KeyTurn
+from holdfast.features.keys.protocol.warden import TURN_SECONDS, KeysChanged
 from holdfast.host import FANOUT_MAX, Host, Machine, Member, Message, NodeId
-from holdfast.protocols.care import warden
-from holdfast.protocols.care.keys import KEY_ID_CHARS, LISTS_MAX, SILENT, TIMEOUT_MAX, UNTOUCHED, KeyKeeper, Report
-from holdfast.protocols.care.messages import KeyAnswer, KeyChange, KeyList, KeyTurn
-from holdfast.protocols.care.warden import TURN_SECONDS, KeysChanged
 from holdfast.wire.keys import KEY_ID_BYTES
 from tests.support.fake_host import FakeHost
 from tests.support.fake_keys import FakeKeys

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.features.names.protocol import names
+from holdfast.features.names.protocol.messages import Known, Sighting, WhoIs
+from holdfast.features.names.protocol.names import ADDRESSES_MAX, ASK_EVERY, ASKED_MAX, BOOT_MAX, LOOK_PERIOD, TRIES, Names
 from holdfast.host import Address, NodeId
-from holdfast.protocols.care import names
-from holdfast.protocols.care.messages import Known, Sighting, WhoIs
-from holdfast.protocols.care.names import ADDRESSES_MAX, ASK_EVERY, ASKED_MAX, BOOT_MAX, LOOK_PERIOD, TRIES, Names
 from tests.support.fake_host import FakeHost, Sent
 from tests.support.fake_members import FakeMembers
 

@@ -6,10 +6,10 @@ from math import inf, nan
 
 import pytest
 
+from holdfast.features.probe.protocol.messages import Ping, Pong
+from holdfast.features.probe.protocol.probe import LATELY, PINGS_MAX, SEAL_BYTES, SIZE_MAX, TIMEOUT, TRIES, Probe, Reply
 from holdfast.host import DATAGRAM_BYTES_MAX, Address, NodeId
 from holdfast.node import life_of
-from holdfast.protocols.care.messages import Ping, Pong
-from holdfast.protocols.care.probe import LATELY, PINGS_MAX, SEAL_BYTES, SIZE_MAX, TIMEOUT, TRIES, Probe, Reply
 from holdfast.wire.codec import Codec
 from holdfast.wire.keys import Key, Keyring
 from holdfast.wire.seal import SEALED_BYTES_MIN, Channel, Sealed

@@ -11,12 +11,12 @@ from random import Random
 
 import pytest
 
+from holdfast.features.leadership.detector.config import FfdConfig, Term
+from holdfast.features.leadership.detector.facts import Dismissed, Report, Suspect
+from holdfast.features.leadership.detector.ffd import DEFERRED_MAX, FastDetector
+from holdfast.features.leadership.detector.links import Links
+from holdfast.features.leadership.detector.messages import DidYouMissToo, Lead, Vote, VoteKind, WatchedOk
 from holdfast.host import Address, Message, NodeId
-from holdfast.protocols.detection.config import FfdConfig, Term
-from holdfast.protocols.detection.facts import Dismissed, Report, Suspect
-from holdfast.protocols.detection.ffd import DEFERRED_MAX, FastDetector
-from holdfast.protocols.detection.links import Links
-from holdfast.protocols.detection.messages import DidYouMissToo, Lead, Vote, VoteKind, WatchedOk
 from tests.support.fake_host import FakeHost
 
 CONFIG = FfdConfig(p_fixed=0.1, common=0.0)

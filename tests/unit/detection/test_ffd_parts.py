@@ -10,15 +10,15 @@ from math import inf
 import pytest
 
 from holdfast.errors import ConfigError
+from holdfast.features.leadership.detector.ballot import Ballot
+from holdfast.features.leadership.detector.common import REPORTERS_MAX, WINDOW, CommonCause, tail
+from holdfast.features.leadership.detector.config import ElectionConfig, FfdConfig, Term
+from holdfast.features.leadership.detector.freshness import Estimated, Synchronised, make_freshness, next_point
+from holdfast.features.leadership.detector.links import PEERS_MAX, Links
+from holdfast.features.leadership.detector.loss import Loss, wilson_upper
+from holdfast.features.leadership.detector.messages import DidYouMissToo, Vote, VoteKind
+from holdfast.features.leadership.detector.plan import Evidence, make_plan, p_false
 from holdfast.host import Address, Message, NodeId
-from holdfast.protocols.detection.ballot import Ballot
-from holdfast.protocols.detection.common import REPORTERS_MAX, WINDOW, CommonCause, tail
-from holdfast.protocols.detection.config import ElectionConfig, FfdConfig, Term
-from holdfast.protocols.detection.freshness import Estimated, Synchronised, make_freshness, next_point
-from holdfast.protocols.detection.links import PEERS_MAX, Links
-from holdfast.protocols.detection.loss import Loss, wilson_upper
-from holdfast.protocols.detection.messages import DidYouMissToo, Vote, VoteKind
-from holdfast.protocols.detection.plan import Evidence, make_plan, p_false
 from tests.support.fake_host import FakeHost
 
 CONFIG = FfdConfig()

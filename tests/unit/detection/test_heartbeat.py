@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import ConfigError
+from holdfast.features.leadership.detector.detectors import Temporal
 from holdfast.host import Address, Message, NodeId
-from holdfast.protocols.detection.detectors import Temporal
-from holdfast.protocols.detection.heartbeat import GRACE_INTERVALS, SEQ_MAX, Heard, HeartbeatDetector, Silenced
-from holdfast.protocols.detection.messages import Heartbeat, Hello
+from holdfast.papers.detection.protocol.heartbeat import GRACE_INTERVALS, SEQ_MAX, Heard, HeartbeatDetector, Silenced
+from holdfast.papers.detection.protocol.messages import Heartbeat, Hello
 from tests.support.fake_host import FakeHost
 
 INTERVAL = 1.0

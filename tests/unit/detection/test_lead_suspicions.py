@@ -6,15 +6,15 @@ Spec: foundation 5 (Suspect and Dismissed, as LeaderSuspected); detection D6; do
 from __future__ import annotations
 
 from holdfast.events import Event, LeaderChanged, LeaderSuspected
+from holdfast.features.leadership.detector.facts import Dismissed, Suspect
+from holdfast.features.leadership.detector.messages import DidYouMissToo, Lead, Resign, Vote, VoteKind, WatchedOk
+from holdfast.features.leadership.protocol.board import LEADER, Row
+from holdfast.features.leadership.protocol.leadership import Leadership, LeadershipConfig
 from holdfast.host import Address, NodeId
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot
-from holdfast.protocols.detection.facts import Dismissed, Suspect
-from holdfast.protocols.detection.lead_board import LEADER, Row
-from holdfast.protocols.detection.leadership import Leadership, LeadershipConfig
-from holdfast.protocols.detection.messages import DidYouMissToo, Lead, Resign, Vote, VoteKind, WatchedOk
 from tests.support.fake_host import FakeHost
 from tests.support.fake_members import FakeMembers
 from tests.support.lead_stand import Stand

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from holdfast.errors import ConfigError
 from holdfast.events import LeaderChanged
 from holdfast.host import Address, Message, NodeId
-from holdfast.protocols.detection.messages import Ok, Start
-from holdfast.protocols.detection.omega import ROUND_MAX, Omega, RoundEntered
+from holdfast.papers.detection.protocol.messages import Ok, Start
+from holdfast.papers.detection.protocol.omega import ROUND_MAX, Omega, RoundEntered
 from tests.support.fake_host import FakeHost
 
 ALPHA = 1.0

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.features.leadership.detector.config import FfdConfig
+from holdfast.features.leadership.detector.messages import Granted, Lead, MonitorOk, WatchedOk
+from holdfast.features.leadership.detector.watched import STAMPS_MAX, Watched, paged
 from holdfast.host import DATAGRAM_BYTES_MAX, Message, NodeId
-from holdfast.protocols.detection.config import FfdConfig
-from holdfast.protocols.detection.messages import Granted, Lead, MonitorOk, WatchedOk
-from holdfast.protocols.detection.watched import STAMPS_MAX, Watched, paged
 from holdfast.wire.codec import BOOT_MAX, Codec
 from holdfast.wire.seal import SEALED_BYTES_MIN
 from tests.support.fake_host import FakeHost

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.events import Decided, Left, Suspected
-from holdfast.host import Address, Host, Machine, Member, Message, NodeId
-from holdfast.protocols.mail import inbox, mail
-from holdfast.protocols.mail.inbox import FORGET_AFTER, PAYLOAD_BYTES_MAX, WINDOW
-from holdfast.protocols.mail.mail import (
+from holdfast.features.mail.protocol import inbox, mail
+from holdfast.features.mail.protocol.inbox import FORGET_AFTER, PAYLOAD_BYTES_MAX, WINDOW
+from holdfast.features.mail.protocol.mail import (
     BACK_FROM_BYTES,
     LETTERS_TO_ONE_MAX,
     RESEND_FIRST,
@@ -22,7 +21,8 @@ from holdfast.protocols.mail.mail import (
     TIMEOUT_MAX,
     Mail,
 )
-from holdfast.protocols.mail.messages import Letter, Outcome, Receipt
+from holdfast.features.mail.protocol.messages import Letter, Outcome, Receipt
+from holdfast.host import Address, Host, Machine, Member, Message, NodeId
 from tests.support.fake_host import FakeHost
 from tests.support.fake_members import FakeMembers, member
 from tests.support.mesh import Mesh

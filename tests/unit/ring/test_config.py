@@ -9,11 +9,11 @@ from msgspec.structs import fields, replace
 
 from holdfast.errors import ConfigError
 from holdfast.events import ConfigMismatch
+from holdfast.features.ring.protocol.config import ARBITRATORS_MAX, K_MAX, Arbitrator, RingConfig, adopt
+from holdfast.features.ring.protocol.ids import CIRCLE
+from holdfast.features.ring.protocol.rules import Rules
+from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import SEEDS_MAX, Address, NodeId
-from holdfast.protocols.ring.config import ARBITRATORS_MAX, K_MAX, Arbitrator, RingConfig, adopt
-from holdfast.protocols.ring.ids import CIRCLE
-from holdfast.protocols.ring.rules import Rules
-from holdfast.protocols.ring.standalone import standalone
 from tests.support.fake_host import FakeHost
 
 ARBS = tuple(Arbitrator(f"arb{i}", Address(f"arb{i}", 1)) for i in range(3))

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.host import Address, NodeId
-from holdfast.protocols.ring.entries import (
+from holdfast.features.ring.protocol.entries import (
     REASON_BYTES_MAX,
     ROWS_BYTES_MAX,
     Listed,
@@ -20,7 +19,8 @@ from holdfast.protocols.ring.entries import (
     valid,
     write,
 )
-from holdfast.protocols.ring.ids import CIRCLE, RingId
+from holdfast.features.ring.protocol.ids import CIRCLE, RingId
+from holdfast.host import Address, NodeId
 
 listed = st.builds(
     Listed,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.protocols.ring.ids import CIRCLE, RingId, hash_of, nearest, owner_of, position_of, sides
+from holdfast.features.ring.protocol.ids import CIRCLE, RingId, hash_of, nearest, owner_of, position_of, sides
 
 positions = st.integers(min_value=0, max_value=CIRCLE - 1)
 rings = st.lists(st.tuples(positions, st.integers(min_value=1, max_value=3)), min_size=1, max_size=12, unique=True).map(

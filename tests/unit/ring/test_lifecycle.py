@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from holdfast.features.ring.protocol import messages as m
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.facts import JoinRetry, JoinStarted
+from holdfast.features.ring.protocol.lifecycle import CACHE, CACHED_MAX, SAVE_LEASES
+from holdfast.features.ring.protocol.ring import RingNode
+from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import Address, NodeId
-from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import JoinRetry, JoinStarted
-from holdfast.protocols.ring.lifecycle import CACHE, CACHED_MAX, SAVE_LEASES
-from holdfast.protocols.ring.ring import RingNode
-from holdfast.protocols.ring.standalone import standalone
 from tests.support.fake_host import FakeHost, FakeStorage
 from tests.support.ring_stand import T_L, crowd
 

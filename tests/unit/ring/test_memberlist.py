@@ -6,18 +6,18 @@ import pytest
 
 from holdfast.errors import ConfigError
 from holdfast.events import Event, Joined, Left, Updated
+from holdfast.features.ring.protocol import messages as m
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.entries import Listed, Tombstone, key_of, write
+from holdfast.features.ring.protocol.ids import Peer, RingId
+from holdfast.features.ring.protocol.memberlist import KNOWN_MAX, MemberList, topic_of
+from holdfast.features.ring.protocol.ring import RingNode
 from holdfast.host import Address, MemberStatus, NodeId
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.roster import Roster
 from holdfast.kit.rows import Row
 from holdfast.lab.rings import Rings
-from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.entries import Listed, Tombstone, key_of, write
-from holdfast.protocols.ring.ids import Peer, RingId
-from holdfast.protocols.ring.memberlist import KNOWN_MAX, MemberList, topic_of
-from holdfast.protocols.ring.ring import RingNode
 from tests.support.fake_host import FakeHost
 from tests.support.ring_stand import T_L, Stand, crowd, peer
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
+from holdfast.features.ring.protocol import messages as m
+from holdfast.features.ring.protocol.config import BOTH_LISTS_K_MAX, K_MAX, RingConfig
+from holdfast.features.ring.protocol.ids import Peer, RingId
 from holdfast.host import DATAGRAM_BYTES_MAX, Address, Message, NodeId
-from holdfast.protocols.ring import messages as m
-from holdfast.protocols.ring.config import BOTH_LISTS_K_MAX, K_MAX, RingConfig
-from holdfast.protocols.ring.ids import Peer, RingId
 from holdfast.wire.codec import Codec
 from holdfast.wire.seal import SEALED_BYTES_MIN
 from tests.support.ring_stand import T_L, Stand, crowd, peer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.protocols.ring.facts import Overslept
-from holdfast.protocols.ring.metrics import metrics, of_peers
+from holdfast.features.ring.protocol.facts import Overslept
+from holdfast.features.ring.protocol.metrics import metrics, of_peers
 from tests.support.ring_stand import STEP, T_L, crowd
 
 

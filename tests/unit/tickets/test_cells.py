@@ -7,13 +7,13 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from holdfast.features.tickets.protocol import cells as module
+from holdfast.features.tickets.protocol.config import TicketConfig
+from holdfast.features.tickets.protocol.guardian import SWEEP_PERIOD, SWEEP_SAVES_MAX, Guardian
+from holdfast.features.tickets.protocol.messages import Accept, Accepted, Alive, Forget, Info, Prepare, Promised, Query, Refuse, Renew
+from holdfast.features.tickets.protocol.values import ANCHOR, NO_BALLOT, NOBODY, Ballot, Key, LeaseId, Ptr, Status, Val, seat
 from holdfast.host import Address, Message, NodeId
 from holdfast.kit.keeper import Keeper
-from holdfast.protocols.tickets import cells as module
-from holdfast.protocols.tickets.config import TicketConfig
-from holdfast.protocols.tickets.guardian import SWEEP_PERIOD, SWEEP_SAVES_MAX, Guardian
-from holdfast.protocols.tickets.messages import Accept, Accepted, Alive, Forget, Info, Prepare, Promised, Query, Refuse, Renew
-from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, NOBODY, Ballot, Key, LeaseId, Ptr, Status, Val, seat
 from tests.support.fake_host import FakeHost, FakeStorage
 
 CONFIG = TicketConfig(lease=2.0, period=0.5, rho=0.0)

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from holdfast.errors import ConfigError
+from holdfast.features.tickets.protocol.cview import EVENT_BYTES_MAX, Cview, Entry, gone_entry
+from holdfast.features.tickets.protocol.values import TICKETS_MAX, Agent
 from holdfast.host import Address, NodeId
 from holdfast.kit.broadcast import Broadcast, Rumour
 from holdfast.kit.exchange import Exchange
-from holdfast.protocols.tickets.cview import EVENT_BYTES_MAX, Cview, Entry, gone_entry
-from holdfast.protocols.tickets.values import TICKETS_MAX, Agent
 from tests.support.fake_host import FakeHost
 from tests.support.fake_members import FakeMembers
 

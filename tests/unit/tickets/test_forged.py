@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
+from holdfast.features.tickets.protocol.messages import Accepted, Info, Promised, Query, Refuse
+from holdfast.features.tickets.protocol.values import NO_BALLOT, NO_LEASE, Ballot, Ptr, Status, Val
 from holdfast.host import Message
-from holdfast.protocols.tickets.messages import Accepted, Info, Promised, Query, Refuse
-from holdfast.protocols.tickets.values import NO_BALLOT, NO_LEASE, Ballot, Ptr, Status, Val
 from tests.support.ticket_stand import POOL, Stand
 
 Forge = Callable[[int, Val], Message]

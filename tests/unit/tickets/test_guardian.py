@@ -11,12 +11,10 @@ from msgspec.structs import replace
 from holdfast.bounds import NUMBER_MAX
 from holdfast.errors import StorageDamaged
 from holdfast.events import RecordUnusable
-from holdfast.host import Address, Message, NodeId
-from holdfast.kit.keeper import Keeper
-from holdfast.protocols.tickets.cells import Cell
-from holdfast.protocols.tickets.config import TicketConfig
-from holdfast.protocols.tickets.guardian import SWEEP_PERIOD, Guardian
-from holdfast.protocols.tickets.messages import (
+from holdfast.features.tickets.protocol.cells import Cell
+from holdfast.features.tickets.protocol.config import TicketConfig
+from holdfast.features.tickets.protocol.guardian import SWEEP_PERIOD, Guardian
+from holdfast.features.tickets.protocol.messages import (
     Accept,
     Accepted,
     Alive,
@@ -32,7 +30,9 @@ from holdfast.protocols.tickets.messages import (
     Renewals,
     Renewed,
 )
-from holdfast.protocols.tickets.values import ANCHOR, NO_BALLOT, NOBODY, Ballot, Key, LeaseId, Ptr, Status, Val, Who, seat
+from holdfast.features.tickets.protocol.values import ANCHOR, NO_BALLOT, NOBODY, Ballot, Key, LeaseId, Ptr, Status, Val, Who, seat
+from holdfast.host import Address, Message, NodeId
+from holdfast.kit.keeper import Keeper
 from tests.support.fake_host import FakeHost, FakeStorage
 
 CONFIG = TicketConfig(lease=2.0, period=0.5, rho=0.0)

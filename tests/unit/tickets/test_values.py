@@ -7,12 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.errors import ConfigError
-from holdfast.host import Address, NodeId
-from holdfast.protocols.tickets.care import merge
-from holdfast.protocols.tickets.config import TicketConfig
-from holdfast.protocols.tickets.leaving import given_up, handed_over
-from holdfast.protocols.tickets.serving import Waiter, child_of, parent_of
-from holdfast.protocols.tickets.values import (
+from holdfast.features.tickets.protocol.care import merge
+from holdfast.features.tickets.protocol.config import TicketConfig
+from holdfast.features.tickets.protocol.leaving import given_up, handed_over
+from holdfast.features.tickets.protocol.serving import Waiter, child_of, parent_of
+from holdfast.features.tickets.protocol.values import (
     ANCHOR,
     NO_BALLOT,
     NOBODY,
@@ -28,6 +27,7 @@ from holdfast.protocols.tickets.values import (
     newest,
     seat,
 )
+from holdfast.host import Address, NodeId
 
 P, Q = LeaseId(NodeId("p", 1), 1), LeaseId(NodeId("q", 1), 1)
 PTR = Ptr(ANCHOR, 0, (seat(0), seat(1), seat(2)), NOBODY)

@@ -25,15 +25,15 @@ from holdfast.cli.lab.member import Lines, check_loopback, parsed_name, resolved
 from holdfast.disk.state import State
 from holdfast.errors import AddressUnusable, ConfigError, shown
 from holdfast.events import ConfigMismatch, Event
+from holdfast.features.ring.protocol.config import RingConfig, adopt
+from holdfast.features.ring.protocol.facts import GroupProposed, JoinStarted, NeighbourhoodChanged, PhaseReached
+from holdfast.features.ring.protocol.ids import hash_of
+from holdfast.features.ring.protocol.ring import RingNode
+from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import SEEDS_MAX, Address, Message, NodeId
 from holdfast.net import clock
 from holdfast.net.host import NetHost
 from holdfast.net.resolve import Endpoint, parse
-from holdfast.protocols.ring.config import RingConfig, adopt
-from holdfast.protocols.ring.facts import GroupProposed, JoinStarted, NeighbourhoodChanged, PhaseReached
-from holdfast.protocols.ring.ids import hash_of
-from holdfast.protocols.ring.ring import RingNode
-from holdfast.protocols.ring.standalone import standalone
 from holdfast.wire.seal import Sealer
 
 MEMBERS_MAX = 256  # of one process; one core carries about a hundred at T_l = 1 s

@@ -23,12 +23,12 @@ from holdfast.cli.exits import CannotServe
 from holdfast.disk.state import State
 from holdfast.errors import AddressUnusable, ConfigError, KeyUnusable, shown
 from holdfast.events import Event
+from holdfast.features.ring.protocol.ids import RingId
 from holdfast.host import FANOUT_MAX, Address, NodeId
 from holdfast.host import Member as ListedMember
 from holdfast.net.host import NetHost
 from holdfast.net.resolve import Endpoint, Resolver, parse
-from holdfast.protocols.detection.omega import Omega
-from holdfast.protocols.ring.ids import RingId
+from holdfast.papers.detection.protocol.omega import Omega
 from holdfast.wire.codec import NAME_BYTES_MAX
 from holdfast.wire.keys import Keyring, exposure, load_key
 from holdfast.wire.seal import Plain, Sealed, Sealer

@@ -41,7 +41,7 @@ def ring(
 
     from holdfast.cli.lab.fleet import Plan, parsed_members, parsed_seeds, serve
     from holdfast.cli.lab.member import sealer_for
-    from holdfast.protocols.ring.config import RingConfig
+    from holdfast.features.ring.protocol.config import RingConfig
 
     if idle and not orders:
         raise ConfigError("--idle without --orders: nobody could order anybody to start")

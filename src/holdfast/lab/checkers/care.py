@@ -9,13 +9,13 @@ from collections.abc import Callable
 from itertools import combinations, permutations
 
 from holdfast.events import Event, Internal
+from holdfast.features.keys.protocol.keys import KeyKeeper, KeysAsked, Report
+from holdfast.features.keys.protocol.warden import KeysChanged
 from holdfast.host import NodeId
 from holdfast.lab.checker import Checker
 from holdfast.lab.checkers.calm import Calm
 from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
-from holdfast.protocols.care.keys import KeyKeeper, KeysAsked, Report
-from holdfast.protocols.care.warden import KeysChanged
 
 
 class NameClear(Internal, frozen=True):

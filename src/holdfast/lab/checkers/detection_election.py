@@ -10,16 +10,16 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from holdfast.events import Event
+from holdfast.features.leadership.detector.config import Term
+from holdfast.features.leadership.detector.facts import Suspect
 from holdfast.host import NodeId
 from holdfast.lab.checker import Checker
 from holdfast.lab.election_spoken import GrantSaid, HeartbeatRead, HeartbeatSaid, MissSaid
 from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
-from holdfast.protocols.detection.config import Term
-from holdfast.protocols.detection.election import LeaderElection
-from holdfast.protocols.detection.election_facts import Leading, TermEntered
-from holdfast.protocols.detection.facts import Suspect
-from holdfast.protocols.detection.termstore import NO_TERM
+from holdfast.papers.detection.protocol.election import LeaderElection
+from holdfast.papers.detection.protocol.election_facts import Leading, TermEntered
+from holdfast.papers.detection.protocol.termstore import NO_TERM
 
 ROUNDING = 1e-6  # seconds; a simulated clock that drifts rounds
 Voters = Callable[[int], Sequence[str]]  # of a view

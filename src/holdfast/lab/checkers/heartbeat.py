@@ -13,7 +13,7 @@ from holdfast.lab.checker import Checker
 from holdfast.lab.checkers.calm import Calm
 from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
-from holdfast.protocols.detection.heartbeat import GRACE_INTERVALS, Heard, HeartbeatDetector, Silenced
+from holdfast.papers.detection.protocol.heartbeat import GRACE_INTERVALS, Heard, HeartbeatDetector, Silenced
 
 ROUNDING = 1e-6  # seconds; a simulated clock that drifts rounds
 

@@ -8,6 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.events import Event
+from holdfast.features.leadership.detector.facts import Suspect
+from holdfast.features.leadership.protocol.facts import Leading, LostLead, RoundAsked
+from holdfast.features.leadership.protocol.leadership import Leadership
+from holdfast.features.leadership.protocol.seat import KEY
 from holdfast.host import NodeId
 from holdfast.kit.keeper import Keeper
 from holdfast.kit.promise import HolderId, Promises
@@ -17,10 +21,6 @@ from holdfast.lab.host import LabHost
 from holdfast.lab.lead_clients import Stopped, Told
 from holdfast.lab.lead_spoken import HeartbeatRead, MissSaid
 from holdfast.lab.world import World
-from holdfast.protocols.detection.facts import Suspect
-from holdfast.protocols.detection.lead_facts import Leading, LostLead, RoundAsked
-from holdfast.protocols.detection.lead_seat import KEY
-from holdfast.protocols.detection.leadership import Leadership
 
 ROUNDING = 1e-6  # seconds; a simulated clock that drifts rounds
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from holdfast.events import Event, Internal
+from holdfast.features.mail.protocol.messages import Outcome
 from holdfast.host import NodeId
 from holdfast.lab.checker import Checker
 from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
-from holdfast.protocols.mail.messages import Outcome
 
 CALM = b"calm"  # how letters begin that are posted when nothing goes wrong
 

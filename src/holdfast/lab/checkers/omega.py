@@ -14,7 +14,7 @@ from holdfast.lab.checker import Checker
 from holdfast.lab.checkers.calm import Calm
 from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
-from holdfast.protocols.detection.omega import Omega, RoundEntered
+from holdfast.papers.detection.protocol.omega import Omega, RoundEntered
 
 ROUNDING = 1e-6  # seconds; a simulated clock that drifts rounds
 

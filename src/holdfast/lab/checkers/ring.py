@@ -13,13 +13,13 @@ from math import inf
 from typing import NamedTuple
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol.facts import BecameMember, JoinStarted, Removed
+from holdfast.features.ring.protocol.ids import RingId
+from holdfast.features.ring.protocol.pair import State
+from holdfast.features.ring.protocol.ring import RingNode, Status
 from holdfast.lab.checker import Checker
 from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
-from holdfast.protocols.ring.facts import BecameMember, JoinStarted, Removed
-from holdfast.protocols.ring.ids import RingId
-from holdfast.protocols.ring.pair import State
-from holdfast.protocols.ring.ring import RingNode, Status
 
 ROUNDING = 1e-6  # seconds; clocks with rates and offsets round, and every timer of the lab is 1e-9 s late
 LOOK_AGAIN = 0.5  # seconds: a deadline of a stopped process is looked at so often

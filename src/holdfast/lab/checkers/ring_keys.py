@@ -14,11 +14,11 @@ from random import Random
 from typing import NamedTuple
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol.facts import BecameMember, Removed
+from holdfast.features.ring.protocol.ids import CIRCLE, RingId
 from holdfast.lab.checkers.ring import ROUNDING, Life, RingChecker, RingWatch
 from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
-from holdfast.protocols.ring.facts import BecameMember, Removed
-from holdfast.protocols.ring.ids import CIRCLE, RingId
 
 AROUND = 3  # positions on each side of a member
 RANDOM_KEYS = 5

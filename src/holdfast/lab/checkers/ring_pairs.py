@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol.facts import GroupProposed, Won
+from holdfast.features.ring.protocol.ids import RingId
 from holdfast.lab.checker import Checker
 from holdfast.lab.checkers.ring import LOOK_AGAIN, ROUNDING, Life, RingChecker, RingWatch, Side
 from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
-from holdfast.protocols.ring.facts import GroupProposed, Won
-from holdfast.protocols.ring.ids import RingId
 
 Instance = tuple[RingId, RingId, int]  # lower id, higher id, epoch
 

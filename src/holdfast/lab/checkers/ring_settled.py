@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from holdfast.features.ring.protocol.ids import RingId, nearest
+from holdfast.features.ring.protocol.pair import Pair, State
 from holdfast.lab.checkers.ring import Life, RingWatch
 from holdfast.lab.world import World
-from holdfast.protocols.ring.ids import RingId, nearest
-from holdfast.protocols.ring.pair import Pair, State
 
 
 def unsettled(watch: RingWatch, world: World, keys: Iterable[int], *, left_out: Sequence[str] = ()) -> str:

@@ -10,12 +10,12 @@ from functools import partial
 from math import inf
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol.facts import BecameMember, Departed, JoinStarted, PhaseReached, Removed, Suspicion, Won
+from holdfast.features.ring.protocol.ids import RingId
 from holdfast.lab.checker import Checker
 from holdfast.lab.checkers.ring import LOOK_AGAIN, ROUNDING, Life, RingChecker, RingWatch
 from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
-from holdfast.protocols.ring.facts import BecameMember, Departed, JoinStarted, PhaseReached, Removed, Suspicion, Won
-from holdfast.protocols.ring.ids import RingId
 
 CALM_LEASES = 20  # in T_l: everything that a fault set going is over, waits, repairs and locks included
 PACED_SLACK = 0.01  # in T_l: a paced join takes exactly 3 T_l after its first phase, and the messages of the last

@@ -6,11 +6,11 @@ from bisect import bisect_left
 from math import inf
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol.facts import BecameMember, Removed
+from holdfast.features.ring.protocol.ids import RingId
 from holdfast.lab.checkers.ring import Life, RingChecker, RingWatch
 from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
-from holdfast.protocols.ring.facts import BecameMember, Removed
-from holdfast.protocols.ring.ids import RingId
 
 
 class NoFalseDeclaration(RingChecker):

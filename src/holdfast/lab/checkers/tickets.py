@@ -10,14 +10,14 @@ from itertools import pairwise
 from math import inf
 
 from holdfast.events import Event
+from holdfast.features.tickets.protocol.coordinator import Coordinator
+from holdfast.features.tickets.protocol.facts import CellLost, CellWritten, TicketAcquired, TicketExtended, TicketLost, TicketReleased
+from holdfast.features.tickets.protocol.tickets import Tickets
+from holdfast.features.tickets.protocol.values import ANCHOR, NO_SLOT, Ballot, Key, Place, Val, Who
 from holdfast.lab.checker import Checker, Violation
 from holdfast.lab.host import LabHost
 from holdfast.lab.ticket_users import TicketUsers
 from holdfast.lab.world import World
-from holdfast.protocols.tickets.coordinator import Coordinator
-from holdfast.protocols.tickets.facts import CellLost, CellWritten, TicketAcquired, TicketExtended, TicketLost, TicketReleased
-from holdfast.protocols.tickets.tickets import Tickets
-from holdfast.protocols.tickets.values import ANCHOR, NO_SLOT, Ballot, Key, Place, Val, Who
 
 ROUNDING = 1e-9
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
+from holdfast.features.leadership.detector.config import BACKUPS_MAX, FfdConfig
 from holdfast.host import NodeId
 from holdfast.lab.experiment import LIST_MAX, Cell, Count, Experiment, Finding, Measured, Parameters
 from holdfast.lab.rates import rate_interval, upper_limit
 from holdfast.lab.samples import HIGH, LOW, by_column, errors
 from holdfast.lab.spatial import chance, mistakes
 from holdfast.lab.watching import WATCHED, Watching
-from holdfast.protocols.detection.config import BACKUPS_MAX, FfdConfig
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
+from holdfast.features.leadership.detector.config import FfdConfig
+from holdfast.features.leadership.detector.detectors import NfdE, PairDetector, PhiAccrual, Temporal
 from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.experiments.ffd_accuracy import live
 from holdfast.lab.pairs import run_pair
 from holdfast.lab.rates import rate_interval, upper_limit
 from holdfast.lab.samples import HIGH, LOW, MEAN, by_column, mean_interval, quantile
 from holdfast.lab.watching import DELAY, Watching
-from holdfast.protocols.detection.config import FfdConfig
-from holdfast.protocols.detection.detectors import NfdE, PairDetector, PhiAccrual, Temporal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from holdfast.features.leadership.detector.config import FfdConfig
 from holdfast.lab.experiment import LIST_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.experiments.ffd_accuracy import INTERVAL, LATENCY, live
 from holdfast.lab.rates import rate_interval
 from holdfast.lab.samples import HIGH, LOW, by_column, errors
 from holdfast.lab.watching import Watching
-from holdfast.protocols.detection.config import FfdConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
+from holdfast.features.leadership.detector.config import ElectionConfig
 from holdfast.lab.elections import Elections, Make, WithoutFfd, settings
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.samples import MEAN, by_column, curves, draw_curves, mean_interval, summary
-from holdfast.protocols.detection.config import ElectionConfig
-from holdfast.protocols.detection.election import LeaderElection
+from holdfast.papers.detection.protocol.election import LeaderElection
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
+from holdfast.features.leadership.detector.common import CommonCause
+from holdfast.features.leadership.detector.config import FfdConfig
+from holdfast.features.leadership.detector.loss import Loss
 from holdfast.lab.experiment import LIST_MAX, Cell, Count, Experiment, Finding, Measured, Parameters
 from holdfast.lab.rates import wilson_interval
 from holdfast.lab.samples import HIGH, LOW, mean_interval
-from holdfast.protocols.detection.common import CommonCause
-from holdfast.protocols.detection.config import FfdConfig
-from holdfast.protocols.detection.loss import Loss
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

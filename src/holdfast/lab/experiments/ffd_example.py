@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
+from holdfast.features.leadership.detector.detectors import Temporal, heartbeats_to_miss
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.experiments.ffd_speed import paper_config
 from holdfast.lab.pairs import run_pair
 from holdfast.lab.samples import HIGH, LOW, MEAN, by_column, errors, summary
 from holdfast.lab.watching import DELAY, Watching
-from holdfast.protocols.detection.detectors import Temporal, heartbeats_to_miss
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

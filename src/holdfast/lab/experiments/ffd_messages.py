@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
+from holdfast.features.leadership.detector.config import FfdConfig
 from holdfast.lab.experiment import LIST_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.samples import HIGH, LOW, MEAN, by_column, errors, mean_interval
 from holdfast.lab.watching import Watching
-from holdfast.protocols.detection.config import FfdConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.errors import ConfigError
+from holdfast.features.leadership.detector.config import FfdConfig
+from holdfast.features.leadership.detector.detectors import heartbeats_to_miss
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.watching import Watching
-from holdfast.protocols.detection.config import FfdConfig
-from holdfast.protocols.detection.detectors import heartbeats_to_miss
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

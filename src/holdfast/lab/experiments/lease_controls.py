@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
+from holdfast.features.leadership.detector.config import ElectionConfig
 from holdfast.host import Address, Host, Machine
 from holdfast.lab.elections import Elections, settings
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.network import PORT
 from holdfast.lab.samples import HIGH, LOW, MEAN, by_column, errors, summary
-from holdfast.protocols.detection.config import ElectionConfig
-from holdfast.protocols.detection.election import LeaderElection
-from holdfast.protocols.detection.views_feed import ViewsFeed
+from holdfast.papers.detection.protocol.election import LeaderElection
+from holdfast.papers.detection.protocol.views_feed import ViewsFeed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

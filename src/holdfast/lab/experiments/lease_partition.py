@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
+from holdfast.features.leadership.detector.config import Mode
 from holdfast.lab.elections import Elections, settings
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.samples import by_column, summary
 from holdfast.lab.timeline import draw_reigns, reigns_of
-from holdfast.protocols.detection.config import Mode
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

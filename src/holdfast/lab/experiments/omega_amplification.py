@@ -19,7 +19,7 @@ from holdfast.lab.links import Exponential, Link
 from holdfast.lab.network import PORT
 from holdfast.lab.rates import rate_interval
 from holdfast.lab.world import World
-from holdfast.protocols.detection.omega import Omega, RoundEntered
+from holdfast.papers.detection.protocol.omega import Omega, RoundEntered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

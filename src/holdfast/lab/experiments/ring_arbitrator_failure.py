@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
+from holdfast.features.ring.protocol.config import ARBITRATORS_MAX, K_MAX
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.ring_measures import draw_members, formed, mean
 from holdfast.lab.rings import PAPER_RULES, arbitrators, paper_config
-from holdfast.protocols.ring.config import ARBITRATORS_MAX, K_MAX
-from holdfast.protocols.ring.rules import Rules
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,13 +14,13 @@ from msgspec import Meta
 
 from holdfast.errors import ConfigError
 from holdfast.events import Event
+from holdfast.features.ring.protocol.config import ARBITRATORS_MAX, K_MAX
+from holdfast.features.ring.protocol.facts import Departed, Suspicion
+from holdfast.features.ring.protocol.messages import Arb
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
 from holdfast.lab.ring_measures import draw_members, formed, percentile
 from holdfast.lab.rings import PAPER_RULES, Rings, arbitrators, paper_config
-from holdfast.protocols.ring.config import ARBITRATORS_MAX, K_MAX
-from holdfast.protocols.ring.facts import Departed, Suspicion
-from holdfast.protocols.ring.messages import Arb
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

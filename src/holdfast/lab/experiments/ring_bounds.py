@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.facts import Departed, GroupProposed, Removed, Suspicion, Won
+from holdfast.features.ring.protocol.ids import RingId
+from holdfast.features.ring.protocol.messages import ArbUpgrd, LeaseRequest, Vote
 from holdfast.lab.checker import Checker
 from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.faults import Pause
 from holdfast.lab.host import LabHost
 from holdfast.lab.ring_observer import Observed, checked, completed, names_of, shortened, violations
 from holdfast.lab.world import World
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import Departed, GroupProposed, Removed, Suspicion, Won
-from holdfast.protocols.ring.ids import RingId
-from holdfast.protocols.ring.messages import ArbUpgrd, LeaseRequest, Vote
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol.config import K_MAX, LEASE_MAX, LEASE_MIN, RingConfig
+from holdfast.features.ring.protocol.facts import Suspicion
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
 from holdfast.lab.ring_measures import DELAY, draw_members, formed, mean, quartiles
-from holdfast.protocols.ring.config import K_MAX, LEASE_MAX, LEASE_MIN, RingConfig
-from holdfast.protocols.ring.facts import Suspicion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

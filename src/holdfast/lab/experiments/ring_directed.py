@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta
 
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.ring_schedules import BY_NAME, SCHEDULES
-from holdfast.protocols.ring.rules import Rules
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,13 +12,13 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.facts import Departed
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
 from holdfast.lab.ring_observer import Observed, checked, completed, names_of, shortened, violations
 from holdfast.lab.rings import PAPER_LINK
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import Departed
-from holdfast.protocols.ring.rules import Rules
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol.config import K_MAX, RingConfig
+from holdfast.features.ring.protocol.facts import BecameMember, JoinStarted, PhaseReached
+from holdfast.features.ring.protocol.ids import CIRCLE, RingId, nearest, position_of
 from holdfast.lab.checkers.ring_time import PACED_SLACK
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
 from holdfast.lab.ring_observer import Observed, checked, completed, names_of, shortened, violations
-from holdfast.protocols.ring.config import K_MAX, RingConfig
-from holdfast.protocols.ring.facts import BecameMember, JoinStarted, PhaseReached
-from holdfast.protocols.ring.ids import CIRCLE, RingId, nearest, position_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,14 +15,14 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.facts import BecameMember, JoinRetry
+from holdfast.features.ring.protocol.ids import CIRCLE
 from holdfast.host import SEEDS_MAX as KNOWN_MAX
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
 from holdfast.lab.ring_measures import DELAY, mean
 from holdfast.lab.rings import PAPER_RULES, Rings, paper_config
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import BecameMember, JoinRetry
-from holdfast.protocols.ring.ids import CIRCLE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

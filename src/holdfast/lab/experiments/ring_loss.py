@@ -13,13 +13,13 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.facts import Departed
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
 from holdfast.lab.rates import rate_interval
 from holdfast.lab.ring_observer import Observed, checked, completed, names_of, shortened, violations
 from holdfast.lab.rings import PAPER_LINK
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import Departed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

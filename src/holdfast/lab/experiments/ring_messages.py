@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
+from holdfast.features.ring.protocol.config import K_MAX, LEASE_MAX, LEASE_MIN, RingConfig
+from holdfast.features.ring.protocol.messages import LeaseAck, LeaseRequest
 from holdfast.lab.accounting import count_bytes, total
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.ring_measures import formed
-from holdfast.protocols.ring.config import K_MAX, LEASE_MAX, LEASE_MIN, RingConfig
-from holdfast.protocols.ring.messages import LeaseAck, LeaseRequest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

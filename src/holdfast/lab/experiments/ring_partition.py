@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.facts import Departed
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
 from holdfast.lab.ring_measures import is_lost, mean, quartiles
 from holdfast.lab.ring_observer import Observed, checked, completed, names_of, shortened, violations
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import Departed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

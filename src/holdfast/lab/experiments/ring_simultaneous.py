@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.errors import ConfigError
+from holdfast.features.ring.protocol.config import K_MAX, RingConfig
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.ring_measures import Exits, draw_members, formed, is_lost, mean
 from holdfast.lab.rings import PAPER_RULES, Rings, paper_config
-from holdfast.protocols.ring.config import K_MAX, RingConfig
-from holdfast.protocols.ring.rules import Rules
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.facts import Departed
 from holdfast.kit.quorum import weighted
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
 from holdfast.lab.ring_observer import Observed, checked, completed, names_of, shortened, violations
 from holdfast.lab.rings import arbitrators
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.facts import Departed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol.config import K_MAX, RingConfig
+from holdfast.features.ring.protocol.facts import Departed, GroupProposed, Won
+from holdfast.features.ring.protocol.ids import RingId
+from holdfast.features.ring.protocol.messages import ArbUpgrd, ArbUpgrdAck, Propose, Proposed
+from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
 from holdfast.lab.ring_observer import Observed, checked, completed, names_of, shortened, violations
 from holdfast.lab.upgrade_model import CASTING, SHAPES, VARIANTS, explored
-from holdfast.protocols.ring.config import K_MAX, RingConfig
-from holdfast.protocols.ring.facts import Departed, GroupProposed, Won
-from holdfast.protocols.ring.ids import RingId
-from holdfast.protocols.ring.messages import ArbUpgrd, ArbUpgrdAck, Propose, Proposed
-from holdfast.protocols.ring.rules import Rules
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.events import Event
+from holdfast.features.leadership.detector.detectors import Temporal
 from holdfast.host import FANOUT_MAX, Address, Host
 from holdfast.lab.experiment import LIST_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
@@ -19,9 +20,8 @@ from holdfast.lab.links import Exponential, Link
 from holdfast.lab.network import PORT
 from holdfast.lab.rates import rate_interval
 from holdfast.lab.world import World
-from holdfast.protocols.detection.detectors import Temporal
-from holdfast.protocols.detection.heartbeat import HeartbeatDetector, Silenced
-from holdfast.protocols.detection.messages import Heartbeat
+from holdfast.papers.detection.protocol.heartbeat import HeartbeatDetector, Silenced
+from holdfast.papers.detection.protocol.messages import Heartbeat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

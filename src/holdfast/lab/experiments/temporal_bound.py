@@ -14,14 +14,14 @@ from msgspec import Meta
 
 from holdfast.errors import ConfigError
 from holdfast.events import Event
+from holdfast.features.leadership.detector.detectors import Temporal, heartbeats_to_miss
 from holdfast.host import Address, Host
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Exponential, Link
 from holdfast.lab.network import PORT
 from holdfast.lab.world import World
-from holdfast.protocols.detection.detectors import Temporal, heartbeats_to_miss
-from holdfast.protocols.detection.heartbeat import HeartbeatDetector, Silenced
+from holdfast.papers.detection.protocol.heartbeat import HeartbeatDetector, Silenced
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
+from holdfast.features.tickets.protocol.config import Placement, TicketConfig
 from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.samples import by_column
 from holdfast.lab.ticket_groups import PATIENCE, TicketGroup
-from holdfast.protocols.tickets.config import Placement, TicketConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
+from holdfast.features.tickets.protocol.config import TicketConfig
+from holdfast.features.tickets.protocol.facts import Excluded
 from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.samples import by_column, quantile, summary
 from holdfast.lab.ticket_groups import PATIENCE, TicketGroup
-from holdfast.protocols.tickets.config import TicketConfig
-from holdfast.protocols.tickets.facts import Excluded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

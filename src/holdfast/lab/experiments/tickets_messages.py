@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
+from holdfast.features.tickets.protocol.config import K_MAX, Placement, TicketConfig
+from holdfast.features.tickets.protocol.facts import GuardiansMoved
 from holdfast.kit.slots import COUNTS
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.samples import by_column
 from holdfast.lab.ticket_groups import PATIENCE, TicketGroup
-from holdfast.protocols.tickets.config import K_MAX, Placement, TicketConfig
-from holdfast.protocols.tickets.facts import GuardiansMoved
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

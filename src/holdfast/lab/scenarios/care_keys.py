@@ -11,6 +11,9 @@ from functools import partial
 from random import Random
 
 from holdfast.errors import HoldfastError
+from holdfast.features.keys.protocol.keys import Done, KeyKeeper, Report
+from holdfast.features.keys.protocol.messages import KeyChange
+from holdfast.features.keys.protocol.warden import TURN_SECONDS, KeyringPort
 from holdfast.host import Address, Host, Machine, Membership
 from holdfast.lab.checker import Checker
 from holdfast.lab.checkers.care import EverybodyNamed, KeysReported, Readable
@@ -20,9 +23,6 @@ from holdfast.lab.network import PORT
 from holdfast.lab.scenario import Scenario, Setup
 from holdfast.lab.scenarios.care_crowd import BEAT_PERIOD, Crowd
 from holdfast.lab.world import World
-from holdfast.protocols.care.keys import Done, KeyKeeper, Report
-from holdfast.protocols.care.messages import KeyChange
-from holdfast.protocols.care.warden import TURN_SECONDS, KeyringPort
 
 SECONDS = 60.0  # of faults
 ROTATION_INTERVAL = 3.0  # mean, for the whole group; a rotation takes about as long, so often two operators cross

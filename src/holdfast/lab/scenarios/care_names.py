@@ -12,6 +12,7 @@ from functools import partial
 from random import Random
 
 from holdfast.events import Event
+from holdfast.features.names.protocol.names import ASK_EVERY, LOOK_PERIOD, TRIES, Names
 from holdfast.host import Address, Host, Machine, Membership, NodeId
 from holdfast.lab.checker import Checker
 from holdfast.lab.checkers.calm import Calm
@@ -23,7 +24,6 @@ from holdfast.lab.network import PORT
 from holdfast.lab.scenario import Scenario, Setup
 from holdfast.lab.scenarios.care_crowd import BEAT_PERIOD, Crowd
 from holdfast.lab.world import World
-from holdfast.protocols.care.names import ASK_EVERY, LOOK_PERIOD, TRIES, Names
 
 SHARED = "web"
 SECONDS = 20.0  # of faults

@@ -10,6 +10,8 @@ from functools import partial
 from random import Random
 from typing import NamedTuple
 
+from holdfast.features.leadership.detector.config import ElectionConfig, Mode
+from holdfast.features.leadership.detector.messages import WatchedOk
 from holdfast.host import Address, Host, Machine, Message
 from holdfast.kit.deadline import wait_length
 from holdfast.kit.keeper import MARGIN
@@ -23,11 +25,9 @@ from holdfast.lab.links import Link, Uniform
 from holdfast.lab.network import PORT, Filter
 from holdfast.lab.scenario import Scenario, Setup
 from holdfast.lab.world import World
-from holdfast.protocols.detection.config import ElectionConfig, Mode
-from holdfast.protocols.detection.election import LeaderElection
-from holdfast.protocols.detection.messages import WatchedOk
-from holdfast.protocols.detection.termstore import TermStore
-from holdfast.protocols.detection.views_feed import ViewsFeed
+from holdfast.papers.detection.protocol.election import LeaderElection
+from holdfast.papers.detection.protocol.termstore import TermStore
+from holdfast.papers.detection.protocol.views_feed import ViewsFeed
 
 SECONDS = 20.0  # of faults
 SIZES = (1, 2, 3, 3, 4, 5, 5, 6, 7, 8, 9)  # small groups have the more interesting majorities

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
+from holdfast.features.leadership.detector.detectors import Temporal
 from holdfast.host import Address, Host, Machine
 from holdfast.lab.checker import Checker
 from holdfast.lab.checkers.calm import Calm
@@ -17,8 +18,7 @@ from holdfast.lab.links import Link, Uniform
 from holdfast.lab.network import PORT
 from holdfast.lab.scenario import Scenario, Setup
 from holdfast.lab.world import World
-from holdfast.protocols.detection.detectors import Temporal
-from holdfast.protocols.detection.heartbeat import GRACE_INTERVALS, HeartbeatDetector
+from holdfast.papers.detection.protocol.heartbeat import GRACE_INTERVALS, HeartbeatDetector
 
 SECONDS = 15.0  # of faults
 # Clocks that run apart by 1e-3 put the estimate 50 heartbeats x 1e-3 = 5 % of an interval behind (section 5); the slack is 25 %.

@@ -11,6 +11,7 @@ from random import Random
 
 from msgspec.structs import replace
 
+from holdfast.features.leadership.protocol.leadership import Leadership, LeadershipConfig
 from holdfast.host import Address, Host, Machine
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.deadline import wait_length
@@ -38,7 +39,6 @@ from holdfast.lab.links import Exponential, Link
 from holdfast.lab.network import PORT
 from holdfast.lab.scenario import Scenario, Setup
 from holdfast.lab.world import World
-from holdfast.protocols.detection.leadership import Leadership, LeadershipConfig
 
 SECONDS = 20.0
 FOUNDED_AFTER = 4.5  # F13: all slots must be up once, until the longest wait of a fresh seat is over

@@ -9,6 +9,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from random import Random
 
+from holdfast.features.mail.protocol.inbox import Deliver
+from holdfast.features.mail.protocol.mail import Mail
+from holdfast.features.mail.protocol.messages import Outcome
 from holdfast.host import Address, Host, Machine, Membership, NodeId
 from holdfast.kit.roster import Roster, listed
 from holdfast.lab.checker import Checker
@@ -29,9 +32,6 @@ from holdfast.lab.links import Link, Uniform
 from holdfast.lab.network import PORT
 from holdfast.lab.scenario import Scenario, Setup
 from holdfast.lab.world import World
-from holdfast.protocols.mail.inbox import Deliver
-from holdfast.protocols.mail.mail import Mail
-from holdfast.protocols.mail.messages import Outcome
 
 SECONDS = 10.0  # of faults
 BURST_INTERVAL = 0.4  # mean, for the whole group

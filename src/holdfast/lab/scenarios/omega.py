@@ -17,7 +17,7 @@ from holdfast.lab.links import Link, Uniform
 from holdfast.lab.network import PORT
 from holdfast.lab.scenario import Scenario, Setup
 from holdfast.lab.world import World
-from holdfast.protocols.detection.omega import PATIENCE, Omega
+from holdfast.papers.detection.protocol.omega import PATIENCE, Omega
 
 SECONDS = 20.0  # of faults
 MENU = Menu(drift=0.02, delay=Uniform(0.001, 0.2), tail_seconds=3.0)

@@ -11,8 +11,8 @@ from holdfast.host import Address, Host, Message, NodeId
 from holdfast.lab.faults import Menu, draw_plan
 from holdfast.lab.scenario import Setup
 from holdfast.lab.scenarios.omega import LINK, SECONDS, WATCHED_ALPHAS, OmegaScenario, agree_timeout
-from holdfast.protocols.detection.messages import Ok
-from holdfast.protocols.detection.omega import Omega
+from holdfast.papers.detection.protocol.messages import Ok
+from holdfast.papers.detection.protocol.omega import Omega
 
 NAMES = tuple(f"n{i}" for i in range(7))
 ALPHA = 0.5

@@ -9,6 +9,11 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from random import Random
 
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.ids import position_of
+from holdfast.features.ring.protocol.ring import RingNode
+from holdfast.features.ring.protocol.rules import Rules
+from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import Host, Machine
 from holdfast.lab.checker import Checker
 from holdfast.lab.checkers.ring import RingWatch
@@ -22,11 +27,6 @@ from holdfast.lab.rings import address_of
 from holdfast.lab.scenario import Scenario, Setup
 from holdfast.lab.scenarios.ring_draws import LEASE, Ambush, draw_faults, draw_link, draw_parameters
 from holdfast.lab.world import World
-from holdfast.protocols.ring.config import RingConfig
-from holdfast.protocols.ring.ids import position_of
-from holdfast.protocols.ring.ring import RingNode
-from holdfast.protocols.ring.rules import Rules
-from holdfast.protocols.ring.standalone import standalone
 
 SETTLE = 170 * LEASE  # I9
 SIZES = ((1, 2), (3, 5), (3, 5), (3, 5), (6, 9), (6, 9), (6, 9), (10, 14), (10, 14), (15, 20))

@@ -7,14 +7,14 @@ from random import Random
 
 from msgspec.structs import replace
 
+from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.host import Host, Machine
 from holdfast.lab.faults import Plan
 from holdfast.lab.rings import arbitrators
 from holdfast.lab.scenario import Setup
 from holdfast.lab.scenarios.ring import SETTLE, SPARED_SECONDS, RingScenario
 from holdfast.lab.scenarios.ring_draws import draw_faults, draw_link, draw_parameters
-from holdfast.protocols.ring.central import CentralArbitrator
-from holdfast.protocols.ring.config import RingConfig
+from holdfast.papers.ring.protocol.central import CentralArbitrator
 
 SECONDS = 50.0
 SIZES = (2, 9)

@@ -7,12 +7,12 @@ from functools import partial
 from random import Random
 
 from holdfast.events import Event
+from holdfast.features.ring.protocol.facts import BecameMember, GroupProposed, JoinStarted, PhaseReached, Suspicion, Won
+from holdfast.features.ring.protocol.ids import RingId, position_of
 from holdfast.lab.faults import Crash, Cut, Fault, Menu, Pause, Plan, draw_plan
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Link, Uniform
 from holdfast.lab.world import World
-from holdfast.protocols.ring.facts import BecameMember, GroupProposed, JoinStarted, PhaseReached, Suspicion, Won
-from holdfast.protocols.ring.ids import RingId, position_of
 
 LEASE = 1.0  # T_l
 DRIFT = 0.02

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from random import Random
 
+from holdfast.features.tickets.protocol.config import TicketConfig
+from holdfast.features.tickets.protocol.tickets import Tickets
+from holdfast.features.tickets.protocol.values import Key, Place, Val
 from holdfast.host import Address, Host, Machine
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.deadline import wait_length
@@ -25,9 +28,6 @@ from holdfast.lab.network import PORT
 from holdfast.lab.scenario import Scenario, Setup
 from holdfast.lab.ticket_users import Habits, TicketUsers
 from holdfast.lab.world import World
-from holdfast.protocols.tickets.config import TicketConfig
-from holdfast.protocols.tickets.tickets import Tickets
-from holdfast.protocols.tickets.values import Key, Place, Val
 
 POOL = "pool"
 RHO = 0.02

@@ -1,0 +1,1 @@
+"""An operator asks another agent to drain and leave."""

@@ -1,0 +1,1 @@
+"""The keys of a group: list, install, use, remove."""

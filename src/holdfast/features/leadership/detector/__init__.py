@@ -1,0 +1,1 @@
+"""The failure detector that agents load: freshness points, loss, ballots."""

@@ -1,0 +1,1 @@
+"""A message to one life of one member: at most once, in order."""

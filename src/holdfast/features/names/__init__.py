@@ -1,0 +1,1 @@
+"""One process per name: how two of one name learn of each other."""

@@ -1,0 +1,1 @@
+"""What agents measure of each other for `doctor`."""

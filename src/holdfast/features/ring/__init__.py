@@ -1,0 +1,1 @@
+"""Membership by leases, arbitration and joins on a ring of positions."""

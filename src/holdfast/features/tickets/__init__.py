@@ -1,0 +1,1 @@
+"""Numbered slots, each with at most one owner: cells, guardians, coordinators."""

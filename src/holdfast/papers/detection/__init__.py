@@ -1,0 +1,1 @@
+"""The elections and baselines of the detection paper: agreed views, Omega, heartbeats to every peer."""

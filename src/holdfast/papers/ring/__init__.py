@@ -1,0 +1,1 @@
+"""The static arbitrator that the ring's paper starts from."""

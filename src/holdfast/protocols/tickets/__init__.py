@@ -1,1 +1,0 @@
-"""Tickets: numbered slots, each owned by at most one process.  Spec: tickets; paper 001."""
