@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.memory import RUSAGE_UNIT
 from benchmarks.ring_lab import names_of
-from holdfast.lab.rings import PAPER_RULES, Rings, paper_config
+from holdfast.features.ring.lab.rings import PAPER_RULES, Rings, paper_config
 
 SEED = 1
 APART = 6.0  # T_l between two crashes

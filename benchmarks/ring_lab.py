@@ -9,6 +9,8 @@ from pathlib import PurePath
 from time import process_time
 from typing import Any
 
+from holdfast.features.ring.lab.rings import PAPER_LINK, PAPER_RULES, Rings, paper_config
+from holdfast.features.ring.lab.scenarios.ring import RingScenario
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.entries import Listed, key_of, read, write
 from holdfast.features.ring.protocol.ids import RingId, position_of
@@ -16,9 +18,7 @@ from holdfast.host import Address, NodeId
 from holdfast.kit.exchange import RowsPage
 from holdfast.kit.rows import Row, pages
 from holdfast.lab.accounting import total
-from holdfast.lab.rings import PAPER_LINK, PAPER_RULES, Rings, paper_config
 from holdfast.lab.scenario import Setup
-from holdfast.lab.scenarios.ring import RingScenario
 from holdfast.lab.world import World
 from holdfast.wire import Codec
 

@@ -327,7 +327,7 @@ def test_demo_says_when_something_is_broken(holdfast: Run, monkeypatch: pytest.M
     """The control: with a bound that cannot be kept the demo says so and exits 1."""
     from msgspec.structs import replace
 
-    from holdfast.lab import story
+    from holdfast.papers.detection.lab import story
 
     monkeypatch.setattr(story, "ACTS", tuple(replace(act, bound=0.001) for act in story.ACTS))
     ended = holdfast("lab", "demo", "--seed", 1)

@@ -107,8 +107,10 @@ def test_the_lab_needs_no_extra() -> None:
 
 def test_importing_the_engine_needs_no_extra() -> None:
     """The ``lab`` extra is optional: no module of the lab imports it at the top."""
-    folder = Path(exits.__file__).parents[1] / "lab"
-    names = [f"holdfast.lab.{path.stem}" for path in sorted(folder.glob("*.py")) if path.stem != "__init__"]
+    home = Path(exits.__file__).parents[1]
+    folders = [home / "lab", *sorted(home.glob("*/*/lab"))]
+    files = [path for folder in folders for path in sorted(folder.glob("*.py")) if path.stem != "__init__" and "cli" not in path.parts]
+    names = [".".join(path.relative_to(home.parent).with_suffix("").parts) for path in files]
     block = "".join(f"sys.modules[{extra!r}] = None\n" for extra in EXTRAS)
     code = f"import sys\n{block}import importlib\nfor name in {names!r}:\n    importlib.import_module(name)\n"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

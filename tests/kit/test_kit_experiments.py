@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from holdfast.lab.experiment import Experiment, Finding, parameters_of
-from holdfast.lab.experiments.deadline import EXPERIMENT as DEADLINE
-from holdfast.lab.experiments.prcast import EXPERIMENT as PRCAST
-from holdfast.lab.experiments.promise import EXPERIMENT as PROMISE
+from holdfast.lab.kit.experiments.deadline import EXPERIMENT as DEADLINE
+from holdfast.lab.kit.experiments.prcast import EXPERIMENT as PRCAST
+from holdfast.lab.kit.experiments.promise import EXPERIMENT as PROMISE
 
 
 def conducted(experiment: Experiment[Any], **settings: str) -> Finding:
@@ -25,7 +25,7 @@ def test_deadlines() -> None:
 
 def test_deadlines_can_miss(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that overlaps is a miss, and is named."""
-    monkeypatch.setattr("holdfast.lab.experiments.deadline.holder_length", lambda x, rho: x)
+    monkeypatch.setattr("holdfast.lab.kit.experiments.deadline.holder_length", lambda x, rho: x)
     finding = conducted(DEADLINE, draws="300")
     assert not finding.passed
     assert any(note.startswith("holder_length overlaps") for note in finding.notes)

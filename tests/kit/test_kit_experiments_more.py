@@ -14,12 +14,12 @@ from holdfast.kit.exchange import Exchange, RowsPage
 from holdfast.kit.phase import Phase
 from holdfast.kit.rows import Rows
 from holdfast.lab.experiment import Experiment, Finding, parameters_of
-from holdfast.lab.experiments.phase import EXPERIMENT as PHASE
-from holdfast.lab.experiments.phase import interval, won_by
-from holdfast.lab.experiments.rows import EXPERIMENT as ROWS
-from holdfast.lab.experiments.rows import bound, estimate
-from holdfast.lab.experiments.seats import EXPERIMENT as SEATS
-from holdfast.lab.experiments.seats import late_max
+from holdfast.lab.kit.experiments.phase import EXPERIMENT as PHASE
+from holdfast.lab.kit.experiments.phase import interval, won_by
+from holdfast.lab.kit.experiments.rows import EXPERIMENT as ROWS
+from holdfast.lab.kit.experiments.rows import bound, estimate
+from holdfast.lab.kit.experiments.seats import EXPERIMENT as SEATS
+from holdfast.lab.kit.experiments.seats import late_max
 from holdfast.lab.registry import find
 
 ALL: tuple[Experiment[Any], ...] = (PHASE, ROWS, SEATS)

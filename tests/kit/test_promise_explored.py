@@ -1,6 +1,6 @@
 """Every interleaving of a promise's small world: never two holders of one number, never two holders at one time.
 
-Foundation 4 (Promise), F13. The model is ``holdfast.lab.promise_model``; it runs the real ``Promises`` and ``Keeper``. A safety
+Foundation 4 (Promise), F13. The model is ``holdfast.lab.kit.promise_model``; it runs the real ``Promises`` and ``Keeper``. A safety
 check that cannot fail proves nothing: each rule is also taken out once, and the exploration has to find what that breaks.
 """
 
@@ -12,7 +12,7 @@ from holdfast.host import Host, Storage
 from holdfast.kit.keeper import Keeper
 from holdfast.kit.promise import Promises
 from holdfast.lab.explore import explore
-from holdfast.lab.promise_model import LENGTH, Bounds, GroupModel, Seat, SeatModel
+from holdfast.lab.kit.promise_model import LENGTH, Bounds, GroupModel, Seat, SeatModel
 from tests.support.kit_ablations import (
     AnswersFirst,
     AnyResignation,

@@ -9,6 +9,12 @@ from random import Random
 import pytest
 
 from holdfast.events import Event
+from holdfast.features.ring.lab.checkers.keys import OnePublisher, arcs, sampled_keys
+from holdfast.features.ring.lab.checkers.ring import Life, RingWatch
+from holdfast.features.ring.lab.checkers.settled import unsettled
+from holdfast.features.ring.lab.checkers.time import JoinTime
+from holdfast.features.ring.lab.rings import Rings
+from holdfast.features.ring.lab.scenarios.ring import RingScenario
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.door import Held
@@ -18,14 +24,8 @@ from holdfast.features.ring.protocol.pair import Pair, State
 from holdfast.features.ring.protocol.ring import RingNode
 from holdfast.host import Ownership
 from holdfast.lab.checker import Checker, Violation
-from holdfast.lab.checkers.ring import Life, RingWatch
-from holdfast.lab.checkers.ring_keys import OnePublisher, arcs, sampled_keys
-from holdfast.lab.checkers.ring_settled import unsettled
-from holdfast.lab.checkers.ring_time import JoinTime
 from holdfast.lab.links import Link, Uniform
-from holdfast.lab.rings import Rings
 from holdfast.lab.scenario import Setup
-from holdfast.lab.scenarios.ring import RingScenario
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 CALM = 3.0  # seconds until a ring that was formed beforehand runs evenly

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.lab.faults import read_plan
-from holdfast.lab.hunt import FAULTS_LEFT_MAX, hunt
 from holdfast.lab.scenario import run
-from holdfast.lab.scenarios.omega_doubled_ok import SCENARIO
-from holdfast.lab.story import ACTS, DEAD, NAMES, NOBODY, STOPPED, tell
+from holdfast.papers.detection.lab.hunt import FAULTS_LEFT_MAX, hunt
+from holdfast.papers.detection.lab.scenarios.omega_doubled_ok import SCENARIO
+from holdfast.papers.detection.lab.story import ACTS, DEAD, NAMES, NOBODY, STOPPED, tell
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -12,8 +12,8 @@ from holdfast.errors import ConfigError
 from holdfast.lab import registry, source
 from holdfast.lab.jobs import Where
 from holdfast.lab.results import Chunk, Failure, Results
-from holdfast.lab.scenarios.omega import SCENARIO
 from holdfast.lab.sweep import CHUNK_SEEDS, collect, sweep
+from holdfast.papers.detection.lab.scenarios.omega import SCENARIO
 
 OWN = str(Path(__file__).with_name("own_scenario.py"))  # seeds 2, 7, 12, ... fail
 PLANTED = "detection/omega-doubled-ok"

@@ -1,6 +1,7 @@
 """Every interleaving of one pair's group change: who can win twice, and whom a crash strands.
 
-Ring D14, E9 and section 11. The model is ``holdfast.lab.upgrade_model``. A safety check that cannot fail proves nothing: each rule is also
+Ring D14, E9 and section 11. The model is ``holdfast.features.ring.lab.upgrade_model``. A safety check that cannot fail proves nothing:
+each rule is also
 taken out once, and the exploration has to find what that breaks.
 """
 
@@ -11,9 +12,7 @@ from itertools import chain, combinations
 
 import pytest
 
-from holdfast.kit.quorum import weighted
-from holdfast.lab.explore import explore
-from holdfast.lab.upgrade_model import (
+from holdfast.features.ring.lab.upgrade_model import (
     CASTING,
     SHAPES,
     STATES_MAX,
@@ -29,6 +28,8 @@ from holdfast.lab.upgrade_model import (
     census,
     explored,
 )
+from holdfast.kit.quorum import weighted
+from holdfast.lab.explore import explore
 
 TWICE: Groups = ("PQR", "PQS", "PQR")  # two changes, and late messages of the first
 JOINT_STATES = [564, 793, 1342, 1676, 2022, 2349, 8932, 1637, 771, 776, 1024]

@@ -15,11 +15,11 @@ from holdfast.features.leadership.detector.facts import Dismissed, Suspect
 from holdfast.features.leadership.detector.messages import DidYouMissToo, StartRound
 from holdfast.host import NodeId
 from holdfast.lab.checker import Checker, Violation
-from holdfast.lab.checkers.detection_election import FenceOrder, LeaseExclusive, ReportSound, TermUnique, disagreement, election_of
-from holdfast.lab.election_spoken import SpokenElection
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Exponential, Uniform
 from holdfast.lab.world import World
+from holdfast.papers.detection.lab.checkers.election import FenceOrder, LeaseExclusive, ReportSound, TermUnique, disagreement, election_of
+from holdfast.papers.detection.lab.election_spoken import SpokenElection
 from holdfast.papers.detection.protocol.election import LeaderElection
 from holdfast.papers.detection.protocol.election_facts import Leading, TermEntered
 from tests.support.election_ablations import (

@@ -13,7 +13,7 @@ from holdfast.features.leadership.detector.config import ElectionConfig, Term
 from holdfast.features.leadership.detector.facts import Suspect
 from holdfast.features.leadership.detector.messages import DidYouMissToo, MonitorOk, Resign, StartRound, Vote, VoteKind, WatchedOk
 from holdfast.host import Message, NodeId
-from holdfast.lab.checkers.detection_election import disagreement, election_of
+from holdfast.papers.detection.lab.checkers.election import disagreement, election_of
 from holdfast.papers.detection.protocol.election import ROUND_MAX, VOTERS_MAX
 from holdfast.papers.detection.protocol.election_facts import Leading, LostLead, TermEntered
 from tests.support.election_stand import ADDRESSES, NAMES, PAPER, QUORUM, A, B, C, D, E, Stand, group, heartbeat, to_others

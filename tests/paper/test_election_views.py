@@ -13,10 +13,10 @@ from holdfast.host import Address, Host, Machine, NodeId
 from holdfast.kit.deadline import wait_length
 from holdfast.kit.keeper import MARGIN
 from holdfast.lab.checker import Violation
-from holdfast.lab.checkers.detection_election import FenceOrder, LeaseExclusive, TermUnique, election_of
 from holdfast.lab.links import Fixed, Link
 from holdfast.lab.network import PORT
 from holdfast.lab.world import World
+from holdfast.papers.detection.lab.checkers.election import FenceOrder, LeaseExclusive, TermUnique, election_of
 from holdfast.papers.detection.protocol.election import LeaderElection
 from holdfast.papers.detection.protocol.termstore import TermStore
 from holdfast.papers.detection.protocol.views_feed import HELD_MAX, VIEW_MAX, ViewInstalled, ViewsFeed, single_steps

@@ -8,7 +8,7 @@ from holdfast.features.leadership.detector.facts import Suspect
 from holdfast.features.leadership.detector.messages import MonitorOk, StartRound, WatchedOk
 from holdfast.features.leadership.protocol.campaign import Campaign
 from holdfast.features.leadership.protocol.messages import StartRounds
-from holdfast.lab.lead_members import Hidden, ListedMembers
+from holdfast.lab.listed_members import Hidden, ListedMembers
 from tests.support.lead_stand import FOUNDED, RHO, Stand
 
 WALL_MS = 1_700_000_000_000

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.events import Decided, Event, Failed, Left, Suspected
+from holdfast.features.ring.lab.rings import PAPER_LINK, Rings
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.arbitration import DEAF, VOTES_MAX
 from holdfast.features.ring.protocol.config import RingConfig
@@ -20,7 +21,6 @@ from holdfast.features.ring.protocol.rules import Rules
 from holdfast.host import MemberStatus
 from holdfast.kit.quorum import weighted
 from holdfast.lab.host import LabHost
-from holdfast.lab.rings import PAPER_LINK, Rings
 from tests.support.ring_stand import STEP, T_A, T_ARB, T_L, Stand, crowd, peer
 
 P, Q, R = peer("p", 100), peer("q", 2000), peer("r", 3000)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from holdfast.features.ring.lab.rings import Rings, arbitrators
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.facts import Won
 from holdfast.features.ring.protocol.ids import CIRCLE, RingId
 from holdfast.features.ring.protocol.pair import State
 from holdfast.host import NodeId
-from holdfast.lab.rings import Rings, arbitrators
 from holdfast.papers.ring.protocol.central import LISTED_MAX, CentralArbitrator
 from tests.support.fake_host import FakeHost
 from tests.support.ring_stand import STEP, T_ARB, T_L, Stand, peer

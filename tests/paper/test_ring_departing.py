@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.events import Event, Expelled, Failed, Left
+from holdfast.features.ring.lab.rings import Rings
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.facts import Departed, JoinRetry, JoinStarted, Removed
@@ -13,7 +14,6 @@ from holdfast.features.ring.protocol.forgetting import EPOCHS_MAX, forget
 from holdfast.features.ring.protocol.ids import RingId
 from holdfast.features.ring.protocol.rules import Rules
 from holdfast.host import Address, Message, NodeId
-from holdfast.lab.rings import Rings
 from tests.support.ring_stand import STEP, T_A, T_ARB, T_L, Stand, crowd
 
 NAMES = list("abcefg")

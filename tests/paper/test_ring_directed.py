@@ -1,6 +1,6 @@
 """Each problem that the spec names, on a schedule made for it: harmless with the decision that solves it, harmful without.
 
-Spec: ring 6, 8 (E13), 11; foundation F4. The schedules: ``holdfast.lab.ring_schedules``.
+Spec: ring 6, 8 (E13), 11; foundation F4. The schedules: ``holdfast.features.ring.lab.schedules``.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import pytest
 
 from holdfast.events import ConfigMismatch
+from holdfast.features.ring.lab.experiments.directed import EXPERIMENT
+from holdfast.features.ring.lab.schedules import BY_NAME, SCHEDULES, Outcome
+from holdfast.features.ring.lab.watch import Stage
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.facts import BecameMember
 from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.experiment import conduct, parameters_of
-from holdfast.lab.experiments.ring_directed import EXPERIMENT
-from holdfast.lab.ring_schedules import BY_NAME, SCHEDULES, Outcome
-from holdfast.lab.ring_watch import Stage
 
 SEEDS = range(3)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import ConfigError
+from holdfast.features.ring.lab.rings import Rings, address_of
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.config import FOUNDING_LEASES, RingConfig
 from holdfast.features.ring.protocol.facts import BecameMember
@@ -12,7 +13,6 @@ from holdfast.features.ring.protocol.fencing import GEN_MAX, MICROSECONDS, ORPHA
 from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import Address, NodeId
 from holdfast.lab.links import Fixed, Link
-from holdfast.lab.rings import Rings, address_of
 from tests.support.fake_host import FakeHost, FakeStorage
 from tests.support.ring_stand import T_L, peer
 

@@ -7,6 +7,8 @@ from itertools import combinations
 import pytest
 
 from holdfast.events import Event
+from holdfast.features.ring.lab.rings import Rings
+from holdfast.features.ring.lab.watch import DELAY, Stage
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.facts import GroupProposed, Suspicion, Won
@@ -14,8 +16,6 @@ from holdfast.features.ring.protocol.ids import Peer, RingId, nearest
 from holdfast.features.ring.protocol.pair import Pair, State
 from holdfast.features.ring.protocol.rules import Rules
 from holdfast.kit.quorum import Quorum, joint, weighted
-from holdfast.lab.ring_watch import DELAY, Stage
-from holdfast.lab.rings import Rings
 from tests.support.ring_stand import STEP, T_A, T_ARB, T_L, Stand, crowd, peer
 
 K1 = RingConfig(k=1)

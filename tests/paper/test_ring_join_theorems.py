@@ -8,13 +8,13 @@ from statistics import mean
 import pytest
 
 from holdfast.events import Event
+from holdfast.features.ring.lab.watch import DELAY, Stage
 from holdfast.features.ring.protocol import facts
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.pair import State
 from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.checker import Checker
 from holdfast.lab.host import LabHost
-from holdfast.lab.ring_watch import DELAY, Stage
 from holdfast.lab.world import World
 from tests.support.ring_stand import T_L
 

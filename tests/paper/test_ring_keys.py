@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from holdfast.features.ring.lab.rings import Rings
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.entries import Tombstone
@@ -14,7 +15,6 @@ from holdfast.features.ring.protocol.fencing import GEN_MAX, MICROSECONDS, ORPHA
 from holdfast.features.ring.protocol.ids import CIRCLE, owner_of
 from holdfast.features.ring.protocol.rules import Rules
 from holdfast.host import Ownership
-from holdfast.lab.rings import Rings
 from tests.support.ring_stand import STEP, T_L, Stand, crowd, peer
 
 Q = peer("q", 2000)

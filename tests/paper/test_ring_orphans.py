@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.events import Event, Failed
+from holdfast.features.ring.lab.rings import Rings
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.facts import Departed, Removed
 from holdfast.features.ring.protocol.ids import CIRCLE, Peer
 from holdfast.lab.host import LabHost
-from holdfast.lab.rings import Rings
 from tests.support.ring_stand import T_L, Stand, crowd, peer
 
 ORPHAN = peer("orphan", 1050)

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.events import Decided, Event
+from holdfast.features.ring.lab.watch import Stage
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.arbitration import TIMEOUT
 from holdfast.features.ring.protocol.config import RingConfig
@@ -17,7 +18,6 @@ from holdfast.features.ring.protocol.metrics import metrics
 from holdfast.features.ring.protocol.pair import State
 from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.host import LabHost
-from holdfast.lab.ring_watch import Stage
 from tests.support.ring_stand import STEP, T_A, T_L, Stand, crowd, peer
 
 P1, P2, P3 = RingConfig(k=3, indirect=True), RingConfig(k=3, patient=True), RingConfig(k=3, here=True)

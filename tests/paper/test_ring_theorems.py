@@ -13,6 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.events import Event
+from holdfast.features.ring.lab.rings import Rings
+from holdfast.features.ring.lab.watch import DELAY, Stage
 from holdfast.features.ring.protocol import facts
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.config import RingConfig
@@ -20,8 +22,6 @@ from holdfast.features.ring.protocol.pair import State
 from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Fixed, Link
-from holdfast.lab.ring_watch import DELAY, Stage
-from holdfast.lab.rings import Rings
 from tests.support.ring_stand import T_A, T_ARB, T_L
 
 SEEDS = range(12)

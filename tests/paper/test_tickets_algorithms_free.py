@@ -12,7 +12,8 @@ from random import Random
 import pytest
 
 from holdfast.host import NodeId
-from holdfast.lab.failure_free_ring import (
+from holdfast.papers.tickets.lab.circle import bits, coordinated, core, distance
+from holdfast.papers.tickets.lab.failure_free_ring import (
     AckCjoin,
     AckCleave,
     AckSucc,
@@ -25,8 +26,7 @@ from holdfast.lab.failure_free_ring import (
     Reject,
     State,
 )
-from holdfast.lab.failure_free_runs import Everything, Interleaving, broken, leaver_shares, shared
-from holdfast.lab.ticket_circle import bits, coordinated, core, distance
+from holdfast.papers.tickets.lab.failure_free_runs import Everything, Interleaving, broken, leaver_shares, shared
 
 A, B, C, D = (NodeId(name, 1) for name in "abcd")
 N = 8

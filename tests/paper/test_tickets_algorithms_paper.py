@@ -8,9 +8,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast.host import Address, Message, NodeId
-from holdfast.lab.failure_free_ring import FailureFreeRing
-from holdfast.lab.paper_ring import PaperConfig, PaperRing
-from holdfast.lab.paper_ring_messages import (
+from holdfast.papers.tickets.lab.circle import spread
+from holdfast.papers.tickets.lab.failure_free_ring import FailureFreeRing
+from holdfast.papers.tickets.lab.paper_ring import PaperConfig, PaperRing
+from holdfast.papers.tickets.lab.paper_ring_messages import (
     AckCjoin,
     AckCoord,
     AckExclude,
@@ -26,9 +27,8 @@ from holdfast.lab.paper_ring_messages import (
     Status,
     Update,
 )
-from holdfast.lab.paper_rings import PaperRings, intervals
-from holdfast.lab.paper_traces import BUFFERED, ROUND_PHASES, TRACES, UNACKNOWLEDGED, Trace, random_joins
-from holdfast.lab.ticket_circle import spread
+from holdfast.papers.tickets.lab.paper_rings import PaperRings, intervals
+from holdfast.papers.tickets.lab.paper_traces import BUFFERED, ROUND_PHASES, TRACES, UNACKNOWLEDGED, Trace, random_joins
 from tests.support.fake_host import FakeHost
 
 N, NAMES = 28, [f"p{i}" for i in range(7)]

@@ -14,7 +14,7 @@ from holdfast.features.tickets.protocol.config import TicketConfig
 from holdfast.features.tickets.protocol.coordinator import Coordinator, State
 from holdfast.features.tickets.protocol.messages import Alive, Refuse
 from holdfast.kit.hold import Lapsed
-from holdfast.lab.paper_traces import BUFFERED, ROUND_PHASES
+from holdfast.papers.tickets.lab.paper_traces import BUFFERED, ROUND_PHASES
 from tests.support import ticket_ablations as ablations
 from tests.support.ticket_ablations import Ablation, without
 from tests.support.ticket_stand import Stand

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from holdfast.events import ConfigMismatch
+from holdfast.features.tickets.lab.groups import TicketGroup, Wishers
 from holdfast.features.tickets.protocol import tickets as tickets_module
 from holdfast.features.tickets.protocol.config import Placement, TicketConfig
 from holdfast.features.tickets.protocol.facts import GuardiansMoved
@@ -22,9 +23,8 @@ from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, own_slot
-from holdfast.lab.lead_members import ListedMembers
+from holdfast.lab.listed_members import ListedMembers
 from holdfast.lab.network import PORT
-from holdfast.lab.ticket_groups import TicketGroup, Wishers
 
 CONFIG = TicketConfig(lease=2.0, rho=0.01)
 ODD, USUAL = "c0", "c1"  # one agent that differs, one that does not

@@ -10,13 +10,14 @@ from collections import Counter
 import pytest
 
 from holdfast.events import Event
-from holdfast.lab.checkers.care import KeysReported, NameBehind, NameClear, NameTaken
+from holdfast.features.keys.lab.checkers import KeysReported
+from holdfast.features.keys.lab.scenarios.keys import SCENARIO as KEYS
+from holdfast.features.keys.lab.scenarios.keys import KeysScenario
+from holdfast.features.names.lab.checkers import NameBehind, NameClear, NameTaken
+from holdfast.features.names.lab.scenarios.names import SCENARIO as NAMES
+from holdfast.features.names.lab.scenarios.names import NamesScenario
 from holdfast.lab.host import LabHost
 from holdfast.lab.scenario import Scenario, Setup, run
-from holdfast.lab.scenarios.care_keys import SCENARIO as KEYS
-from holdfast.lab.scenarios.care_keys import KeysScenario
-from holdfast.lab.scenarios.care_names import SCENARIO as NAMES
-from holdfast.lab.scenarios.care_names import NamesScenario
 from holdfast.lab.sweep import sweep
 from holdfast.lab.world import World
 from tests import sizes

@@ -18,9 +18,9 @@ from holdfast.lab.host import LabHost
 from holdfast.lab.links import Fixed, Link
 from holdfast.lab.network import PORT
 from holdfast.lab.scenario import Scenario, run
-from holdfast.lab.scenarios.heartbeat import HeartbeatScenario, Parameters
-from holdfast.lab.scenarios.omega import OmegaScenario
 from holdfast.lab.world import World
+from holdfast.papers.detection.lab.scenarios.heartbeat import HeartbeatScenario, Parameters
+from holdfast.papers.detection.lab.scenarios.omega import OmegaScenario
 from holdfast.papers.detection.protocol.heartbeat import HeartbeatDetector, Silenced
 from holdfast.papers.detection.protocol.omega import Omega, RoundEntered
 from tests import sizes

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from holdfast.lab.experiment import Experiment, Finding, Measured, Parameters, parameters_of
-from holdfast.lab.experiments import omega_amplification, temporal_accuracy, temporal_bound
-from holdfast.lab.experiments.omega_amplification import OmegaAmplificationParameters
-from holdfast.lab.experiments.temporal_accuracy import TemporalAccuracyParameters
-from holdfast.lab.experiments.temporal_bound import LONGEST, MEAN, SHORTEST, TemporalBoundParameters
 from holdfast.lab.rates import poisson_interval
+from holdfast.papers.detection.lab.experiments import omega_amplification, temporal_accuracy, temporal_bound
+from holdfast.papers.detection.lab.experiments.omega_amplification import OmegaAmplificationParameters
+from holdfast.papers.detection.lab.experiments.temporal_accuracy import TemporalAccuracyParameters
+from holdfast.papers.detection.lab.experiments.temporal_bound import LONGEST, MEAN, SHORTEST, TemporalBoundParameters
 
 ALL: list[Experiment[Any]] = [temporal_bound.EXPERIMENT, temporal_accuracy.EXPERIMENT, omega_amplification.EXPERIMENT]
 RIGHT = {"loss": 0.1, "accuracy": 1e-5, "m": 5, MEAN: 50.1, SHORTEST: 50.09, LONGEST: 50.11}

@@ -16,13 +16,13 @@ from holdfast.features.leadership.detector.config import ElectionConfig, Term
 from holdfast.features.leadership.detector.facts import Suspect
 from holdfast.host import Host, NodeId
 from holdfast.lab.checker import Checker, Violation
-from holdfast.lab.checkers.detection_election import FenceOrder
 from holdfast.lab.host import LabHost
 from holdfast.lab.scenario import Scenario, Setup, run
-from holdfast.lab.scenarios.detection_election import ElectionScenario
-from holdfast.lab.scenarios.detection_paper import PaperScenario
-from holdfast.lab.scenarios.detection_quorum import QuorumScenario
 from holdfast.lab.world import World
+from holdfast.papers.detection.lab.checkers.election import FenceOrder
+from holdfast.papers.detection.lab.scenarios.election import ElectionScenario
+from holdfast.papers.detection.lab.scenarios.paper import PaperScenario
+from holdfast.papers.detection.lab.scenarios.quorum import QuorumScenario
 from holdfast.papers.detection.protocol.election import LeaderElection
 from holdfast.papers.detection.protocol.election_facts import Leading, LostLead, TermEntered
 from holdfast.papers.detection.protocol.termstore import TermStore

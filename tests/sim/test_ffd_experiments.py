@@ -10,15 +10,10 @@ import pytest
 
 from holdfast.features.leadership.detector.config import FfdConfig, Term
 from holdfast.features.leadership.detector.detectors import Temporal
-from holdfast.lab.elections import Elections, Reign, settings
-from holdfast.lab.experiment import Experiment, Finding, Measured, Parameters, parameters_of
-from holdfast.lab.experiments import (
+from holdfast.features.leadership.lab.experiments import (
     ffd_accuracy,
-    ffd_backups,
     ffd_baselines,
     ffd_common_loss,
-    ffd_deaf,
-    ffd_election,
     ffd_estimators,
     ffd_example,
     ffd_example_loss,
@@ -26,16 +21,23 @@ from holdfast.lab.experiments import (
     ffd_messages,
     ffd_qos,
     ffd_speed,
+)
+from holdfast.features.leadership.lab.pairs import run_pair
+from holdfast.features.leadership.lab.spatial import chance, mistakes
+from holdfast.features.leadership.lab.watching import Watching
+from holdfast.lab.experiment import Experiment, Finding, Measured, Parameters, parameters_of
+from holdfast.lab.rates import upper_limit, wilson_interval
+from holdfast.lab.samples import curves, mean_interval, quantile, quantile_interval, summary
+from holdfast.papers.detection.lab.elections import Elections, Reign, settings
+from holdfast.papers.detection.lab.experiments import (
+    ffd_backups,
+    ffd_deaf,
+    ffd_election,
     lease_controls,
     lease_handover,
     lease_partition,
     lease_stepdowns,
 )
-from holdfast.lab.pairs import run_pair
-from holdfast.lab.rates import upper_limit, wilson_interval
-from holdfast.lab.samples import curves, mean_interval, quantile, quantile_interval, summary
-from holdfast.lab.spatial import chance, mistakes
-from holdfast.lab.watching import Watching
 
 ALL: list[Experiment[Any]] = [
     module.EXPERIMENT

@@ -14,17 +14,17 @@ from holdfast.kit.keeper import Keeper
 from holdfast.kit.marks import Mark
 from holdfast.kit.promise import Promises
 from holdfast.kit.seats import Seats, SeatState
-from holdfast.lab.claims import Claimant
 from holdfast.lab.faults import Crash, CrashInSave, Cut, DiskFull, Drift, LostJournal, Plan, RestoredJournal
+from holdfast.lab.kit.claims import Claimant
+from holdfast.lab.kit.scenarios.broadcast import SCENARIO as BROADCAST
+from holdfast.lab.kit.scenarios.broadcast import BroadcastScenario
+from holdfast.lab.kit.scenarios.phase import SCENARIO as PHASE
+from holdfast.lab.kit.scenarios.phase import PhaseScenario
+from holdfast.lab.kit.scenarios.promise import FOUNDED_AFTER, PromiseScenario, able, end_hold, slots
+from holdfast.lab.kit.scenarios.promise import SCENARIO as CLAIMS
+from holdfast.lab.kit.scenarios.rows import SCENARIO as ROWS
+from holdfast.lab.kit.scenarios.rows import RowsScenario
 from holdfast.lab.scenario import Scenario, Setup, run, set_up
-from holdfast.lab.scenarios.broadcast import SCENARIO as BROADCAST
-from holdfast.lab.scenarios.broadcast import BroadcastScenario
-from holdfast.lab.scenarios.phase import SCENARIO as PHASE
-from holdfast.lab.scenarios.phase import PhaseScenario
-from holdfast.lab.scenarios.promise import FOUNDED_AFTER, PromiseScenario, able, end_hold, slots
-from holdfast.lab.scenarios.promise import SCENARIO as CLAIMS
-from holdfast.lab.scenarios.rows import SCENARIO as ROWS
-from holdfast.lab.scenarios.rows import RowsScenario
 from holdfast.lab.sweep import sweep
 from holdfast.lab.trace import Trace
 from holdfast.lab.world import World

@@ -6,13 +6,22 @@ from typing import Any
 
 import pytest
 
+from holdfast.features.leadership.lab.experiments import ships as lead_ships
+from holdfast.features.leadership.lab.experiments.ships import (
+    AGENTS,
+    CRASH,
+    EXPERIMENT,
+    FEW,
+    NEXT_DEAD,
+    PROMISED_NEXT_DEAD,
+    RESIGN,
+    ShipsParameters,
+)
+from holdfast.features.leadership.lab.groups import LENGTH, NUMBERS, LeadGroup
 from holdfast.features.leadership.protocol import campaign as lead_campaign
 from holdfast.features.leadership.protocol.office import LeadOffice
 from holdfast.features.leadership.protocol.reigns import Reigns
 from holdfast.lab.experiment import Finding, Measured, parameters_of
-from holdfast.lab.experiments import lead_ships
-from holdfast.lab.experiments.lead_ships import AGENTS, CRASH, EXPERIMENT, FEW, NEXT_DEAD, PROMISED_NEXT_DEAD, RESIGN, ShipsParameters
-from holdfast.lab.lead_groups import LENGTH, NUMBERS, LeadGroup
 
 TINY = {"end": {"ends": 2}, "death": {"ends": 2}, "noise": {"heartbeats": 100}}
 

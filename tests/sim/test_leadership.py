@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from holdfast.features.leadership.detector.config import Term
 from holdfast.features.leadership.detector.facts import Suspect
+from holdfast.features.leadership.lab.checkers import ReportSound
+from holdfast.features.leadership.lab.scenarios.leadership import LeadershipScenario
+from holdfast.features.leadership.lab.scenarios.shipped import ShippedScenario
 from holdfast.lab.checker import Violation
-from holdfast.lab.checkers.leadership import ReportSound
 from holdfast.lab.scenario import Scenario, Setup, run, set_up
-from holdfast.lab.scenarios.leadership import LeadershipScenario
-from holdfast.lab.scenarios.leadership_shipped import ShippedScenario
 from tests import sizes
 from tests.support import lead_ablations as ablations
 from tests.support.lead_ablations import LeadershipAblation

@@ -10,12 +10,12 @@ from collections import Counter
 import pytest
 
 from holdfast.events import Event
+from holdfast.features.mail.lab.checkers import LetterEnded
+from holdfast.features.mail.lab.scenarios.mail import SCENARIO, MailScenario
 from holdfast.features.mail.protocol.mail import Mail
 from holdfast.features.mail.protocol.messages import Outcome
-from holdfast.lab.checkers.mail import LetterEnded
 from holdfast.lab.host import LabHost
 from holdfast.lab.scenario import Scenario, Setup, run
-from holdfast.lab.scenarios.mail import SCENARIO, MailScenario
 from holdfast.lab.sweep import sweep
 from holdfast.lab.world import World
 from tests import sizes

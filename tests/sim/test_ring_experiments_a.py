@@ -8,25 +8,23 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
+from holdfast.features.ring.lab.experiments import arbitrator_failure as ring_arbitrator_failure
+from holdfast.features.ring.lab.experiments import arbitrator_load as ring_arbitrator_load
+from holdfast.features.ring.lab.experiments import detection_time as ring_detection_time
+from holdfast.features.ring.lab.experiments import join_latency as ring_join_latency
+from holdfast.features.ring.lab.experiments import messages as ring_messages
+from holdfast.features.ring.lab.experiments import simultaneous as ring_simultaneous
+from holdfast.features.ring.lab.experiments.arbitrator_failure import CA, DA, NOTICES, ArbitratorFailureParameters
+from holdfast.features.ring.lab.experiments.arbitrator_load import ArbitratorLoadParameters, per_crash
+from holdfast.features.ring.lab.experiments.detection_time import DetectionTimeParameters
+from holdfast.features.ring.lab.experiments.join_latency import FAST, PACED, SETTINGS, JoinLatencyParameters
+from holdfast.features.ring.lab.experiments.messages import MessagesParameters
+from holdfast.features.ring.lab.experiments.simultaneous import OURS, PAPER, SimultaneousParameters, chance_of_majorities
+from holdfast.features.ring.lab.measures import Exits, formed, percentile, quartiles
+from holdfast.features.ring.lab.rings import PAPER_RULES, paper_config
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.ids import RingId
 from holdfast.lab.experiment import Experiment, Finding, Measured, Parameters, conduct, parameters_of
-from holdfast.lab.experiments import (
-    ring_arbitrator_failure,
-    ring_arbitrator_load,
-    ring_detection_time,
-    ring_join_latency,
-    ring_messages,
-    ring_simultaneous,
-)
-from holdfast.lab.experiments.ring_arbitrator_failure import CA, DA, NOTICES, ArbitratorFailureParameters
-from holdfast.lab.experiments.ring_arbitrator_load import ArbitratorLoadParameters, per_crash
-from holdfast.lab.experiments.ring_detection_time import DetectionTimeParameters
-from holdfast.lab.experiments.ring_join_latency import FAST, PACED, SETTINGS, JoinLatencyParameters
-from holdfast.lab.experiments.ring_messages import MessagesParameters
-from holdfast.lab.experiments.ring_simultaneous import OURS, PAPER, SimultaneousParameters, chance_of_majorities
-from holdfast.lab.ring_measures import Exits, formed, percentile, quartiles
-from holdfast.lab.rings import PAPER_RULES, paper_config
 
 # Smaller than the quick sizes, which the tests of the command line run.
 REDUCED: list[tuple[Experiment[Any], dict[str, str]]] = [

@@ -7,29 +7,27 @@ from typing import Any
 
 import pytest
 
+from holdfast.features.ring.lab.experiments import bounds as ring_bounds
+from holdfast.features.ring.lab.experiments import forming as ring_forming
+from holdfast.features.ring.lab.experiments import half_deaf as ring_half_deaf
+from holdfast.features.ring.lab.experiments import join_failures as ring_join_failures
+from holdfast.features.ring.lab.experiments import loss as ring_loss
+from holdfast.features.ring.lab.experiments import partition as ring_partition
+from holdfast.features.ring.lab.experiments import sick_member as ring_sick_member
+from holdfast.features.ring.lab.experiments import small as ring_small
+from holdfast.features.ring.lab.experiments import upgrade as ring_upgrade
+from holdfast.features.ring.lab.experiments.bounds import DETECTION, GAP, LAG, TIMES, TOUCHED, BoundsParameters, bounds_of
+from holdfast.features.ring.lab.experiments.forming import FormingParameters
+from holdfast.features.ring.lab.experiments.half_deaf import WITH, WITHOUT, HalfDeafParameters
+from holdfast.features.ring.lab.experiments.join_failures import FAST, NOBODY, PACED, PACES, JoinFailuresParameters
+from holdfast.features.ring.lab.experiments.loss import LossParameters
+from holdfast.features.ring.lab.experiments.partition import PartitionParameters
+from holdfast.features.ring.lab.experiments.sick_member import BROKEN, KINDS, LOSS, STALL, SickMemberParameters, default_options
+from holdfast.features.ring.lab.experiments.small import CENTRAL, PAIRWISE, SmallParameters, survives
+from holdfast.features.ring.lab.experiments.upgrade import CHURN, JOINT, MODEL, NAIVE, ORDER, PROPOSAL, UpgradeParameters
+from holdfast.features.ring.lab.observer import VIOLATION, checked
 from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters, parameters_of
-from holdfast.lab.experiments import (
-    ring_bounds,
-    ring_forming,
-    ring_half_deaf,
-    ring_join_failures,
-    ring_loss,
-    ring_partition,
-    ring_sick_member,
-    ring_small,
-    ring_upgrade,
-)
-from holdfast.lab.experiments.ring_bounds import DETECTION, GAP, LAG, TIMES, TOUCHED, BoundsParameters, bounds_of
-from holdfast.lab.experiments.ring_forming import FormingParameters
-from holdfast.lab.experiments.ring_half_deaf import WITH, WITHOUT, HalfDeafParameters
-from holdfast.lab.experiments.ring_join_failures import FAST, NOBODY, PACED, PACES, JoinFailuresParameters
-from holdfast.lab.experiments.ring_loss import LossParameters
-from holdfast.lab.experiments.ring_partition import PartitionParameters
-from holdfast.lab.experiments.ring_sick_member import BROKEN, KINDS, LOSS, STALL, SickMemberParameters, default_options
-from holdfast.lab.experiments.ring_small import CENTRAL, PAIRWISE, SmallParameters, survives
-from holdfast.lab.experiments.ring_upgrade import CHURN, JOINT, MODEL, NAIVE, ORDER, PROPOSAL, UpgradeParameters
-from holdfast.lab.ring_observer import VIOLATION, checked
 
 ALL: list[Experiment[Any]] = [
     ring_bounds.EXPERIMENT,

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from holdfast.features.tickets.lab.scenarios.tickets import TicketScenario
 from holdfast.features.tickets.protocol.config import TicketConfig
 from holdfast.features.tickets.protocol.tickets import Tickets
 from holdfast.host import Host
@@ -14,7 +15,6 @@ from holdfast.kit.exchange import Exchange
 from holdfast.kit.roster import Roster
 from holdfast.kit.seats import Seats
 from holdfast.lab.scenario import run
-from holdfast.lab.scenarios.tickets import TicketScenario
 from tests import sizes
 from tests.support import ticket_ablations as ablations
 from tests.support.search import Search

@@ -9,20 +9,18 @@ from typing import Any
 
 import pytest
 
+from holdfast.features.tickets.lab.experiments import availability as tickets_availability
+from holdfast.features.tickets.lab.experiments import chernoff as tickets_chernoff
 from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, parameters_of
-from holdfast.lab.experiments import (
-    tickets_availability,
-    tickets_chernoff,
-    tickets_figure,
-    tickets_theorem31,
-    tickets_theorem41,
-    tickets_threshold,
-)
-from holdfast.lab.experiments.tickets_figure import DEFINITION, PROTOCOL
-from holdfast.lab.experiments.tickets_theorem31 import ALL, COUNTED, LEAVES, STAYS
-from holdfast.lab.experiments.tickets_theorem41 import CUTS, SHARED, TRACE
-from holdfast.lab.experiments.tickets_threshold import ALGORITHM, LOSSY, TEXT
-from holdfast.lab.paper_traces import TRACES
+from holdfast.papers.tickets.lab.experiments import figure as tickets_figure
+from holdfast.papers.tickets.lab.experiments import theorem31 as tickets_theorem31
+from holdfast.papers.tickets.lab.experiments import theorem41 as tickets_theorem41
+from holdfast.papers.tickets.lab.experiments import threshold as tickets_threshold
+from holdfast.papers.tickets.lab.experiments.figure import DEFINITION, PROTOCOL
+from holdfast.papers.tickets.lab.experiments.theorem31 import ALL, COUNTED, LEAVES, STAYS
+from holdfast.papers.tickets.lab.experiments.theorem41 import CUTS, SHARED, TRACE
+from holdfast.papers.tickets.lab.experiments.threshold import ALGORITHM, LOSSY, TEXT
+from holdfast.papers.tickets.lab.paper_traces import TRACES
 
 FIGURE, THEOREM31, THRESHOLD = tickets_figure.EXPERIMENT, tickets_theorem31.EXPERIMENT, tickets_threshold.EXPERIMENT
 THEOREM41, AVAILABILITY, CHERNOFF = tickets_theorem41.EXPERIMENT, tickets_availability.EXPERIMENT, tickets_chernoff.EXPERIMENT

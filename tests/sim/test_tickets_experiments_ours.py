@@ -11,30 +11,29 @@ import pytest
 from matplotlib.figure import Figure
 
 from holdfast.errors import ConfigError
+from holdfast.features.tickets.lab import hunts as ticket_hunts
+from holdfast.features.tickets.lab.experiments import churn as tickets_churn
+from holdfast.features.tickets.lab.experiments import exclusion as tickets_exclusion
+from holdfast.features.tickets.lab.experiments import failover as tickets_failover
+from holdfast.features.tickets.lab.experiments import founding as tickets_founding
+from holdfast.features.tickets.lab.experiments import handover as tickets_handover
+from holdfast.features.tickets.lab.experiments import messages as tickets_messages
+from holdfast.features.tickets.lab.experiments import partition as tickets_partition
+from holdfast.features.tickets.lab.experiments import theorem41_ours as tickets_theorem41_ours
+from holdfast.features.tickets.lab.experiments.failover import BROKEN, GAP, NEVER
+from holdfast.features.tickets.lab.experiments.founding import REST, TALK
+from holdfast.features.tickets.lab.experiments.messages import RATE
+from holdfast.features.tickets.lab.experiments.partition import ALL, HARM, STOPS
+from holdfast.features.tickets.lab.experiments.theorem41_ours import ENOUGH, MUTATION, RUNS, SCHEDULE, VIOLATIONS
+from holdfast.features.tickets.lab.groups import Grant, TicketGroup, lock
+from holdfast.features.tickets.lab.mutations import DIRECTED, RANDOM, put, without
+from holdfast.features.tickets.lab.schedules import SCHEDULES, played
 from holdfast.features.tickets.protocol.config import TicketConfig
-from holdfast.lab import registry, ticket_hunts
+from holdfast.lab import registry
 from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import Experiment, Finding, Measured, parameters_of
-from holdfast.lab.experiments import (
-    tickets_churn,
-    tickets_exclusion,
-    tickets_failover,
-    tickets_founding,
-    tickets_handover,
-    tickets_messages,
-    tickets_partition,
-    tickets_theorem41_ours,
-)
-from holdfast.lab.experiments.tickets_failover import BROKEN, GAP, NEVER
-from holdfast.lab.experiments.tickets_founding import REST, TALK
-from holdfast.lab.experiments.tickets_messages import RATE
-from holdfast.lab.experiments.tickets_partition import ALL, HARM, STOPS
-from holdfast.lab.experiments.tickets_theorem41_ours import ENOUGH, MUTATION, RUNS, SCHEDULE, VIOLATIONS
 from holdfast.lab.results import Chunk, Failure
 from holdfast.lab.source import commit
-from holdfast.lab.ticket_groups import Grant, TicketGroup, lock
-from holdfast.lab.ticket_mutations import DIRECTED, RANDOM, put, without
-from holdfast.lab.ticket_schedules import SCHEDULES, played
 
 FAILOVER, HANDOVER, MESSAGES = tickets_failover.EXPERIMENT, tickets_handover.EXPERIMENT, tickets_messages.EXPERIMENT
 FOUNDING, PARTITION, EXCLUSION = tickets_founding.EXPERIMENT, tickets_partition.EXPERIMENT, tickets_exclusion.EXPERIMENT

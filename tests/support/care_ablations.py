@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from holdfast.events import MembershipEvent
+from holdfast.features.keys.lab.scenarios.keys import KeysScenario
 from holdfast.features.keys.protocol.keys import SILENT, Done, KeyKeeper
 from holdfast.features.keys.protocol.messages import KeyAnswer, KeyChange, KeyTurn
 from holdfast.features.keys.protocol.warden import KeyringPort, KeysChanged, Warden
+from holdfast.features.names.lab.checkers import NameBehind, NameClear, NameTaken
+from holdfast.features.names.lab.scenarios.names import NamesScenario
 from holdfast.features.names.protocol.messages import Sighting
 from holdfast.features.names.protocol.names import Names
 from holdfast.host import Address, Host, Membership, NodeId
-from holdfast.lab.checkers.care import NameBehind, NameClear, NameTaken
-from holdfast.lab.scenarios.care_keys import KeysScenario
-from holdfast.lab.scenarios.care_names import NamesScenario
 
 
 class AsksNobodyElse(Names):

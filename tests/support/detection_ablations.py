@@ -10,8 +10,8 @@ from math import inf
 
 from holdfast.features.leadership.detector.detectors import Temporal
 from holdfast.host import Address, Host, Message, NodeId
-from holdfast.lab.scenarios.heartbeat import SLACK_INTERVALS, HeartbeatScenario, Parameters
-from holdfast.lab.scenarios.omega import OmegaScenario
+from holdfast.papers.detection.lab.scenarios.heartbeat import SLACK_INTERVALS, HeartbeatScenario, Parameters
+from holdfast.papers.detection.lab.scenarios.omega import OmegaScenario
 from holdfast.papers.detection.protocol.heartbeat import HeartbeatDetector
 from holdfast.papers.detection.protocol.messages import Heartbeat, Ok, Start
 from holdfast.papers.detection.protocol.omega import Omega

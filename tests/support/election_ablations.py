@@ -17,10 +17,10 @@ from holdfast.features.leadership.detector.ffd import FastDetector
 from holdfast.host import Host, NodeId
 from holdfast.kit.promise import Answer, HolderId, Promises
 from holdfast.lab.checker import Checker
-from holdfast.lab.election_spoken import SpokenElection
 from holdfast.lab.faults import Drift, Plan
 from holdfast.lab.scenario import Setup
-from holdfast.lab.scenarios.detection_election import ElectionScenario
+from holdfast.papers.detection.lab.election_spoken import SpokenElection
+from holdfast.papers.detection.lab.scenarios.election import ElectionScenario
 from holdfast.papers.detection.protocol.election import LeaderElection
 from holdfast.papers.detection.protocol.election_monitor import Monitor
 from holdfast.papers.detection.protocol.election_voter import Voter

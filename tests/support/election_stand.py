@@ -9,11 +9,11 @@ from holdfast.features.leadership.detector.config import ElectionConfig, Term
 from holdfast.features.leadership.detector.messages import Granted, Lead, MonitorOk, WatchedOk
 from holdfast.host import Address, Host, Machine, NodeId
 from holdfast.lab.checker import Checker
-from holdfast.lab.checkers.detection_election import election_of
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Delay, Fixed, Link
 from holdfast.lab.network import PORT
 from holdfast.lab.world import World
+from holdfast.papers.detection.lab.checkers.election import election_of
 from holdfast.papers.detection.protocol.election import LeaderElection
 from holdfast.papers.detection.protocol.termstore import TermStore
 from tests.support.fake_host import FakeHost, FakeStorage

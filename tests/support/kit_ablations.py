@@ -15,13 +15,13 @@ from holdfast.kit.rows import Kept, Merge, Rows
 from holdfast.kit.seats import SeatHello, Seats
 from holdfast.kit.slots import Slot
 from holdfast.kit.versioned import Versioned, newest, read
-from holdfast.lab.ballots import BallotAsk, Ballots, BallotVote
-from holdfast.lab.claims import Claimant
+from holdfast.lab.kit.ballots import BallotAsk, Ballots, BallotVote
+from holdfast.lab.kit.claims import Claimant
+from holdfast.lab.kit.scenarios.broadcast import BroadcastScenario
+from holdfast.lab.kit.scenarios.phase import PhaseScenario
+from holdfast.lab.kit.scenarios.promise import PromiseScenario
+from holdfast.lab.kit.scenarios.rows import RowsScenario
 from holdfast.lab.scenario import Setup
-from holdfast.lab.scenarios.broadcast import BroadcastScenario
-from holdfast.lab.scenarios.phase import PhaseScenario
-from holdfast.lab.scenarios.promise import PromiseScenario
-from holdfast.lab.scenarios.rows import RowsScenario
 
 
 class TellsTwice(Broadcast):

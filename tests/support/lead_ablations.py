@@ -15,6 +15,8 @@ from holdfast.features.leadership.detector.ballot import Ballot
 from holdfast.features.leadership.detector.facts import Report
 from holdfast.features.leadership.detector.ffd import FastDetector
 from holdfast.features.leadership.detector.messages import DidYouMissToo, Granted, Lead, VoteKind
+from holdfast.features.leadership.lab.scenarios.leadership import LeadershipScenario
+from holdfast.features.leadership.lab.spoken import SpokenWatches
 from holdfast.features.leadership.protocol.campaign import Campaign, State
 from holdfast.features.leadership.protocol.leadership import Leadership, LeadershipConfig
 from holdfast.features.leadership.protocol.office import LeadOffice
@@ -29,11 +31,9 @@ from holdfast.kit.keeper import Keeper
 from holdfast.kit.promise import Answer, HolderId, Promises
 from holdfast.kit.seats import Seats
 from holdfast.lab.checker import Checker
-from holdfast.lab.lead_members import ListedMembers
-from holdfast.lab.lead_spoken import SpokenWatches
 from holdfast.lab.links import Link, Uniform
+from holdfast.lab.listed_members import ListedMembers
 from holdfast.lab.scenario import Setup
-from holdfast.lab.scenarios.leadership import LeadershipScenario
 from tests.support.kit_ablations import ForgetsUntil, IgnoresBusy
 
 __all__ = ["ForgetsUntil", "IgnoresBusy"]

@@ -7,17 +7,17 @@ from math import inf
 
 from holdfast.events import Event
 from holdfast.features.leadership.detector.facts import Suspect
+from holdfast.features.leadership.lab.clients import Told
+from holdfast.features.leadership.lab.scenarios.leadership import slots, stable_since
+from holdfast.features.leadership.lab.scenarios.shipped import ShippedScenario
+from holdfast.features.leadership.lab.spoken import MissSaid
 from holdfast.features.leadership.protocol.facts import FoundDead, Leading, LostLead, RoundAsked
 from holdfast.features.leadership.protocol.leadership import Leadership
 from holdfast.features.leadership.protocol.seat import KEY
 from holdfast.kit.promise import HolderId
 from holdfast.lab.host import LabHost
-from holdfast.lab.lead_clients import Told
-from holdfast.lab.lead_members import ListedMembers
-from holdfast.lab.lead_spoken import MissSaid
+from holdfast.lab.listed_members import ListedMembers
 from holdfast.lab.scenario import Setup
-from holdfast.lab.scenarios.leadership import slots, stable_since
-from holdfast.lab.scenarios.leadership_shipped import ShippedScenario
 from holdfast.lab.world import World
 
 LOOK_PERIOD = 0.5  # true seconds between two looks at all lists

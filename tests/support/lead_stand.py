@@ -16,8 +16,8 @@ from holdfast.kit.hold import Lost
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, own_slot
 from holdfast.lab.host import LabHost
-from holdfast.lab.lead_members import Hidden, ListedMembers, Lists
 from holdfast.lab.links import Exponential, Link
+from holdfast.lab.listed_members import Hidden, ListedMembers, Lists
 from holdfast.lab.network import PORT
 from holdfast.lab.world import World
 

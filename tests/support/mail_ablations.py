@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from holdfast.features.mail.lab.scenarios.mail import MailScenario
 from holdfast.features.mail.protocol.inbox import Deliver, Inbox, Sender
 from holdfast.features.mail.protocol.mail import Mail, Posted
 from holdfast.features.mail.protocol.messages import Letter, Outcome, Receipt
 from holdfast.host import Host, Membership, NodeId
-from holdfast.lab.scenarios.mail import MailScenario
 
 
 class ForgetfulInbox(Inbox):

@@ -10,11 +10,11 @@ from random import Random
 
 from msgspec.structs import replace
 
+from holdfast.features.ring.lab.draws import around_the_ring
+from holdfast.features.ring.lab.scenarios.ring import RingScenario
 from holdfast.lab.faults import Cut, Fault, Plan, Weather
 from holdfast.lab.links import Link, Uniform
 from holdfast.lab.scenario import Setup
-from holdfast.lab.scenarios.ring import RingScenario
-from holdfast.lab.scenarios.ring_draws import around_the_ring
 
 
 class DirectScenario(RingScenario):

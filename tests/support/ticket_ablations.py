@@ -1,6 +1,6 @@
 """Tickets with one rule taken out: each must be caught by a checker or by a directed schedule.  Spec: tickets 8 (E4).
 
-Those that the specification names are in ``holdfast.lab.ticket_mutations``; here are more.
+Those that the specification names are in ``holdfast.features.tickets.lab.mutations``; here are more.
 """
 
 from __future__ import annotations
@@ -9,11 +9,7 @@ from contextlib import ExitStack
 
 from msgspec.structs import replace
 
-from holdfast.features.tickets.protocol import care, moving
-from holdfast.features.tickets.protocol.coordinator import Coordinator
-from holdfast.features.tickets.protocol.values import Next
-from holdfast.kit.keeper import Keeper
-from holdfast.lab.ticket_mutations import (
+from holdfast.features.tickets.lab.mutations import (
     Mutation,
     amnesic_seat,
     counts_from_receipt,
@@ -28,6 +24,10 @@ from holdfast.lab.ticket_mutations import (
     put,
     without,
 )
+from holdfast.features.tickets.protocol import care, moving
+from holdfast.features.tickets.protocol.coordinator import Coordinator
+from holdfast.features.tickets.protocol.values import Next
+from holdfast.kit.keeper import Keeper
 
 Ablation = Mutation
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Iterator
 from math import inf, nan
 from typing import Annotated, Any, NamedTuple
@@ -29,7 +30,7 @@ from holdfast.host import Address, Message, NodeId
 from holdfast.kit import rows, seats, versioned
 from holdfast.wire import Codec
 
-NOT_ON_A_WIRE = ("holdfast.lab", "holdfast.cli", "holdfast.agent.page")
+NOT_ON_A_WIRE = re.compile(r"holdfast\.(lab|cli|agent\.page|(features|papers)\.\w+\.lab)\b")
 RECORDS: tuple[Any, ...] = (
     rows.Row,
     versioned.Versioned,
@@ -49,10 +50,10 @@ KEY = Key("gpus", "anchor", 0)
 
 def message_types() -> list[type[Message]]:
     for module in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
-        if not module.name.startswith(NOT_ON_A_WIRE) and not module.name.endswith("__main__"):
+        if not NOT_ON_A_WIRE.match(module.name) and not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     found = sorted(set(_below(Message)), key=lambda kind: (kind.__module__, kind.__name__))
-    return [kind for kind in found if kind.__module__.startswith("holdfast.") and not kind.__module__.startswith(NOT_ON_A_WIRE)]
+    return [kind for kind in found if kind.__module__.startswith("holdfast.") and not NOT_ON_A_WIRE.match(kind.__module__)]
 
 
 def _below(kind: type[Message]) -> Iterator[type[Message]]:

@@ -1,6 +1,6 @@
 """An experiment: parameters, the paper's values, a criterion as code, a picture, a verdict that is computed.
 
-Experiments are declared in ``lab/experiments``, one small module each with one ``EXPERIMENT``. The work is a list of
+Experiments are declared in the folder ``experiments`` of a lab, one small module each with one ``EXPERIMENT``. The work is a list of
 independent cells; ``measure`` is a pure function of a cell, so that cells can run in other processes or on a cluster.
 """
 

@@ -1,7 +1,8 @@
 """Which scenarios and experiments there are, by every name they answer to.  Spec: foundation 6 (names).
 
-A scenario is a module in ``lab/scenarios`` with a ``SCENARIO``, an experiment one in ``lab/experiments`` with an
-``EXPERIMENT``. A path to a Python file that has one of the two serves as a name too, so that users need no package.
+A scenario is a module with a ``SCENARIO`` in the folder ``scenarios`` of one of ``TRIALS``, an experiment one with an
+``EXPERIMENT`` in the folder ``experiments``. A path to a Python file that has one of the two serves as a name too, so that users need no
+package.
 """
 
 from __future__ import annotations
@@ -13,19 +14,30 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
 from holdfast.errors import ConfigError
-from holdfast.lab import experiments as experiment_package
-from holdfast.lab import scenarios as scenario_package
 from holdfast.lab.experiment import Experiment
 from holdfast.lab.extras import missing
 from holdfast.lab.scenario import Scenario
 
+# Where trials are: each has a package ``scenarios``, a package ``experiments``, or both. The only place where the lab names features.
+TRIALS = (
+    "holdfast.lab.kit",
+    "holdfast.features.keys.lab",
+    "holdfast.features.leadership.lab",
+    "holdfast.features.mail.lab",
+    "holdfast.features.names.lab",
+    "holdfast.features.ring.lab",
+    "holdfast.features.tickets.lab",
+    "holdfast.papers.detection.lab",
+    "holdfast.papers.ring.lab",
+    "holdfast.papers.tickets.lab",
+)
 Found = Scenario | Experiment[Any]
 HOW_TO_LIST = "`holdfast lab list` shows all of them, and a path to a .py file with SCENARIO or EXPERIMENT works too"
 SUGGESTIONS_MAX = 3
@@ -34,14 +46,14 @@ SUGGESTIONS_MAX = 3
 @cache
 def scenarios() -> dict[str, Scenario]:
     """Every scenario of the package, by name, sorted."""
-    found: list[Scenario] = [module.SCENARIO for module in _modules(scenario_package) if hasattr(module, "SCENARIO")]
+    found: list[Scenario] = [module.SCENARIO for module in _modules("scenarios") if hasattr(module, "SCENARIO")]
     return _by_name((scenario.name, scenario) for scenario in found)
 
 
 @cache
 def experiments() -> dict[str, Experiment[Any]]:
     """Every experiment of the package, by id, sorted."""
-    found: list[Experiment[Any]] = [module.EXPERIMENT for module in _modules(experiment_package) if hasattr(module, "EXPERIMENT")]
+    found: list[Experiment[Any]] = [module.EXPERIMENT for module in _modules("experiments") if hasattr(module, "EXPERIMENT")]
     return _by_name((experiment.id, experiment) for experiment in found)
 
 
@@ -87,12 +99,16 @@ def file_name(name: str) -> str:
     return Path(name).stem if is_path(name) else name.replace("/", "-")
 
 
-def _modules(package: ModuleType) -> Iterator[ModuleType]:
-    for info in iter_modules(package.__path__, f"{package.__name__}."):
-        try:
-            yield import_module(info.name)
-        except ModuleNotFoundError as error:
-            raise missing(error, f"the lab ({info.name.rpartition('.')[2]})") from None
+def _modules(kind: str) -> Iterator[ModuleType]:
+    for place in TRIALS:
+        package = f"{place}.{kind}"
+        if find_spec(package) is None:
+            continue
+        for info in iter_modules(import_module(package).__path__, f"{package}."):
+            try:
+                yield import_module(info.name)
+            except ModuleNotFoundError as error:
+                raise missing(error, f"the lab ({info.name.rpartition('.')[2]})") from None
 
 
 def _by_name(pairs: Iterator[tuple[str, Any]]) -> dict[str, Any]:

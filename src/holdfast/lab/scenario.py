@@ -39,7 +39,7 @@ class Setup(Struct, frozen=True):
 
 
 class Scenario:
-    """Base of all scenarios. Subclasses are declared in ``lab/scenarios``, one module each, and have no state."""
+    """Base of all scenarios. Subclasses are declared in the folder ``scenarios`` of a lab, one module each, and have no state."""
 
     name = "scenario"  # folder/readable-name
     title = ""

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.errors import ConfigError
 from holdfast.events import Event, Joined, Left, Updated
+from holdfast.features.ring.lab.rings import Rings
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.entries import Listed, Tombstone, key_of, write
@@ -17,7 +18,6 @@ from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.roster import Roster
 from holdfast.kit.rows import Row
-from holdfast.lab.rings import Rings
 from tests.support.fake_host import FakeHost
 from tests.support.ring_stand import T_L, Stand, crowd, peer
 

@@ -13,8 +13,8 @@ from holdfast.cli.progress import progress
 from holdfast.errors import ConfigError
 
 if TYPE_CHECKING:
-    from holdfast.lab.hunt import Found
-    from holdfast.lab.story import Story
+    from holdfast.papers.detection.lab.hunt import Found
+    from holdfast.papers.detection.lab.story import Story
 
 SPEED = 3.0  # virtual seconds per second: the whole story takes twelve
 SPEED_MAX = 1000.0  # faster than anybody sees
@@ -37,8 +37,8 @@ def demo(
 ) -> None:
     """A leader election loses its leader, its network and its patience; then a planted bug is hunted down."""
     from holdfast.lab.extras import need
-    from holdfast.lab.hunt import hunt
-    from holdfast.lab.story import tell
+    from holdfast.papers.detection.lab.hunt import hunt
+    from holdfast.papers.detection.lab.story import tell
 
     if not 0 <= speed <= SPEED_MAX:
         raise ConfigError(f"--speed {speed:g}: accepted are 0 to {SPEED_MAX:g} virtual seconds per second")
@@ -62,7 +62,7 @@ def _show_story(story: Story, speed: float) -> None:
     from rich.console import Console
 
     from holdfast.cli.lab.timeline import show
-    from holdfast.lab.story import ALPHA
+    from holdfast.papers.detection.lab.story import ALPHA
 
     console = Console(highlight=False)
     print(INTRO.format(silence=2 * ALPHA, seed=story.seed))

@@ -9,10 +9,10 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from holdfast.lab.story import DEAD, NAMES, NOBODY, STOPPED
+from holdfast.papers.detection.lab.story import DEAD, NAMES, NOBODY, STOPPED
 
 if TYPE_CHECKING:
-    from holdfast.lab.story import Story
+    from holdfast.papers.detection.lab.story import Story
 
 FRAMES_PER_SECOND = 15
 COLUMNS_MAX = 148  # four per virtual second are enough to see a takeover

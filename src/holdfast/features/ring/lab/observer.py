@@ -1,0 +1,130 @@
+"""Rings for experiments in which I1 to I14 look on, and how a violation becomes part of a result.  Spec: ring 7, 8.
+
+A violation ends a run. It is no error of the experiment but what it found, so a cell reports it and the verdict is a miss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+
+from msgspec.structs import replace
+
+from holdfast.features.ring.lab.checkers.keys import OneOwner, TokenOrder, sampled_keys
+from holdfast.features.ring.lab.checkers.pairs import ConfigSkew, OneLock, OneWinner, RightNeedsDuty, UpgradeLag
+from holdfast.features.ring.lab.checkers.ring import RingWatch
+from holdfast.features.ring.lab.checkers.settled import unsettled
+from holdfast.features.ring.lab.checkers.time import Declaration, Detection, JoinTime, Lifespan
+from holdfast.features.ring.lab.checkers.views import JoinKnown, NoFalseDeclaration
+from holdfast.features.ring.lab.rings import PAPER_LINK, Rings, address_of
+from holdfast.features.ring.protocol.config import RingConfig
+from holdfast.features.ring.protocol.ids import position_of
+from holdfast.features.ring.protocol.rules import Rules
+from holdfast.lab.checker import Checker, Violation
+from holdfast.lab.experiment import Cell, Measured
+from holdfast.lab.links import Link
+
+VIOLATION = "violation"
+NOTES_MAX = 12  # of one report
+
+
+def names_of(members: int) -> list[str]:
+    return [f"n{i:02}" for i in range(members)]
+
+
+def invariants(names: Sequence[str], *, lossless: bool) -> list[Checker]:
+    """I1 to I14 but for I9, which is asked for at an end. ``lossless``: I12 is judged, too."""
+    watch = RingWatch()
+    winners = OneWinner(watch)
+    return [
+        watch,
+        winners,
+        NoFalseDeclaration(watch),
+        RightNeedsDuty(watch, winners),
+        ConfigSkew(watch),
+        Detection(watch),
+        Declaration(watch),
+        Lifespan(watch),
+        OneOwner(watch),
+        JoinKnown(watch),
+        OneLock(watch),
+        JoinTime(watch, lossless=lossless),
+        TokenOrder(watch, keys_of(names)),
+        UpgradeLag(watch),
+    ]
+
+
+def keys_of(names: Sequence[str]) -> tuple[int, ...]:
+    return sampled_keys(Random("keys"), [position_of(name) for name in names])
+
+
+class Observed(Rings):
+    """A ring formed beforehand whose members know the seeds, so that whoever is put out comes back; observed unless told otherwise."""
+
+    def __init__(
+        self,
+        seed: int,
+        names: Sequence[str],
+        config: RingConfig,
+        *,
+        rules: Rules | None = None,
+        link: Link = PAPER_LINK,
+        seeds: Sequence[str] = (),
+        lossless: bool = True,
+        checkers: Sequence[Checker] | None = None,
+        drift: float = 0.0,
+        positions: Mapping[str, int] | None = None,
+    ) -> None:
+        """``drift``: each clock's rate is anywhere within 1 +- drift. ``positions``: of those who do not sit where their names hash to."""
+        places = dict(positions or {})
+        addresses = tuple(address_of(name) for name in seeds)
+        looking_on = invariants(names, lossless=lossless) if checkers is None else checkers
+        super().__init__(
+            seed,
+            config,
+            rules=rules,
+            link=link,
+            seeds=seeds,
+            checkers=looking_on,
+            configure=lambda name, given: replace(given, seeds=addresses, position=places.get(name)),
+        )
+        self.names = list(names)
+        for name in names if drift else ():
+            self.world.drift[name] = 1 + self.world.random.uniform(-drift, drift)
+
+    @property
+    def watch(self) -> RingWatch:
+        return next(each for each in self.world.checkers if isinstance(each, RingWatch))
+
+    @property
+    def whole(self) -> bool:
+        """Everybody is a member, of one ring."""
+        alive = self.alive
+        return len(alive) == len(self.names) and len({each.ring for each in alive}) == 1
+
+    def unsettled(self) -> str:
+        """I9, asked now."""
+        return unsettled(self.watch, self.world, keys_of(self.names))
+
+
+def checked(play: Callable[[Cell], Measured], cell: Cell) -> Measured:
+    """What a cell measured, or the violation that ended it."""
+    try:
+        return {**play(cell), VIOLATION: ""}
+    except Violation as violation:
+        return {**cell, VIOLATION: f"{violation}, at {violation.at:.3f} s, seed {cell['seed']}"}
+
+
+def violations(results: Sequence[Measured]) -> list[str]:
+    return [result[VIOLATION] for result in results if result[VIOLATION]]
+
+
+def completed(results: Sequence[Measured]) -> list[Measured]:
+    """Those that were played to their end."""
+    return [result for result in results if not result[VIOLATION]]
+
+
+def shortened(notes: Sequence[str]) -> tuple[str, ...]:
+    if len(notes) <= NOTES_MAX:
+        return tuple(notes)
+    return (*notes[: NOTES_MAX - 1], f"and {len(notes) - NOTES_MAX + 1} more")

@@ -1,0 +1,132 @@
+"""tickets/E10: the holder of a lock dies: how long until somebody else has it, and does that ever begin too early?
+
+Spec: tickets 8 (E10), G1, G5; the paper has no lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from msgspec import Meta
+
+from holdfast.features.tickets.lab.groups import PATIENCE, lock
+from holdfast.features.tickets.protocol.config import TicketConfig
+from holdfast.lab.checker import Violation
+from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.samples import by_column, curves, draw_curves, quantile, summary
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CONFIG = TicketConfig()  # section 4
+SLACK = 0.3  # seconds beyond D for the median
+PROTOTYPE = {0.0: (2.02, 2.52), 0.05: (2.04, 2.62), 0.2: (2.18, 3.06)}  # median, p99
+SMALLEST_GAP = 0.04
+RUNS_PER_CELL = 20
+SOME = Meta(min_length=1, max_length=LIST_MAX)
+GAP, NEVER, BROKEN = "smallest gap to the old deadline", "never", "violations"
+
+
+class FailoverParameters(Parameters, frozen=True, kw_only=True):
+    """Deaths per loss."""
+
+    seeds: Annotated[int, Meta(ge=1, le=SEEDS_MAX)] = 200
+    losses: Annotated[tuple[Annotated[float, Meta(ge=0.0, le=0.5)], ...], SOME] = tuple(PROTOTYPE)
+
+
+class Failover(Experiment[FailoverParameters]):
+    """One ticket, three seats, three candidates, all with default settings; the one that has the ticket dies."""
+
+    id = "tickets/E10"
+    name = "tickets/failover"
+    title = "A lock after the death of its holder"
+    source = "tickets 8, E10 (the paper has no measurement)"
+    criterion = "median at most D + 0.3 s, 99 % within 2 D; nobody has it before the old deadline has passed; no invariant violated"
+    parameters = FailoverParameters
+    quick: ClassVar[Mapping[str, str]] = {"seeds": "5"}
+
+    def cells(self, parameters: FailoverParameters, seed: int) -> Sequence[Cell]:
+        firsts = range(0, parameters.seeds, RUNS_PER_CELL)
+        return [
+            {"loss": loss, "runs": min(RUNS_PER_CELL, parameters.seeds - first), "seed": seed * SEEDS_MAX + first}
+            for loss in parameters.losses
+            for first in firsts
+        ]
+
+    def measure(self, cell: Cell) -> Measured:
+        times: list[float] = []
+        gaps: list[float] = []
+        violations: list[str] = []
+        for number in range(cell["runs"]):
+            try:
+                found = _death(cell["seed"] + number, cell["loss"])
+            except Violation as violation:
+                violations.append(f"seed {cell['seed'] + number}: {violation}")
+                continue
+            if found is not None:
+                times.append(found[0])
+                gaps.append(found[1])
+        never = cell["runs"] - len(times) - len(violations)
+        return {"loss": cell["loss"], "times": times, "gaps": gaps, NEVER: never, BROKEN: violations}
+
+    def judge(self, parameters: FailoverParameters, results: Sequence[Measured]) -> Finding:
+        rows: dict[str, dict[str, Any]] = {}
+        samples: dict[str, list[float]] = {}
+        notes: list[str] = []
+        for loss in parameters.losses:
+            parts = [row for row in results if row["loss"] == loss]
+            times = samples[_label(loss)] = [seconds for row in parts for seconds in row["times"]]
+            gap = min((gap for row in parts for gap in row["gaps"]), default=0.0)
+            never = sum(row[NEVER] for row in parts)
+            violations = [each for row in parts for each in row[BROKEN]]
+            notes += [f"{_label(loss)}: {note}" for note in _misses(times, gap, never, violations)]
+            rows[_label(loss)] = {**(summary(times) if times else {}), GAP: round(gap, 6), NEVER: never, BROKEN: len(violations)}
+        measured = {**by_column(rows), "curves": curves(samples)}
+        known = [loss for loss in parameters.losses if loss in PROTOTYPE]
+        expected: dict[str, Any] = {
+            "p50": {_label(loss): f"{PROTOTYPE[loss][0]} (prototype)" for loss in known},
+            "p99": {_label(loss): f"{PROTOTYPE[loss][1]} (prototype)" for loss in known},
+            GAP: {_label(0.0): f"{SMALLEST_GAP} (prototype)"},
+        }
+        return Finding(measured, expected, not notes, tuple(notes))
+
+    def draw(self, figure: Figure, finding: Finding) -> None:
+        axes = figure.subplots()
+        draw_curves(axes, finding.measured["curves"])
+        axes.axvline(CONFIG.lease + SLACK, color="#7b8794", linestyle=":", label="D + 0.3 s, for the median")
+        axes.axvline(2 * CONFIG.lease, color="#7b8794", linestyle="--", label="2 D, for 99 %")
+        axes.set_xlabel("seconds from the death until the next one owns the lock")
+        axes.set_xlim(left=0)
+        axes.legend(loc="lower right")
+
+
+def _death(seed: int, loss: float) -> tuple[float, float] | None:
+    """Seconds until the next one owns it, and by how many the old deadline had passed then."""
+    group, holder = lock(seed, loss)
+    died_at, deadline, before = group.world.now, group.owning()[0].until, len(group.grants)
+    group.crash(holder)
+    owned_at = group.next_grant(before)
+    return None if owned_at is None else (owned_at - died_at, owned_at - deadline)
+
+
+def _misses(times: Sequence[float], gap: float, never: int, violations: Sequence[str]) -> list[str]:
+    notes = [*violations[:3]]
+    if never:
+        notes.append(f"in {never} runs nobody got it within {PATIENCE:g} s")
+    if not times:
+        return notes or ["nothing was measured"]
+    if quantile(times, 0.5) > CONFIG.lease + SLACK:
+        notes.append(f"median {quantile(times, 0.5):.3f} s, accepted is D + {SLACK:g} = {CONFIG.lease + SLACK:g}")
+    if quantile(times, 0.99) > 2 * CONFIG.lease:
+        notes.append(f"99th percentile {quantile(times, 0.99):.3f} s, accepted is 2 D = {2 * CONFIG.lease:g}")
+    if gap <= 0:
+        notes.append(f"somebody had it {-gap:.6f} s before the old deadline")
+    return notes
+
+
+def _label(loss: float) -> str:
+    return f"loss {loss:.0%}"
+
+
+EXPERIMENT = Failover()

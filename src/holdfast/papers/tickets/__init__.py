@@ -1,0 +1,1 @@
+"""The algorithms of the tickets paper, line by line."""
