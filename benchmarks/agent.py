@@ -71,9 +71,9 @@ NEIGHBOURS = 2 * K
 IP_UDP_BYTES = 28  # of headers around each packet
 PAGES = ("/", "/metrics", "/v1/members")
 IMPORTS = """
-from holdfast.agent.lean import without_openssl
+from holdfast.agent.life.lean import without_openssl
 with without_openssl():
-    import holdfast.agent.main
+    import holdfast.agent.life.main
 import sys
 open(sys.argv[1], "w").close()
 sys.stdin.read()

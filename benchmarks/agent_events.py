@@ -12,9 +12,9 @@ from random import Random
 from typing import Any
 
 from benchmarks.harness import Contestant
-from holdfast.agent.changes import ViewChanges
-from holdfast.agent.encode import done, encoded, pushed
-from holdfast.agent.events import EventHub
+from holdfast.agent.socket.changes import ViewChanges
+from holdfast.agent.socket.encode import done, encoded, pushed
+from holdfast.agent.socket.events import EventHub
 from holdfast.client.conversation import Conversation
 from holdfast.client.mirror import Looking, Mirror, Opening
 from holdfast.client.waits import Watch

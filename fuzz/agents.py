@@ -30,10 +30,10 @@ from typing import Any, TextIO
 import msgspec
 
 from fuzz.shapes import Harvest, Shapes, leaves_of
-from holdfast.agent.agent import Agent, Ending
-from holdfast.agent.bodies import Body
-from holdfast.agent.home import Home
-from holdfast.agent.logs import Log
+from holdfast.agent.grants.bodies import Body
+from holdfast.agent.life.agent import Agent, Ending
+from holdfast.agent.life.home import Home
+from holdfast.agent.observe.logs import Log
 from holdfast.config import load
 from holdfast.errors import HoldfastError
 from holdfast.features.farewell.protocol.messages import LeaveAsk

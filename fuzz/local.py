@@ -26,10 +26,10 @@ import msgspec
 
 from fuzz.mutate import mangle, mutate, write
 from holdfast import errors
-from holdfast.agent.agent import Agent
-from holdfast.agent.api import LocalServer
-from holdfast.agent.home import Home
-from holdfast.agent.logs import Log
+from holdfast.agent.life.agent import Agent
+from holdfast.agent.life.home import Home
+from holdfast.agent.observe.logs import Log
+from holdfast.agent.socket.api import LocalServer
 from holdfast.config import load
 from holdfast.kit.hold import Holder
 from holdfast.local import calls

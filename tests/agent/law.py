@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
-from holdfast.agent.bodies import Body
-from holdfast.agent.grants import TOKEN_FIRST_MIN, Grants
+from holdfast.agent.grants.bodies import Body
+from holdfast.agent.grants.grants import TOKEN_FIRST_MIN, Grants
 from holdfast.errors import ConfigError, HoldfastError
 from holdfast.kit.hold import Holder, Lost
 from holdfast.local.calls import Acquire, GrantItem

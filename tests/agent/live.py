@@ -15,10 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from holdfast.agent.agent import Agent
-from holdfast.agent.api import LocalServer
-from holdfast.agent.home import Home
-from holdfast.agent.logs import Log
+from holdfast.agent.life.agent import Agent
+from holdfast.agent.life.home import Home
+from holdfast.agent.observe.logs import Log
+from holdfast.agent.socket.api import LocalServer
 from holdfast.config import load
 from tests.support.agents import until
 

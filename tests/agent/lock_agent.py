@@ -9,10 +9,10 @@ import os
 import sys
 from typing import Any
 
-from holdfast.agent import main as process
-from holdfast.agent.agent import Agent
-from holdfast.agent.granted import State
-from holdfast.agent.grants import Grants
+from holdfast.agent.grants.granted import State
+from holdfast.agent.grants.grants import Grants
+from holdfast.agent.life import main as process
+from holdfast.agent.life.agent import Agent
 from tests.agent.fake_kind import LockKind
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from holdfast.agent import api, connection, grants, messages
-from holdfast.agent.events import BUFFER_MAX
+from holdfast.agent.grants import grants
+from holdfast.agent.socket import api, connection
+from holdfast.agent.socket.events import BUFFER_MAX
+from holdfast.features.mail import streams as messages
 from holdfast.local.calls import CALLS, Call
 from holdfast.local.frame import ANSWER_BYTES_MAX, CALL_BYTES_MAX
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fuzz import local
-from holdfast.agent.connection import Connection
+from holdfast.agent.socket.connection import Connection
 from holdfast.local.calls import Call, Stopped
 
 INPUTS = 1200

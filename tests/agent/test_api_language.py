@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from holdfast.agent import encode
+from holdfast.agent.socket import encode
 from holdfast.errors import Unavailable
 from holdfast.events import Paused, Updated
 from holdfast.features.ring.protocol.facts import Overslept
@@ -142,7 +142,7 @@ def test_one_unreadable_call_is_refused(live: Live, body: bytes, serial: int, te
 
 def test_who_is_never_understood_is_sent_away(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """H171: a connection that sends nothing but what cannot be read speaks another language."""
-    monkeypatch.setattr("holdfast.agent.connection.UNREADABLE_MAX", 3)
+    monkeypatch.setattr("holdfast.agent.socket.connection.UNREADABLE_MAX", 3)
     with RawClient(live.path) as client:
         client.sock.sendall(4 * framed(b"\xc1"))
         assert "not the language" in closing(client).text

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.agent.api import LocalServer
+from holdfast.agent.socket.api import LocalServer
 from holdfast.errors import ConfigError, StorageError, StorageLocked
 from tests.agent.live import Live
 from tests.agent.raw_client import RawClient

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from holdfast.agent.changes import NAMES_MAX, ViewChanges
+from holdfast.agent.socket.changes import NAMES_MAX, ViewChanges
 from holdfast.client.mirror import changed
 from holdfast.host import Address, Member, NodeId
 from holdfast.local.calls import GroupView, LeaderView

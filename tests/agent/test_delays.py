@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from holdfast import sync
-from holdfast.agent.delays import FIRST_LOOK, GREETINGS, LOOK_PERIOD, QUIET, SURE_AFTER, Delays
+from holdfast.agent.grants.delays import FIRST_LOOK, GREETINGS, LOOK_PERIOD, QUIET, SURE_AFTER, Delays
 from holdfast.cli.demo_fleet import free_ports
 from holdfast.errors import AcquireTimeout
 from holdfast.events import GrantsDelayed

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from holdfast.agent.changes import ViewChanges
-from holdfast.agent.events import EventHub, Subscription
+from holdfast.agent.socket.changes import ViewChanges
+from holdfast.agent.socket.events import EventHub, Subscription
 from holdfast.events import ConfigMismatch, Event, EventsLost, Failed, Granted, Joined, LeaderChanged, LeaderSuspected, Paused
 from holdfast.features.ring.protocol.facts import Lost, NeighbourhoodChanged
 from holdfast.features.ring.protocol.ids import RingId
@@ -140,7 +140,7 @@ def test_each_event_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
         encoded.append(event)
         return encoded_fields(event)
 
-    monkeypatch.setattr("holdfast.agent.events.encoded_fields", counted)
+    monkeypatch.setattr("holdfast.agent.socket.events.encoded_fields", counted)
     stand = Stand()
     watchers = [stand.watch() for _ in range(200)]
     stand.hub.publish(Joined(MEMBER))
@@ -233,7 +233,7 @@ FACTS = {
 def test_names_of_facts_are_written_down() -> None:
     """docs/local-api.md (Watch): the name of a fact is an interface; the place of its file is not. Every fact of an agent has a family."""
     code = (
-        "import sys, holdfast.agent.main, holdfast.agent.http_app\n"
+        "import sys, holdfast.agent.life.main, holdfast.agent.observe.http_app\n"
         "from holdfast.events import Internal\n"
         "def below(kind): return [kind, *(each for sub in kind.__subclasses__() for each in below(sub))]\n"
         "print(*sorted({f'{kind.family}.{kind.__name__}' for kind in below(Internal) if kind.__struct_fields__}))"

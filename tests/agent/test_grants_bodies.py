@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent import bodies
-from holdfast.agent.bodies import Body, body_of, peer_body, peer_pid
+from holdfast.agent.grants import bodies
+from holdfast.agent.grants.bodies import Body, body_of, peer_body, peer_pid
 from holdfast.errors import ConfigError, Unavailable
 from holdfast.local.family import stat_of
 from tests.agent.raw_client import now

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.agent.bodies import Body
-from holdfast.agent.grants import BODIES_MAX, GRANTS_PER_SESSION_MAX, READING_INTERVAL, TOKEN_FIRST_MIN, TOKEN_MAX
-from holdfast.agent.reaper import Asked
+from holdfast.agent.grants.bodies import Body
+from holdfast.agent.grants.grants import BODIES_MAX, GRANTS_PER_SESSION_MAX, READING_INTERVAL, TOKEN_FIRST_MIN, TOKEN_MAX
+from holdfast.agent.grants.reaper import Asked
 from holdfast.errors import ConfigError, Forked, Lost, Unavailable
 from holdfast.events import AtRisk, Granted, Released, TokenRefused
 from holdfast.events import Lost as LostEvent
@@ -86,7 +86,7 @@ def test_a_death_is_seen_when_the_socket_closes() -> None:
 def test_a_command_outlives_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """F14: the death of every body. The command that `holdfast run` started goes on: so does the grant, up to its deadline."""
     stand, body = Stand(), FakeBody(77)
-    monkeypatch.setattr("holdfast.agent.grants.body_of", lambda pid: cast(Body, body))
+    monkeypatch.setattr("holdfast.agent.grants.grants.body_of", lambda pid: cast(Body, body))
     session = stand.session()
     held = stand.hold(session, 10.0)
     stand.law.add_body(session, 1, 77)
@@ -103,7 +103,7 @@ def test_a_command_outlives_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_command_that_ends_before_its_client_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """F14: the client is a body too, and goes on."""
     stand, body = Stand(), FakeBody(77)
-    monkeypatch.setattr("holdfast.agent.grants.body_of", lambda pid: cast(Body, body))
+    monkeypatch.setattr("holdfast.agent.grants.grants.body_of", lambda pid: cast(Body, body))
     session = stand.session()
     held = stand.hold(session)
     stand.law.add_body(session, 1, 77)
@@ -116,7 +116,7 @@ def test_a_command_that_ends_before_its_client_changes_nothing(monkeypatch: pyte
 @pytest.mark.parametrize("of", ["client", "command"])
 def test_without_a_pidfd_only_the_deadline_counts(of: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """F14: a body that the kernel cannot name is never confirmed dead, whatever is known of the others."""
-    monkeypatch.setattr("holdfast.agent.grants.body_of", lambda pid: None)
+    monkeypatch.setattr("holdfast.agent.grants.grants.body_of", lambda pid: None)
     stand = Stand()
     session = stand.session(named=of != "client")
     held = stand.hold(session, 10.0)
@@ -369,7 +369,7 @@ def test_what_cannot_be_asked() -> None:
 
 def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Grants of one session and bodies of one grant are counted; another session is not concerned."""
-    monkeypatch.setattr("holdfast.agent.grants.body_of", lambda pid: cast(Body, FakeBody(pid)))
+    monkeypatch.setattr("holdfast.agent.grants.grants.body_of", lambda pid: cast(Body, FakeBody(pid)))
     stand = Stand()
     session = stand.session()
     for serial in range(GRANTS_PER_SESSION_MAX):
@@ -455,8 +455,8 @@ class FakeReaper:
 def reaped(monkeypatch: pytest.MonkeyPatch) -> tuple[Stand, FakeSession, FakeHeld, FakeBody, FakeReaper]:
     """A hold of ten seconds whose command the agent is to end half a second before its deadline."""
     stand, body = Stand(), FakeBody(77)
-    monkeypatch.setattr("holdfast.agent.grants.body_of", lambda pid: cast(Body, body))
-    monkeypatch.setattr("holdfast.agent.grants.Reaper", FakeReaper)
+    monkeypatch.setattr("holdfast.agent.grants.grants.body_of", lambda pid: cast(Body, body))
+    monkeypatch.setattr("holdfast.agent.grants.grants.Reaper", FakeReaper)
     session = stand.session()
     held = stand.hold(session, 10.0)
     stand.law.add_body(session, 1, 77, Asked(0.5, "", 0))
@@ -509,7 +509,7 @@ def test_a_command_that_has_stopped_is_left_alone(reaped: Reaped) -> None:
 def test_who_did_not_ask_is_never_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """H150: a body that was only registered to be watched, and a client that merely holds something, outlive their deadline."""
     stand = Stand()
-    monkeypatch.setattr("holdfast.agent.grants.body_of", lambda pid: cast(Body, FakeBody(77)))
+    monkeypatch.setattr("holdfast.agent.grants.grants.body_of", lambda pid: cast(Body, FakeBody(77)))
     session = stand.session()
     stand.hold(session, 10.0)
     stand.law.add_body(session, 1, 77)

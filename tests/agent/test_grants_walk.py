@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.granted import NEVER, State
-from holdfast.agent.granted import Granted as GrantedOne
-from holdfast.agent.grants import Grants
+from holdfast.agent.grants.granted import NEVER, State
+from holdfast.agent.grants.granted import Granted as GrantedOne
+from holdfast.agent.grants.grants import Grants
 from holdfast.errors import Lost
 from holdfast.local.calls import GrantItem
 from tests.agent.law import Because, FakeHeld, FakeSession, Stand

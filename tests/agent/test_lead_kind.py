@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.grants import Grants
-from holdfast.agent.lead_kind import LeadKind, NoSeats
+from holdfast.agent.grants.grants import Grants
 from holdfast.config import Config
 from holdfast.errors import ConfigError, Unavailable
+from holdfast.features.leadership.kind import LeadKind, NoSeats
 from holdfast.kit.hold import Lapsed
 from holdfast.local.calls import Acquire
 from tests.agent.fake_leads import FakeLeads

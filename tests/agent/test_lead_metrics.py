@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.lead_kind import LeadKind
-from holdfast.agent.lead_metrics import REFUSED, _plans, of_leadership, refused
-from holdfast.agent.leaders import Board
-from holdfast.agent.metrics import Sample
+from holdfast.agent.observe.metrics import Sample
 from holdfast.events import LeaderChanged
+from holdfast.features.leadership.kind import LeadKind
+from holdfast.features.leadership.leaders import Board
+from holdfast.features.leadership.metrics import REFUSED, _plans, of_leadership, refused
 from holdfast.host import Member, Membership, NodeId
 from holdfast.kit import promise
 from tests.support.lead_stand import Stand

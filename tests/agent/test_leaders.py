@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent import leaders
-from holdfast.agent.lead_timing import takeover_bound
-from holdfast.agent.leaders import Board
 from holdfast.config import load
 from holdfast.events import LeaderChanged
+from holdfast.features.leadership import leaders
+from holdfast.features.leadership.leaders import Board
+from holdfast.features.leadership.timing import takeover_bound
 from holdfast.host import NodeId
 from holdfast.local.calls import LeaderView
 

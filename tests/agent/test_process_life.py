@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.agent import LEFT_POLL, Agent, Ending
-from holdfast.agent.home import Home
-from holdfast.agent.logs import Log
+from holdfast.agent.life.agent import LEFT_POLL, Agent, Ending
+from holdfast.agent.life.home import Home
+from holdfast.agent.observe.logs import Log
 from holdfast.config import Config
 from holdfast.errors import ConfigError, JoinFailed
 from holdfast.features.tickets.protocol.values import ANCHOR, Key, Status

@@ -12,23 +12,23 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import seeds as seeds_module
-from holdfast.agent.exits import exit_code
-from holdfast.agent.home import Home
-from holdfast.agent.keyring import KEYRING_FILE, KeyringOfAgent, KeyStore
-from holdfast.agent.logs import LINE_BYTES_MAX, RATE_LINES, RATE_PERIOD, Log, printable
-from holdfast.agent.main import main
-from holdfast.agent.narrator import SUM_PERIOD, Narrator
-from holdfast.agent.ring_side import RingSide
-from holdfast.agent.seeds import Seeds
-from holdfast.agent.start import Options, parse
-from holdfast.agent.systemd import Notifier
-from holdfast.agent.version import VERSION
+from holdfast.agent.life import seeds as seeds_module
+from holdfast.agent.life.exits import exit_code
+from holdfast.agent.life.home import Home
+from holdfast.agent.life.main import main
+from holdfast.agent.life.seeds import Seeds
+from holdfast.agent.life.start import Options, parse
+from holdfast.agent.life.systemd import Notifier
+from holdfast.agent.life.version import VERSION
+from holdfast.agent.observe.logs import LINE_BYTES_MAX, RATE_LINES, RATE_PERIOD, Log, printable
+from holdfast.agent.observe.narrator import SUM_PERIOD, Narrator
 from holdfast.config import Config, load
 from holdfast.disk.state import State
 from holdfast.drops import Drop, Drops
 from holdfast.errors import AddressUnusable, ConfigError, KeyUnusable, NameConflict, StorageDamaged, StorageError, StorageLocked
 from holdfast.events import ConfigMismatch, Failed, Joined, LeaderSuspected
+from holdfast.features.keys.keyring import KEYRING_FILE, KeyringOfAgent, KeyStore
+from holdfast.features.ring.agent import RingSide
 from holdfast.host import Address, Member, NodeId
 from holdfast.wire.keys import Keyring, generate, parse_key
 from holdfast.wire.seal import Plain, Sealed
@@ -441,7 +441,7 @@ def test_home_keeps_the_name_and_knows_what_the_lock_proves(tmp_path: Path) -> N
 def test_the_next_life_waits_for_what_the_former_one_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """F14: for as long as the former life's lease says, not this one's, and whatever it was called; not at all if it left in good order. A
     life that ends while it waits hands the wait on. So it is where nothing says what exactly was told (H161)."""
-    monkeypatch.setattr("holdfast.agent.home.this_clock", lambda: None)
+    monkeypatch.setattr("holdfast.agent.life.home.this_clock", lambda: None)
     environ = {"HOLDFAST_RUNTIME_DIR": str(tmp_path / "run")}
     waits = []
     for name, lease, left in (

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.reload import differences, reload
-from holdfast.agent.start import Settings
+from holdfast.agent.life.reload import differences, reload
+from holdfast.agent.life.start import Settings
 from holdfast.config import TAGS_MAX, load_with_sources
 from holdfast.errors import ConfigError
 from holdfast.kit.roster import ROWS_MAX

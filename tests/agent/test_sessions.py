@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holdfast.agent import connection as module
-from holdfast.agent.encode import encoded
+from holdfast.agent.socket import connection as module
+from holdfast.agent.socket.encode import encoded
 from holdfast.events import Event, EventsLost, Paused, StorageFailed
 from holdfast.local import calls
 from holdfast.local.calls import EventItem
@@ -181,7 +181,7 @@ def test_too_many_streams(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_too_many_clients(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits: one client too many is told so; when one goes the next may come."""
-    monkeypatch.setattr("holdfast.agent.api.CLIENTS_MAX", 2)
+    monkeypatch.setattr("holdfast.agent.socket.api.CLIENTS_MAX", 2)
     with RawClient(live.path) as first, RawClient(live.path):
         with RawClient(live.path, greet=False) as third:
             ending = third.ending()

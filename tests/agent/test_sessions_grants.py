@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 
-from holdfast.agent.grants import READING_INTERVAL, TOKEN_FIRST_MIN
-from holdfast.agent.unread import unread_bytes
+from holdfast.agent.grants.grants import READING_INTERVAL, TOKEN_FIRST_MIN
+from holdfast.agent.socket.unread import unread_bytes
 from holdfast.events import StorageFailed
 from holdfast.local import calls, ends
 from holdfast.local.calls import GrantItem

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.agent import budget, connection
-from holdfast.agent.budget import SLICE_SECONDS, TURN_SECONDS, Slices
+from holdfast.agent.socket import budget, connection
+from holdfast.agent.socket.budget import SLICE_SECONDS, TURN_SECONDS, Slices
 from holdfast.local import calls
 from holdfast.local.frame import framed
 from tests.agent.live import Live

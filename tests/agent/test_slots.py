@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.agent import Agent
-from holdfast.agent.build import OwnSlots
-from holdfast.agent.home import Home
-from holdfast.agent.logs import Log
+from holdfast.agent.life.agent import Agent
+from holdfast.agent.life.build import OwnSlots
+from holdfast.agent.life.home import Home
+from holdfast.agent.observe.logs import Log
 from holdfast.config import load
 
 OTHERS = ("127.0.0.1:1", "127.0.0.1:2")

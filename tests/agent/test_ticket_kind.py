@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.agent.build import ticket_config
-from holdfast.agent.grants import Grants
-from holdfast.agent.ticket_kind import TicketHeld, TicketKind
+from holdfast.agent.grants.grants import Grants
+from holdfast.agent.life.build import ticket_config
 from holdfast.client.holding import TicketHeld as ClientTicket
 from holdfast.client.holding import not_granted
 from holdfast.config import Config, load
 from holdfast.errors import ConfigError, Unavailable
+from holdfast.features.tickets.kind import TicketHeld, TicketKind
 from holdfast.features.tickets.protocol.line import late_text
 from holdfast.features.tickets.protocol.reasons import Crowded, Full, Late, Mismatch, Refusal, SeatsSilent, TooManyPools
 from holdfast.kit.hold import Lapsed

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent import home as homes
-from holdfast.agent.home import LEFT_FILE, Home
-from holdfast.agent.told import Told, this_clock
+from holdfast.agent.life import home as homes
+from holdfast.agent.life.home import LEFT_FILE, Home
+from holdfast.agent.life.told import Told, this_clock
 from holdfast.config import Config
 from holdfast.net import clock
 

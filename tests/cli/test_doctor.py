@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import symptoms
+from holdfast.agent.observe import symptoms
 from holdfast.config import Config
 from holdfast.local.calls import Finding
 from holdfast.net.bind import RECEIVE_BYTES
@@ -137,7 +137,7 @@ def test_pauses(holdfast: Run, fleet: Fleet) -> None:
 
 def test_other_version(holdfast: Run, fleet: Fleet, healthy: AgentProcess) -> None:
     """A member of another version is named with it."""
-    environ = planted(fleet, "import holdfast.agent.version as version\nversion.VERSION = '9.9.9'\n")
+    environ = planted(fleet, "import holdfast.agent.life.version as version\nversion.VERSION = '9.9.9'\n")
     other = fleet.start(name="old", seeds=[healthy.address], environ=environ)
     assert "9.9.9" in diagnosed(holdfast, healthy, "other_version", about="old")["text"]
     other.stop()

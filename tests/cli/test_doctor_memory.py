@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.doctor import GONE_AFTER, MISMATCHES_MAX, Doctor, Examination
-from holdfast.agent.events import EventHub
 from holdfast.agent.membership import Hints
-from holdfast.agent.ring_side import SETTINGS
-from holdfast.agent.sightings import Sightings
-from holdfast.agent.symptoms import of_seats
+from holdfast.agent.observe.doctor import GONE_AFTER, MISMATCHES_MAX, Doctor, Examination
+from holdfast.agent.observe.sightings import Sightings
+from holdfast.agent.observe.symptoms import of_seats
+from holdfast.agent.socket.events import EventHub
 from holdfast.config import Config
 from holdfast.drops import Drop
 from holdfast.events import ConfigMismatch, Event, Paused, StorageFailed
+from holdfast.features.ring.agent import SETTINGS
 from holdfast.host import Address, NodeId
 from holdfast.kit.delay import JUST_STARTED, Delay
 from holdfast.kit.seats import SeatSeen, SeatState

@@ -71,7 +71,7 @@ def test_exit_codes_are_documented() -> None:
 
 def test_every_finding_has_its_entry() -> None:
     """The operations guide says what to do about each code of doctor."""
-    sources = [ROOT / "src" / "holdfast" / place for place in ("agent/doctor.py", "agent/symptoms.py", "cli/doctor.py")]
+    sources = [ROOT / "src" / "holdfast" / place for place in ("agent/observe/doctor.py", "agent/observe/symptoms.py", "cli/doctor.py")]
     pattern = re.compile(r'(?:error|warning|note|say|Finding)\(\s*"([a-z_]+)"')
     codes = {code for path in sources for code in pattern.findall(path.read_text())}
     codes |= {"wrong_key", "plaintext", "sealed", "forged", "wrong_group"}  # those of drops, by the drop's name

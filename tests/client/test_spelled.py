@@ -17,8 +17,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 import holdfast.sync
-from holdfast.agent.handlers import KEY_BYTES_MAX as AGENT_KEY_BYTES_MAX
-from holdfast.agent.messages import USER_TOPIC_BYTES_MAX
+from holdfast.agent.socket.handlers import KEY_BYTES_MAX as AGENT_KEY_BYTES_MAX
 from holdfast.client import aio, blocking, streams, waits
 from holdfast.client.buffers import Received
 from holdfast.client.checks import CAST_BYTES_MAX, KEY_BYTES_MAX, SEND_BYTES_MAX, TOPIC_BYTES_MAX
@@ -36,6 +35,7 @@ from holdfast.errors import (
 )
 from holdfast.events import EventsLost, Joined, LeaderChanged, LeaderSuspected
 from holdfast.features.mail.protocol.inbox import PAYLOAD_BYTES_MAX as MAIL_BYTES_MAX
+from holdfast.features.mail.streams import USER_TOPIC_BYTES_MAX
 from holdfast.host import Grant, NodeId
 from holdfast.kit.broadcast import PAYLOAD_BYTES_MAX as RUMOUR_BYTES_MAX
 from holdfast.local import calls, ends

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.home import Home
-from holdfast.agent.machine_lock import MachineLock
+from holdfast.agent.life.home import Home
+from holdfast.agent.life.machine_lock import MachineLock
 from holdfast.config import load
 from holdfast.disk.places import check_folder, check_state
 from holdfast.disk.state import State

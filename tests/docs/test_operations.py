@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent import http_app, lead_metrics, metrics, ring_http, ticket_metrics
-from holdfast.agent.doctor import SECURITY
+from holdfast.agent.observe import http_app, metrics
+from holdfast.agent.observe.doctor import SECURITY
 from holdfast.config import TAG_BYTES_MAX, TAGS_BYTES_MAX, TAGS_MAX
+from holdfast.features.leadership import metrics as lead_metrics
+from holdfast.features.ring import http as ring_http
+from holdfast.features.tickets import metrics as ticket_metrics
 from holdfast.host import SEEDS_MAX
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "operations.md").read_text()
-SOURCES = [ROOT / "src" / "holdfast" / name for name in ("agent/doctor.py", "agent/symptoms.py", "cli/doctor.py")]
+SOURCES = [ROOT / "src" / "holdfast" / name for name in ("agent/observe/doctor.py", "agent/observe/symptoms.py", "cli/doctor.py")]
 FINDING = re.compile(r'\b(?:error|warning|note|say|Finding)\(\s*"([a-z_]+)"')
 METRIC = re.compile(r"\bholdfast_([a-z_]+)")
 

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from holdfast.agent import http_app, lead_metrics, metrics, ticket_metrics
-from holdfast.agent.http_server import PROBES
+from holdfast.agent.observe import http_app, metrics
+from holdfast.agent.observe.http_server import PROBES
+from holdfast.features.leadership import metrics as lead_metrics
+from holdfast.features.tickets import metrics as ticket_metrics
 from tests.docs.test_deployment import DEPLOY, image_environment
 from tests.docs.test_operations import GUIDE, METRIC
 from tests.http.test_metrics import parsed

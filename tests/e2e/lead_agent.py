@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from holdfast.agent import main as process
-from holdfast.agent.agent import Agent
+from holdfast.agent.life import main as process
+from holdfast.agent.life.agent import Agent
 from tests.agent.lock_agent import careless
 
 

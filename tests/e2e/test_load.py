@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import http_load
 from holdfast import sync
-from holdfast.agent.budget import SHARE, SHARE_BURST
+from holdfast.agent.socket.budget import SHARE, SHARE_BURST
 
 MINUTE = 60.0
 

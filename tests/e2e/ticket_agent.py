@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from holdfast.agent import main as process
+from holdfast.agent.life import main as process
 from holdfast.features.tickets.protocol.guardian import Guardian
 
 

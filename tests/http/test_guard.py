@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import http_app, http_server
-from holdfast.agent.http import HttpServer, listen
-from holdfast.agent.http_guard import Guard, accepted_hosts, host_name
+from holdfast.agent.observe import http_app, http_server
+from holdfast.agent.observe.http import HttpServer, listen
+from holdfast.agent.observe.http_guard import Guard, accepted_hosts, host_name
 from holdfast.errors import AddressUnusable, ConfigError
 from tests.http.conftest import TOKEN
 from tests.http.wire import ask, connect
@@ -216,8 +216,8 @@ def test_long_bodies_and_headers_are_refused(group: StubGroup) -> None:
 def test_a_missing_extra_is_named(group: StubGroup, monkeypatch: pytest.MonkeyPatch) -> None:
     """Starlette and uvicorn are optional: an agent that is told to serve HTTP without them says what to install."""
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "holdfast.agent.http_app")
-    monkeypatch.delitem(sys.modules, "holdfast.agent.http_server")
+    monkeypatch.delitem(sys.modules, "holdfast.agent.observe.http_app")
+    monkeypatch.delitem(sys.modules, "holdfast.agent.observe.http_server")
     with pytest.raises(ConfigError, match=r"pip install '\.\[http\]' in a clone"):
         group.run(HttpServer.start(group.agents["a"]))  # type: ignore[arg-type]
 

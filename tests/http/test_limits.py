@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import budget, http_server
-from holdfast.agent.budget import Bucket
+from holdfast.agent.observe import http_server
+from holdfast.agent.socket import budget
+from holdfast.agent.socket.budget import Bucket
 from tests.http.conftest import TOKEN
 from tests.http.wire import ask, connect
 from tests.page.stub_agent import PATIENCE, StubGroup
@@ -161,7 +162,7 @@ def test_what_is_asked_often_is_made_once(group: StubGroup, monkeypatch: pytest.
         return recent(limit, internal=internal)
 
     monkeypatch.setattr(feed, "recent", counted)
-    monkeypatch.setattr("holdfast.agent.http_app.KEPT_SECONDS", 10 * PATIENCE)
+    monkeypatch.setattr("holdfast.agent.observe.http_app.KEPT_SECONDS", 10 * PATIENCE)
     assert len({ask(group.url, "/v1/events?limit=37").body for _ in range(20)}) == 1
     assert made == [37]
     assert ask(group.url, "/v1/tags", "POST", b'{"tags": {"kept": "1"}}', {"Authorization": f"Bearer {TOKEN}"}).status == 200
@@ -347,7 +348,7 @@ def test_an_answer_may_take_longer_than_its_request(group: StubGroup, monkeypatc
 def test_a_client_that_does_not_read_is_closed(group: StubGroup, monkeypatch: pytest.MonkeyPatch) -> None:
     """H180: an answer that is not taken keeps its connection for a limited time, also on a connection that closes after it, and one with
     another request behind it; and it is idle, so it makes room before that."""
-    monkeypatch.setattr("holdfast.agent.http_app._bytes_of", lambda path: b"x" * (32 << 20))
+    monkeypatch.setattr("holdfast.agent.observe.http_app._bytes_of", lambda path: b"x" * (32 << 20))
     monkeypatch.setattr(http_server, "KEEP_ALIVE", 0.1)
     server = server_of(group)
     monkeypatch.setattr(server.config, "timeout_keep_alive", 0.1)

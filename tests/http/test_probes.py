@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import http_app
-from holdfast.agent.http_views import unready
+from holdfast.agent.observe import http_app
+from holdfast.agent.observe.http_views import unready
 from holdfast.kit.seats import SeatState
 from tests.http.wire import ask
 from tests.page.stub_agent import StubGroup

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.http_app import PAGE
-from holdfast.agent.openapi import ROUTES
+from holdfast.agent.observe.http_app import PAGE
+from holdfast.agent.observe.openapi import ROUTES
 from tests.http.conftest import HOSTILE, TOKEN
 from tests.http.wire import Answer, ask
 from tests.page.stub_agent import StubGroup

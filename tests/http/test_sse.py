@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import sse
-from holdfast.agent.sse import EventStream, Feed, Lists, Pulse
+from holdfast.agent.observe import sse
+from holdfast.agent.observe.sse import EventStream, Feed, Lists, Pulse
 from tests.http.wire import Stream, ask
 from tests.page.stub_agent import StubGroup
 from tests.support.agents import until

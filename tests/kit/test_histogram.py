@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.metrics import histogram, render
+from holdfast.agent.observe.metrics import histogram, render
 from holdfast.kit.histogram import Histogram
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from holdfast.agent import seat_watch
-from holdfast.agent.logs import Log
-from holdfast.agent.seat_watch import SeatWatch
+from holdfast.agent.observe import seat_watch
+from holdfast.agent.observe.logs import Log
+from holdfast.agent.observe.seat_watch import SeatWatch
 from holdfast.drops import Drop
 from holdfast.host import Address, NodeId
 from holdfast.kit.seats import Seats

@@ -12,14 +12,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from holdfast.agent.events import EventHub
-from holdfast.agent.grants import Grants
-from holdfast.agent.http import HttpServer
-from holdfast.agent.leaders import Board
-from holdfast.agent.ring_side import RingSide
+from holdfast.agent.grants.grants import Grants
+from holdfast.agent.observe.http import HttpServer
+from holdfast.agent.socket.events import EventHub
 from holdfast.config import Config, check_tags
 from holdfast.events import LeaderChanged, LeaderSuspected
 from holdfast.features.farewell.protocol.farewell import Farewell
+from holdfast.features.leadership.leaders import Board
+from holdfast.features.ring.agent import RingSide
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import TAG_ROW, Address, Member, NodeId

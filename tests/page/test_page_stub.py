@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.agent.http import HttpServer, listen
-from holdfast.agent.http_app import Service
+from holdfast.agent.observe.http import HttpServer, listen
+from holdfast.agent.observe.http_app import Service
 from holdfast.features.ring.protocol.ids import Peer, RingId, position_of
 from holdfast.host import Address, NodeId
 from tests.page.chromium import Page

@@ -15,11 +15,11 @@ from unittest.mock import patch
 from typer.main import get_command
 
 from holdfast import config as settings
-from holdfast.agent import exits as agent_exits
-from holdfast.agent.doctor import SECURITY
-from holdfast.agent.narrator import Narrator
-from holdfast.agent.openapi import document as openapi_document
-from holdfast.agent.told import Told
+from holdfast.agent.life import exits as agent_exits
+from holdfast.agent.life.told import Told
+from holdfast.agent.observe.doctor import SECURITY
+from holdfast.agent.observe.narrator import Narrator
+from holdfast.agent.observe.openapi import document as openapi_document
 from holdfast.cli import exits as cli_exits
 from holdfast.cli.app import app
 from holdfast.disk.horizon import Horizon

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast.agent.lean import without_openssl
+from holdfast.agent.life.lean import without_openssl
 
 if __name__ == "__main__":
     with without_openssl():
-        from holdfast.agent.main import main
+        from holdfast.agent.life.main import main
     # Everything is closed. Ending the usual way would wait for threads that ask a DNS server or a disk that does not answer.
     os._exit(main(sys.argv[1:]))

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from holdfast.errors import ConfigError, shown
 
 if TYPE_CHECKING:
-    from holdfast.agent.http_answers import RingAnswer
-    from holdfast.agent.metrics import Metric
+    from holdfast.agent.observe.http_answers import RingAnswer
+    from holdfast.agent.observe.metrics import Metric
     from holdfast.config import Config
     from holdfast.events import Event
     from holdfast.host import Host, Keyed, Machine, NodeId, Standing
     from holdfast.kit.broadcast import Broadcast
     from holdfast.kit.exchange import Exchange
 
-KINDS = {"ring": "holdfast.agent.ring_side"}  # setting ``membership`` -> the module that offers ``Kind``; imported when it is used
+KINDS = {"ring": "holdfast.features.ring.agent"}  # setting ``membership`` -> the module that offers ``Kind``; imported when it is used
 
 
 class Hints(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 
 import msgspec
 
-from holdfast.agent.http_extra import check_http
+from holdfast.agent.observe.http_extra import check_http
 from holdfast.cli.options import JSON
 from holdfast.cli.show import print_json, print_table
 from holdfast.cli.words import Flag

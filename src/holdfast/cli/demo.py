@@ -11,8 +11,7 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Annotated, Any
 
-from holdfast.agent.http_extra import has_http
-from holdfast.agent.lead_timing import takeover_bound
+from holdfast.agent.observe.http_extra import has_http
 from holdfast.cli.demo_fleet import Fleet
 from holdfast.cli.demo_story import NAMES, NeverHappened, Story
 from holdfast.cli.demo_view import View, view_for
@@ -22,6 +21,7 @@ from holdfast.cli.show import print_json, print_table
 from holdfast.cli.words import Flag
 from holdfast.config import PRESETS, Config
 from holdfast.errors import ConfigError, installing, shown
+from holdfast.features.leadership.timing import takeover_bound
 
 GROUP = "demo"
 STALLED = 0.5  # in T_l: a machine that stood still for longer cannot be held to bounds that are counted in T_l

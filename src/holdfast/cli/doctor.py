@@ -60,7 +60,7 @@ def _of_machine() -> Iterator[Finding]:
     """What an agent of this machine would meet."""
     import resource
 
-    from holdfast.agent.symptoms import of_clock, small_buffer
+    from holdfast.agent.observe.symptoms import of_clock, small_buffer
     from holdfast.net.clock import COUNTS_SUSPENDED_TIME
 
     yield from of_clock(COUNTS_SUSPENDED_TIME)
@@ -75,7 +75,7 @@ def _of_machine() -> Iterator[Finding]:
 def _of_settings(path: str) -> Iterator[Finding]:
     if not path:
         return
-    from holdfast.agent.symptoms import of_settings
+    from holdfast.agent.observe.symptoms import of_settings
     from holdfast.config import load
 
     try:

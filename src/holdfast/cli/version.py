@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from holdfast.agent.version import VERSION
+from holdfast.agent.life.version import VERSION
 from holdfast.cli.options import JSON
 from holdfast.cli.show import print_json
 

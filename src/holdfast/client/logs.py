@@ -1,7 +1,7 @@
 """The lines of an agent that this program started, in this program's own log.  docs/client.md (the log of the agent).
 
 The agent writes JSON into a pipe, and a daemon thread gives each line to ``logging.getLogger("holdfast.agent")``: handlers, levels and
-filters are the program's. The agent does not wait for it (``agent.logs``); what is not read in time is lost there, and counted.
+filters are the program's. The agent does not wait for it (``agent.observe.logs``); what is not read in time is lost there, and counted.
 """
 
 from __future__ import annotations

@@ -1,0 +1,432 @@
+"""One life of one agent: the host, its machines, what clients ask of them.  Spec: foundation 4 (Grants), F5, F6, F12, F14; docs/agent.md.
+
+``await Agent.open(home, log)`` takes the port, ``await agent.start()`` begins to listen and to knock, ``agent.over`` says how it ended,
+``await agent.close()`` lets go of everything but its home. All else is synchronous and belongs into the host's turns: whoever comes from
+outside uses ``host.post``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from holdfast.agent.grants.delays import Delays
+from holdfast.agent.grants.grants import Grants
+from holdfast.agent.life.build import VERSION_ROW, Machines, settle
+from holdfast.agent.life.home import Home
+from holdfast.agent.life.knock import JoinWatch
+from holdfast.agent.life.seeds import Seeds, resolved
+from holdfast.agent.life.version import VERSION
+from holdfast.agent.membership import owners_in
+from holdfast.agent.observe.logs import Log, printable
+from holdfast.agent.observe.narrator import LOOK_PERIOD, Narrator
+from holdfast.agent.observe.seat_watch import SeatWatch
+from holdfast.agent.observe.sightings import Sightings
+from holdfast.agent.socket.events import EventHub
+from holdfast.agent.socket.view import Viewer
+from holdfast.config import check_tags
+from holdfast.errors import AddressUnusable, ConfigError, HoldfastError, JoinFailed, NameConflict, StorageError, shown
+from holdfast.events import Event, LeaderChanged, StorageFailed
+from holdfast.features.keys.keyring import KeyringOfAgent
+from holdfast.features.leadership.kind import LeadKind, NoSeats
+from holdfast.features.leadership.leaders import Board
+from holdfast.features.mail.protocol.messages import Outcome
+from holdfast.features.tickets.kind import TicketKind
+from holdfast.host import TAG_ROW, Address, NodeId
+from holdfast.local.calls import GroupView, Owned
+from holdfast.net import clock
+from holdfast.net.host import NetHost
+from holdfast.net.resolve import parse
+from holdfast.wire.keys import Keyring
+from holdfast.wire.seal import Sealed, Sealer
+
+LEFT_POLL = 0.02  # seconds between two looks at whether the last Leave was sent
+DISK_RETRY = 5.0  # seconds until a disk that refused a note is asked again
+
+Ending = Enum("Ending", ["LEFT", "AGAIN"])  # AGAIN: this life was a mistake (F5), begin another one
+
+
+def _nobody(sender: NodeId, payload: bytes) -> Outcome:
+    """Who takes mail before a client listens."""
+    del sender, payload
+    return Outcome.NOBODY
+
+
+def _nothing() -> None:
+    """Nobody waits for this."""
+
+
+class Agent:
+    """What the local socket, HTTP and the process know of a node."""
+
+    def __init__(self, home: Home, host: NetHost, sealer: Sealer, log: Log) -> None:
+        loop = asyncio.get_running_loop()
+        self.home, self.host, self.log = home, host, log
+        self.config = home.config
+        self.me = host.me
+        self.started_at = host.now
+        self.socket_path = home.socket_path
+        self.deliver: Callable[[NodeId, bytes], Outcome] = _nobody  # where mail goes; the local socket takes it over
+        self.over: asyncio.Future[Ending] = loop.create_future()
+        self.grants = Grants(host)
+        self.grants.notice = log.warning
+        self._sealer = sealer
+        machines = Machines(host, home, self, KeyringOfAgent(lambda: self.keyring, self.rekey))
+        self.side, self.membership, self.broadcast = machines.side, machines.membership, machines.broadcast
+        self.mail, self.names = machines.mail, machines.names
+        self.keys, self.farewell, self.probe = machines.keys, machines.farewell, machines.probe
+        self.slots, self.seats, self.seats_missing = machines.slots, machines.seats, machines.seats_missing
+        self.leadership, self.tickets = machines.leadership, machines.tickets
+        self.seat_watch = None if self.seats is None else SeatWatch(host, self.seats, log)
+        self.leaders = Board()
+        self._viewer = Viewer(host, self.membership, self.leaders)
+        self.events = EventHub(lambda: self.version, clock.wall, loop.call_soon, changes=self._viewer.changes.take)
+        self.lead_kind = None if self.leadership is None else LeadKind.of(self.leadership, lambda: host.now, self.config)
+        self.grants.add(self.lead_kind or NoSeats("lead", self.seats_missing))
+        self.ticket_kind = None if self.tickets is None else TicketKind(self.tickets, lambda: host.now, self.tickets.config.margin)
+        self.grants.add(self.ticket_kind or NoSeats("ticket", self.seats_missing))
+        self.sightings = Sightings()
+        if self.seats is not None:
+            Delays(host, self.seats, self.grants)
+        self._narrator = Narrator(log, info=self.side.info, warning=self.side.warning)
+        self._join_watch = JoinWatch(host, log, lambda: self.seeds, self.side.retried, lambda: self.membership.is_member)
+        self._seeds: Seeds | None = None
+        self._addresses: tuple[Address, ...] | None = None  # of the seeds; None until they are known
+        # F6: only when what the crashed life published must have ended can its successor say that it is over, and be let in at once.
+        # Knocking earlier costs more: the place on the ring is the former life's, and nobody answers there.
+        self._knocks_at = self.started_at + home.wait
+        self._knocks = False  # wants to be a member as soon as seeds are known and the name is clear
+        self.named: asyncio.Future[None] = loop.create_future()  # done when the name is ours
+        self._leaving: list[Callable[[], None]] = []
+        self._joining: dict[Callable[[], None], None] = {}  # who waits to hear of it
+        self._tags: dict[str, str] = {}
+        self._look: asyncio.TimerHandle | None = None
+        host.on_event = self._on_event
+        host.failed.add_done_callback(self._on_host_end)
+
+    @classmethod
+    async def open(cls, home: Home, log: Log) -> Agent:
+        """Take the port. Nothing is read and nothing is said yet."""
+        config = home.config
+        bind = parse(config.bind, listen=True).literal
+        assert bind is not None
+        sealer = home.keys.sealer(config.group)
+        try:
+            advertise = await resolved(config.advertise) if config.advertise else None
+            host = await NetHost.open(home.me, bind, sealer, advertise=advertise, storage=home.storage)
+        except AddressUnusable as error:
+            raise AddressUnusable(f"bind: {error}") from None
+        try:
+            return cls(home, host, sealer, log)
+        except BaseException:
+            await host.close()
+            raise
+
+    # The course of a life.
+
+    def start(self) -> None:
+        """Listen, publish, knock."""
+        self.membership.publish(VERSION_ROW, VERSION.encode())
+        self._publish_tags(dict(self.config.tags))
+        if self.seat_watch is not None:
+            self.seat_watch.start()
+        self.host.start()
+        self._knocks = True
+        if self.config.seeds:
+            self._knock_at(self.config.seeds)
+        else:
+            # Its own seed: it asks whom it knew in a former life, then begins a ring, and begins one again when it lost it.
+            self.host.post(lambda: self._on_seeds((self.host.address,)))
+        self._look = asyncio.get_running_loop().call_later(LOOK_PERIOD, self._on_look)
+
+    async def close(self) -> None:
+        """Let go of the port. Whoever wants to be missed politely leaves first."""
+        if self._look is not None:
+            self._look.cancel()
+        if self._seeds is not None:
+            await self._seeds.close()
+        if self.seat_watch is not None:
+            await self.seat_watch.close()
+        await self.host.close()
+        if self.home.state is not None:
+            await self.home.state.journal.drain()  # What the machines saved last is on disk before the lock is given up.
+
+    def join(self, seeds: Sequence[str], done: Callable[[], None]) -> None:
+        """Knock at these seeds (none: those of the settings); ``done`` when this agent is a member."""
+        if self.state == "leaving":
+            raise JoinFailed("this agent is leaving its group; join when it has left")
+        if self.membership.is_member and (self.config.seeds or len(self.membership.members()) > 1):
+            raise JoinFailed("this agent is in a group already; leave it first")
+        texts = tuple(seeds) or self.config.seeds
+        if not texts:
+            raise ConfigError("seeds: none; accepted are the addresses of 1 or more members")
+        for text in texts:
+            parse(text)
+        self.grants.reopen()
+        if self.tickets is not None:
+            self.tickets.drain(draining=False)
+        self._joining[done] = None
+        self.membership.leave()  # A group of its own that no other agent came to.
+        self._knock_at(texts)
+
+    def forget_join(self, done: Callable[[], None]) -> None:
+        """It does not wait any more; the knocking goes on."""
+        self._joining.pop(done, None)
+
+    def leave(self, done: Callable[[], None], *, end: bool = False) -> None:
+        """Drain (F14), go politely, then ``done``. With ``end`` the process ends after it."""
+        self._leaving.append(done)
+        if end:
+            self._leaving.append(lambda: self.end(Ending.LEFT))
+        if self.tickets is not None:
+            self.tickets.drain()
+        self.grants.drain(self._on_drained)
+
+    def drain(self, done: Callable[[], None]) -> None:
+        """Leave, and end."""
+        self.leave(done, end=True)
+
+    def end(self, how: Ending | HoldfastError) -> None:
+        """The process shall end, or begin again."""
+        if self.over.done():
+            return
+        if isinstance(how, Ending):
+            self.over.set_result(how)
+        else:
+            self.over.set_exception(how)
+
+    # What clients ask for.
+
+    @property
+    def state(self) -> str:
+        if self._leaving:
+            return "leaving"
+        if self.membership.is_member:
+            return "member"
+        return "joining" if self.membership.is_joining or self.membership.wanted or self._knocks else "left"
+
+    @property
+    def version(self) -> int:
+        """Of the view."""
+        return self.view().version
+
+    def view(self) -> GroupView:
+        """Who is here, and who leads what. The same object until something changes."""
+        return self._viewer.view(self.state)
+
+    def owns(self, key: str | bytes) -> Owned | None:
+        """May this agent act for the key, and until when? Binding once it was told to a client (F14)."""
+        owned = owners_in(self.side).owns(key)
+        if owned is None or not self.home.note_told(owned.until):
+            return None
+        return Owned(owned.token, owned.until)
+
+    @property
+    def seeds(self) -> tuple[Address, ...]:
+        """Their addresses; none until they are known."""
+        return self._addresses or ()
+
+    @property
+    def tags(self) -> dict[str, str]:
+        return dict(self._tags)
+
+    def set_tags(self, tags: Mapping[str, str | None]) -> None:
+        """Change some; None removes one. Raises ``ConfigError`` and changes nothing."""
+        now = {name: value for name, value in {**self._tags, **tags}.items() if value is not None}
+        check_tags(now)
+        self._publish_tags(now)
+
+    def rekey(self, ring: Keyring, *, given: bool = False) -> None:
+        """Read and write with these keys, also after a restart. ``given``: they come from the settings, not from the group."""
+        if not isinstance(self._sealer, Sealed):
+            raise ConfigError("key_file: this group has no key; give all of its agents one and restart them")
+        self.home.keys.keep(ring, given=given)
+        self._sealer.rekey(ring)
+        self.log.info("keys", ids=[key.id.hex() for key in ring.keys])
+
+    @property
+    def keyring(self) -> Keyring | None:
+        return self._sealer.keyring if isinstance(self._sealer, Sealed) else None
+
+    def info(self) -> dict[str, Any]:
+        """What this agent is, without secrets; plain values."""
+        view = self.view()
+        return {
+            "version": VERSION,
+            "name": self.me.name,
+            "boot": self.me.boot,
+            "pid": os.getpid(),
+            "group": self.config.group,
+            "address": str(self.host.address),
+            "bound": str(self.host.bound),
+            "socket": self.socket_path,
+            "state": view.state,
+            "members": len(view.members),
+            "up_seconds": self.host.now - self.started_at,
+            "seed": self.host.seed,
+            "clock_counts_suspended_time": clock.COUNTS_SUSPENDED_TIME,
+            "keys": [key.id.hex() for key in self.keyring.keys] if self.keyring is not None else [],
+            "seats_missing": self.seats_missing,
+            "seats_delay": None if self.seats is None or (delay := self.seats.delay()) is None else delay._asdict(),
+            "settings": {name: list(value) if isinstance(value, tuple) else value for name, value in self.config.shown().items()},
+            "drops": {why.value: count for why, count in sorted(self.host.drops.items())},
+            "metrics": self.metrics(),
+        }
+
+    def metrics(self) -> dict[str, float]:
+        """Numbers by name."""
+        found = {f"{self.side.name}_{name}": value for name, value in self.membership.metrics().items()}
+        found.update({f"drop_{why.value}": float(count) for why, count in sorted(self.host.drops.items())})
+        found.update({f"mail_{name}": float(count) for name, count in sorted(self.mail.counts.items())})
+        found.update({f"grants_{name}": float(count) for name, count in sorted(self.grants.counts.items())})
+        if self.leadership is not None:
+            counted = self.leadership.counts + self.leadership.office.counts + self.leadership.watches.links.counts
+            found.update({f"lead_{name}": float(count) for name, count in sorted(counted.items())})
+        if self.tickets is not None:
+            found.update({f"ticket_{name}": float(count) for name, count in sorted(self.tickets.counts.items())})
+            found["ticket_guardian_cells"] = float(self.tickets.guardian.kept)
+        found["grants"] = float(len(self.grants))
+        found["events_published"], found["events_lost"] = float(self.events.published), float(self.events.lost)
+        datagrams = self.host.datagrams
+        found["datagrams_sent"], found["datagrams_received"] = float(datagrams.sent), float(datagrams.received)
+        found["datagram_bytes_sent"], found["datagram_bytes_received"] = float(datagrams.sent_bytes), float(datagrams.received_bytes)
+        found["log_lines_lost"] = float(self.log.lost)
+        found["up_seconds"] = self.host.now - self.started_at
+        return found
+
+    # What the machines say (``build.Owner``).
+
+    def on_mail(self, sender: NodeId, payload: bytes) -> Outcome:
+        return self.deliver(sender, payload)
+
+    def on_name_clear(self) -> None:
+        """F6: nobody of our name answered, and the lock says that the life before this one is over."""
+        self.membership.sole_life = self.home.sole_life
+        self.membership.former_until = self._knocks_at
+        if not self.named.done():
+            self.named.set_result(None)
+        self._knock()
+
+    def on_name_conflict(self, life: NodeId, address: Address) -> None:
+        """F5: exactly one of the two goes, and it is this one. What its clients were promised stands (F14)."""
+        name = shown(self.me.name)
+        text = f"name: {life} lives at {address}, so this agent cannot be called {name}; stop that one or choose another name"
+        error = NameConflict(printable(text))
+        self.membership.sole_life = False
+        self.log.error("name conflict", life=life, address=address)
+        self.leave(lambda: self.end(error))
+
+    def on_behind(self, boot: int) -> None:
+        """F5: somebody remembers a later life of ours, and it is silent: the wall clock went back."""
+        self.log.warning("wall clock went back", boot=self.me.boot, known=boot)
+        self.leave(lambda: self._begin_again(boot))  # It may be a member by now, with clients that were promised something (F14).
+
+    def _begin_again(self, boot: int) -> None:
+        self.home.begin_again(boot)
+        self.end(Ending.AGAIN)
+
+    def on_asked_to_leave(self) -> None:
+        self.log.warning("leaving", why="an operator asked for it")
+        self.drain(_nothing)
+
+    # Callbacks.
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, LeaderChanged):
+            self.leaders.note(event, self.host.wall())
+        if isinstance(event, StorageFailed) and self.seats is not None:
+            self.seats.fail(event.why)
+        self.events.publish(event)
+        self._narrator.on_event(event)
+        self._join_watch.on_event(event)
+        if (self._knocks or self._joining) and self.membership.is_member:
+            self._on_member()
+
+    def _on_member(self) -> None:
+        self._knocks = False
+        joining, self._joining = self._joining, {}
+        for done in joining:
+            done()
+
+    def _on_drained(self) -> None:
+        """Tickets 9.6: what clients held is written as free, or handed on, and what this agent kept others keep, before it goes; 4 D at
+        most."""
+        self._knocks = False
+        if self.tickets is not None and not self.tickets.drained:
+            self.host.after(LEFT_POLL, self._on_drained)
+            return
+        self.membership.leave()
+        self._on_left_look()
+
+    def _on_left_look(self) -> None:
+        if not self.membership.left:
+            self.host.after(LEFT_POLL, self._on_left_look)
+            return
+        self.home.note_left()
+        settle(self.seats, self.leadership, self.tickets)
+        leaving, self._leaving = self._leaving, []
+        for done in leaving:
+            done()
+
+    def _on_host_end(self, failed: asyncio.Future[None]) -> None:
+        """A bug in a machine, with its traceback; nothing if the host was closed in good order."""
+        error = failed.exception()
+        if error is not None and not self.over.done():
+            self.over.set_exception(error)
+
+    def _on_look(self) -> None:
+        self._narrator.sum_up(self.host.drops, self.host.now)
+        self.sightings.look(self.host)
+        if self.seat_watch is not None:
+            self.seat_watch.members = len(self.view().members)
+        self._look = asyncio.get_running_loop().call_later(LOOK_PERIOD, self._on_look)
+
+    def _knock_at(self, texts: Sequence[str]) -> None:
+        self._knocks, self._addresses = True, None
+        former, self._seeds = self._seeds, Seeds(texts, self.log, lambda found: self.host.post(lambda: self._on_seeds(found)))
+        if former is not None:
+            former.stop()
+        self._seeds.start()
+
+    def _on_seeds(self, addresses: tuple[Address, ...]) -> None:
+        if self._addresses is None and not self.names.is_clear:
+            self.names.greet((*addresses, *self.membership.known))
+        self._addresses = addresses
+        self.membership.seeds(addresses)
+        self._knock()
+
+    def _knock(self) -> None:
+        if not (self._knocks and self._addresses is not None and self.names.is_clear) or self.membership.wanted:
+            return
+        if self.host.now < self._knocks_at:
+            self.host.at(self._knocks_at, self._knock)
+            return
+        self.home.wait = 0.0  # It has passed.
+        try:
+            self.home.note_joining()
+        except StorageError as error:
+            self.log.error("cannot join", text=str(error), retry_in=DISK_RETRY)
+            self.host.after(DISK_RETRY, self._knock)
+        else:
+            self.membership.join()
+            if self.membership.is_member:
+                self._on_member()
+
+    def _publish_tags(self, tags: dict[str, str]) -> None:
+        """All of them, or none: topics need rows as well, and there may be too few left."""
+        former = self._tags
+        try:
+            self._put_tags(former, tags)
+        except ConfigError:
+            self._put_tags(tags, former)
+            raise
+        self._tags = tags
+
+    def _put_tags(self, former: Mapping[str, str], tags: Mapping[str, str]) -> None:
+        for gone in former.keys() - tags.keys():
+            self.membership.publish(TAG_ROW + gone, None)
+        for name, value in tags.items():
+            self.membership.publish(TAG_ROW + name, value.encode())

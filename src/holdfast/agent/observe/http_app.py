@@ -1,0 +1,393 @@
+"""The routes of the HTTP API on starlette, served by uvicorn on the agent's loop.  docs/http.md.
+
+``openapi.ROUTES`` is the table of routes; each names a method of ``Handlers``. This module needs the ``http`` extra.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Generator, Iterable
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+from starlette.routing import Route as StarletteRoute
+
+from holdfast import errors
+from holdfast.agent.observe import http_answers as answers
+from holdfast.agent.observe import http_views as views
+from holdfast.agent.observe import metrics as numbers
+from holdfast.agent.observe.http_guard import Guard
+from holdfast.agent.observe.http_server import PROBES, Admission, Server
+from holdfast.agent.observe.openapi import EVENTS_DEFAULT, EVENTS_MAX, ROUTES, document
+from holdfast.agent.observe.sse import PULSE_INTERVAL, EventStream, Feed, Lists, Pulse
+from holdfast.agent.socket.budget import Line
+from holdfast.errors import shown
+from holdfast.events import Internal
+from holdfast.features.farewell.protocol.farewell import Parting
+from holdfast.features.leadership.metrics import of_leadership
+from holdfast.features.tickets.metrics import of_tickets
+from holdfast.features.tickets.pools import PoolsVersion, held_lines
+from holdfast.features.tickets.protocol.facts import FREQUENT
+from holdfast.host import Timer
+from holdfast.local.news import name_of
+
+if TYPE_CHECKING:
+    from holdfast.agent.life.agent import Agent
+    from holdfast.agent.membership import HttpSide
+
+BODY_BYTES_MAX = 64 * 1024  # as on the local socket: 32 tags of 200 bytes fit many times
+TURN_TIMEOUT = 10.0  # seconds until the protocols have taken a change
+FORCE_LEAVE_TIMEOUT = 10.0  # seconds until another agent has agreed
+KEY_CHARS_MAX = 1024
+FACTS_BATCH = 256  # taken from the hub at once
+KEPT_SECONDS = 0.2  # for which an answer is given again as it is: a person sees no faster, and a crowd costs no more than one
+ANSWERS_MAX = 64  # answers; those with parameters are few
+BEAT_INTERVAL = 1.0  # seconds between two turns of the protocols that /healthz looks for
+BEAT_MISSED = 5.0  # seconds without one: the loop turns, and the protocols on it do not
+
+PAGE = Path(__file__).parent / "page"
+MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+FILES = {"/" if file.name == "index.html" else f"/{file.name}": file for file in sorted(PAGE.iterdir()) if file.suffix in MEDIA}
+STATUSES: dict[type[errors.HoldfastError], int] = {
+    errors.ConfigError: 400, errors.NotAMember: 404, errors.Timeout: 504, errors.Unavailable: 503,
+}  # fmt: skip
+CODES = {400: "BadRequest", 404: "NotFound", 405: "MethodNotAllowed", 413: "TooLarge"}
+
+
+class Handlers:
+    """One method per route of the table."""
+
+    def __init__(self, agent: Agent, http: HttpSide, feed: Feed, lateness: numbers.Lateness, load: Load) -> None:
+        self._agent, self._http, self._feed, self._lateness, self._load = agent, http, feed, lateness, load
+        self._kept: dict[str, tuple[float, bytes]] = {}  # answers, until when
+        self._beat_kept: tuple[float, answers.Beat] | None = None
+        self._lists = (
+            Lists(lambda: agent.view().version, lambda: agent.view().members, partial(views.members_of, agent, http)),
+            Lists(lambda: agent.leaders.version, lambda: agent.leaders.lines, partial(views.leaders_of, agent), event="leaders"),
+            Lists(PoolsVersion(agent.tickets), partial(held_lines, agent), partial(views.tickets_of, agent), event="tickets"),
+        )
+        self._version = str(agent.info().get("version", ""))
+        self._document = msgspec.json.encode(document(self._version))
+
+    async def info(self, request: Request) -> Response:
+        return self._again("info", self._agent.info)
+
+    async def members(self, request: Request) -> Response:
+        return self._again("members", partial(views.members_of, self._agent, self._http))
+
+    async def member(self, request: Request) -> Response:
+        return _json(views.member_of(self._agent, self._http, request.path_params["name"]))
+
+    async def ring(self, request: Request) -> Response:
+        return self._again("ring", self._ring)
+
+    async def owner(self, request: Request) -> Response:
+        key = request.query_params.get("key", "")
+        if not 0 < len(key) <= KEY_CHARS_MAX:
+            raise errors.ConfigError(f"key: {len(key)} characters; accepted are 1 to {KEY_CHARS_MAX}")
+        return _json(views.owner_of(self._agent, self._http, key))
+
+    async def seats(self, request: Request) -> Response:
+        return self._again("seats", partial(views.seats_of, self._agent))
+
+    async def leaders(self, request: Request) -> Response:
+        return self._again("leaders", partial(views.leaders_of, self._agent))
+
+    async def tickets(self, request: Request) -> Response:
+        return self._again("tickets", partial(views.tickets_of, self._agent))
+
+    async def grants(self, request: Request) -> Response:
+        return self._again("grants", partial(views.grants_of, self._agent))
+
+    async def recent(self, request: Request) -> Response:
+        limit = _integer(request, "limit", EVENTS_DEFAULT, EVENTS_MAX)
+        internal = _flag(request, "internal")
+        feed = self._feed
+        return self._again(
+            f"events {limit} {internal}",
+            lambda: answers.EventsAnswer(feed.life, feed.id_of(feed.last), feed.recent(limit, internal=internal)),
+        )
+
+    async def openapi(self, request: Request) -> Response:
+        return Response(self._document, media_type="application/json")
+
+    async def metrics(self, request: Request) -> Response:
+        return Response(self._remembered("metrics", self._metrics), headers={"content-type": numbers.CONTENT_TYPE})
+
+    async def healthz(self, request: Request) -> Response:
+        """The loop turns, or this would not run; what is asked is whether the protocols have turns on it."""
+        since = self._load.since_beat()
+        if since > BEAT_MISSED:
+            return _refused(503, "Stalled", f"the protocols of this agent have had no turn for {since:.1f} s")
+        return _json(answers.Probe("ok"))
+
+    async def readyz(self, request: Request) -> Response:
+        reason = views.unready(self._agent)
+        return _refused(503, "NotReady", reason) if reason else _json(answers.Probe("ready"))
+
+    async def stream(self, request: Request) -> Any:
+        pulse = Pulse(self._lists, self._beat, asyncio.get_running_loop().time) if _flag(request, "pulse") else None
+        since = request.headers.get("last-event-id")
+        return EventStream(self._feed, since=since, internal=_flag(request, "internal"), pulse=pulse, turn=self._load.line.turn)
+
+    async def set_tags(self, request: Request) -> Response:
+        try:
+            body = msgspec.json.decode(await _body(request), type=answers.TagsBody)
+        except msgspec.DecodeError as error:
+            raise errors.ConfigError(f'body: {error}; accepted is {{"tags": {{"name": "text", "other": null}}}}') from None
+        await self._in_turn(partial(self._agent.set_tags, body.tags))
+        return _json(answers.Accepted(self._agent.state))
+
+    async def leave(self, request: Request) -> Response:
+        await self._in_turn(partial(self._agent.drain, _nothing))
+        return _json(answers.Accepted(self._agent.state), 202)
+
+    async def force_leave(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        answered: asyncio.Future[Parting] = asyncio.get_running_loop().create_future()
+        await self._in_turn(partial(self._agent.farewell.ask, name, FORCE_LEAVE_TIMEOUT, partial(_answer, answered)))
+        refusal = _parting_error(await answered, name)
+        if refusal is not None:
+            raise refusal
+        return _json(answers.Accepted("agreed"))
+
+    async def _in_turn(self, work: Callable[[], Any]) -> None:
+        """Everything that touches protocols enters them in their turn (F10)."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def run() -> None:
+            try:
+                work()
+            except errors.HoldfastError as error:
+                if not done.done():
+                    done.set_exception(error)
+            else:
+                if not done.done():
+                    done.set_result(None)
+
+        self._agent.host.post(run)
+        try:
+            async with asyncio.timeout(TURN_TIMEOUT):
+                await done
+        except TimeoutError:
+            raise errors.Unavailable("the agent is ending and takes no more changes") from None
+        finally:
+            self._kept.clear()  # Who changed something sees it.
+
+    def _again(self, name: str, make: Callable[[], Any]) -> Response:
+        return Response(self._remembered(name, lambda: msgspec.json.encode(make())), media_type="application/json")
+
+    def _remembered(self, name: str, make: Callable[[], bytes]) -> bytes:
+        """Made anew at most every so often, however often it is asked for."""
+        now = asyncio.get_running_loop().time()
+        until, body = self._kept.get(name, (0.0, b""))
+        if now >= until:
+            if len(self._kept) >= ANSWERS_MAX:
+                self._kept.clear()
+            body = make()
+            self._kept[name] = now + KEPT_SECONDS, body
+        return body
+
+    def _ring(self) -> answers.RingAnswer:
+        part = self._http.part()
+        if part is None:
+            raise HTTPException(404, f"membership: {shown(self._agent.side.name)} is no ring")
+        return part
+
+    def _metrics(self) -> bytes:
+        agent = self._agent
+        of_agent = numbers.of_agent(agent, self._http.metrics(), self._feed, self._lateness, self._version)
+        return numbers.render([*of_agent, *of_leadership(agent), *of_tickets(agent), *self._load.metrics()]).encode()
+
+    def _beat(self) -> answers.Beat:
+        """Looked at once for all readers."""
+        now = asyncio.get_running_loop().time()
+        if self._beat_kept is None or now >= self._beat_kept[0]:
+            beat = views.beat_of(self._agent, self._http, self._lateness, numbers.resident_bytes(), self._feed.readers)
+            self._beat_kept = now + PULSE_INTERVAL / 2, beat
+        return self._beat_kept[1]
+
+
+class Load:
+    """What HTTP costs this agent, and whether the protocols have their turns."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self.line = Line(asyncio.get_running_loop())
+        self.admission: Admission | None = None
+        self.server: Server | None = None
+        self._beat_at = agent.host.now
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        self._agent.host.post(self._on_beat)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def since_beat(self) -> float:
+        return self._agent.host.now - self._beat_at
+
+    def metrics(self) -> Iterable[numbers.Metric]:
+        assert self.admission is not None
+        assert self.server is not None
+        counts = {what: float(count) for what, count in self.admission.counts.items()}
+        yield numbers.labelled("http_requests_total", "counter", "Requests over HTTP, by what became of them.", "what", counts)
+        yield numbers.counter("http_seconds_total", "Seconds of the event loop that HTTP took.", self.line.spent)
+        yield numbers.gauge("http_piece_seconds_max", "Longest time that HTTP kept the loop at once.", self.line.longest)
+        yield numbers.gauge("http_connections", "Connections over HTTP.", self.server.connections)
+        yield numbers.counter("http_evicted_total", "Idle connections that were closed for newer ones.", self.server.evicted)
+
+    def _on_beat(self) -> None:
+        self._beat_at = self._agent.host.now
+        self._timer = self._agent.host.after(BEAT_INTERVAL, self._on_beat)
+
+
+class Service:
+    """The application, its server and what feeds them."""
+
+    def __init__(self, agent: Agent, *, hosts: frozenset[str] | None, token: bytes | None) -> None:
+        self._agent, self._http = agent, agent.side.http()
+        self.feed = Feed(str(agent.me.boot))
+        self.lateness = numbers.Lateness()
+        self.load = Load(agent)
+        app = Starlette(
+            routes=list(_routes(Handlers(agent, self._http, self.feed, self.lateness, self.load))),
+            exception_handlers={HTTPException: _on_http_exception, errors.HoldfastError: _on_refused, Exception: _on_bug},  # type: ignore[dict-item]
+        )
+        self.load.admission = Admission(app, asyncio.get_running_loop().time)
+        guarded = Guard(self.load.admission, hosts=hosts, token=token, is_data=is_data, free=PROBES)
+        self._server = self.load.server = Server(guarded, self.load.line)
+        self._serving: asyncio.Task[None] | None = None
+        self._subscription = agent.events.subscribe(self._take, internal=True)
+
+    async def start(self, listener: socket.socket) -> None:
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # What a stranger sends to a port is not worth a line.
+        self.lateness.start()
+        self.load.start()
+        self._serving = asyncio.ensure_future(self._server.serve([listener]))
+        while not self._server.started:
+            if self._serving.done():
+                await self._serving
+            await asyncio.sleep(0.001)
+
+    async def close(self) -> None:
+        self._subscription.close()
+        self.lateness.stop()
+        self.load.stop()
+        self.feed.close()
+        self._server.should_exit = True
+        if self._serving is not None:
+            await asyncio.wait([self._serving])
+
+    def _take(self) -> None:
+        """News in the hub: into the buffer that all readers of /events share."""
+        while records := self._subscription.take(FACTS_BATCH):
+            for record in records:
+                event = record.event
+                self.lateness.note(event)
+                if isinstance(event, FREQUENT):
+                    continue
+                fields = views.fields_of(event, self._http)
+                self.feed.put(record.at, name_of(event), record.version, fields, internal=isinstance(event, Internal))
+
+
+def _nothing() -> None:
+    """Nobody waits for it: this server ends with the agent."""
+
+
+def _answer(answered: asyncio.Future[Parting], parting: Parting) -> None:
+    if not answered.done():
+        answered.set_result(parting)
+
+
+def _parting_error(parting: Parting, name: str) -> errors.HoldfastError | None:
+    if parting is Parting.AGREED:
+        return None
+    if parting is Parting.NOT_A_MEMBER:
+        return errors.NotAMember(f"{errors.shown(name)} is not in the group")
+    if parting is Parting.UNSEALED:
+        return errors.ConfigError("key_file: this group has no key, so anybody could send such a request; it is neither sent nor obeyed")
+    if parting is Parting.BUSY:
+        return errors.Unavailable("too many agents are being asked already; try again")
+    return errors.Timeout(
+        f"{errors.shown(name)} did not answer within {FORCE_LEAVE_TIMEOUT:g} s; the membership finds out whether it is dead"
+    )
+
+
+def is_data(path: str) -> bool:
+    """Everything but the files of the page, which are in every copy of Holdfast."""
+    return path not in FILES
+
+
+def _routes(handlers: Handlers) -> Generator[BaseRoute, None, None]:
+    for route in ROUTES:
+        yield StarletteRoute(route.path, getattr(handlers, route.handler), methods=[route.method], name=route.handler)
+    for path, file in FILES.items():
+        yield StarletteRoute(path, partial(_file, file), methods=["GET"])
+
+
+async def _file(path: Path, request: Request) -> Response:
+    return Response(_bytes_of(path), media_type=MEDIA[path.suffix], headers={"cache-control": "no-cache"})
+
+
+@cache
+def _bytes_of(path: Path) -> bytes:
+    """Read once: a disk that is slow must not keep the loop whenever a page is asked for."""
+    return path.read_bytes()
+
+
+def _refused(status: int, error: str, text: str) -> Response:
+    return _json(answers.Refusal(error, text), status)
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
+
+
+async def _body(request: Request) -> bytes:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES_MAX:
+            raise HTTPException(413, f"body: accepted are up to {BODY_BYTES_MAX} bytes")
+    return body
+
+
+def _flag(request: Request, name: str) -> bool:
+    text = request.query_params.get(name, "false")
+    if text not in ("true", "false"):
+        raise errors.ConfigError(f"{name}: {errors.shown(text)}; accepted are true and false")
+    return text == "true"
+
+
+def _integer(request: Request, name: str, default: int, most: int) -> int:
+    text = request.query_params.get(name, str(default))
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or not 1 <= int(text) <= most:
+        raise errors.ConfigError(f"{name}: {errors.shown(text)}; accepted are 1 to {most}")
+    return int(text)
+
+
+async def _on_http_exception(request: Request, error: HTTPException) -> Response:
+    refusal = answers.Refusal(CODES.get(error.status_code, "Refused"), str(error.detail))
+    return Response(msgspec.json.encode(refusal), error.status_code, headers=error.headers, media_type="application/json")
+
+
+async def _on_refused(request: Request, error: errors.HoldfastError) -> Response:
+    status = next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 409)
+    return _json(answers.Refusal(type(error).__name__, str(error)), status)
+
+
+async def _on_bug(request: Request, error: Exception) -> Response:
+    """Starlette raises it again after this answer, so that it reaches the log with its traceback."""
+    return _json(answers.Refusal("Bug", "this request met a bug of the agent; its log has the traceback"), 500)

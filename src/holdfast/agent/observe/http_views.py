@@ -1,0 +1,210 @@
+"""An agent as the HTTP API shows it: everything here only looks.  docs/http.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from holdfast.agent.life.build import VERSION_ROW
+from holdfast.agent.membership import owners_in
+from holdfast.agent.observe.http_answers import (
+    Beat,
+    GrantAnswer,
+    GrantsAnswer,
+    Health,
+    LeaderAnswer,
+    LeadersAnswer,
+    LeadTiming,
+    MemberAnswer,
+    MembersAnswer,
+    OwnerAnswer,
+    PoolAnswer,
+    SeatAnswer,
+    SeatsAnswer,
+    TicketAnswer,
+    TicketsAnswer,
+    TicketTiming,
+)
+from holdfast.agent.observe.seat_views import seat_views
+from holdfast.errors import NotAMember, shown
+from holdfast.events import Event
+from holdfast.features.leadership.timing import takeover_bound
+from holdfast.features.tickets.pools import pools_of
+from holdfast.host import Grant, Member, NodeId
+from holdfast.local.verdict import verdict
+
+if TYPE_CHECKING:
+    from holdfast.agent.life.agent import Agent
+    from holdfast.agent.membership import HttpSide
+    from holdfast.agent.observe.metrics import Lateness
+    from holdfast.local.calls import LeaderView, PoolView, SeatView
+
+POSITIONS = 1 << 64  # that a member or a key can have
+EXACT_MAX = 1 << 53  # integers above are written as hexadecimal text: JavaScript would round them
+
+
+def turn_of(position: int) -> float:
+    return position / POSITIONS
+
+
+def hex_of(position: int) -> str:
+    return f"{position:016x}"
+
+
+def members_of(agent: Agent, http: HttpSide) -> MembersAnswer:
+    view = agent.view()
+    since = http.since()
+    places = dict(zip((member.id for member in view.members), view.positions, strict=False))
+    members = tuple(_member(member, places.get(member.id), since, agent.me) for member in view.members)
+    return MembersAnswer(view.version, view.state, members)  # type: ignore[arg-type]
+
+
+def member_of(agent: Agent, http: HttpSide, name: str) -> MemberAnswer:
+    view = agent.view()
+    for number, member in enumerate(view.members):
+        if member.name == name:
+            return _member(member, view.positions[number] if number < len(view.positions) else None, http.since(), agent.me)
+    raise NotAMember(f"{shown(name)} is not in the group")
+
+
+def owner_of(agent: Agent, http: HttpSide, key: str) -> OwnerAnswer:
+    owners, position = owners_in(agent.side), http.position_of(key)
+    owner = owners.owner(key) if agent.membership.is_member else None
+    return OwnerAnswer(key, hex_of(position), turn_of(position), None if owner is None else member_of(agent, http, owner.name))
+
+
+def grants_of(agent: Agent) -> GrantsAnswer:
+    now = agent.host.now
+    held = (grant for grant in agent.grants.all if grant.token)
+    return GrantsAnswer(tuple(GrantAnswer(each.kind, each.name, each.token, each.number, max(0.0, each.published - now)) for each in held))
+
+
+def leaders_of(agent: Agent) -> LeadersAnswer:
+    config, board = agent.config, agent.leaders
+    if agent.leadership is None:
+        return LeadersAnswer(board.version, (), None, agent.seats_missing)
+    bound = takeover_bound(config, len(agent.view().members))
+    timing = LeadTiming(config.heartbeat, config.term_length(0.0), bound if isfinite(bound) else None)
+    return LeadersAnswer(board.version, tuple(_leader(agent, line) for line in board.lines), timing, "")
+
+
+def _leader(agent: Agent, line: LeaderView) -> LeaderAnswer:
+    assert agent.leadership is not None
+    return LeaderAnswer(
+        name=line.name,
+        leader=None if line.leader is None else line.leader.name,
+        boot=None if line.leader is None else line.leader.boot,
+        me=line.leader == agent.me,
+        token=line.token,
+        since=line.since,
+        terms=agent.leaders.terms(line.name),
+        vacant=agent.leaders.vacant(line.name),
+        candidates=tuple(life.name for life in agent.leadership.candidates(line.name)),
+    )
+
+
+def tickets_of(agent: Agent) -> TicketsAnswer:
+    if agent.tickets is None:
+        return TicketsAnswer((), None, agent.seats_missing)
+    numbers = agent.tickets.config
+    timing = TicketTiming(numbers.lease, numbers.period, numbers.hold - numbers.margin)
+    return TicketsAnswer(tuple(_pool(agent, pool) for pool in pools_of(agent)), timing, "")
+
+
+def _pool(agent: Agent, pool: PoolView) -> PoolAnswer:
+    tickets = (
+        TicketAnswer(each.number, each.agent.name, each.agent.boot, each.agent == agent.me, each.token, dict(each.metadata))
+        for each in pool.holders
+    )
+    return PoolAnswer(pool.pool, pool.of, tuple(tickets), pool.here, pool.waiting)
+
+
+def seats_of(agent: Agent) -> SeatsAnswer:
+    seats = agent.seats
+    if seats is None:
+        return SeatsAnswer((), agent.seats_missing, 0, 0, "")
+    views = seat_views(agent)
+    return SeatsAnswer(tuple(_seat(view) for view in views), "", seats.voting, len(views) // 2 + 1, verdict(views))
+
+
+def _seat(view: SeatView) -> SeatAnswer:
+    life = None if view.life is None else str(view.life)
+    return SeatAnswer(view.number, view.name, view.address, life, view.own, view.state, view.wait, view.heard_ago, view.why)
+
+
+def unready(agent: Agent) -> str:
+    """Why this agent is not ready, in one sentence; "" if it is: a member, and its seat, if it has one, votes."""
+    if agent.state != "member":
+        return f"this agent is no member of its group: it is {agent.state}"
+    seats = agent.seats
+    if seats is None or seats.own is None or seats.state.name == "SERVING":
+        return ""
+    if seats.why:
+        return f"seat {seats.own} of this agent does not vote: {seats.why}"
+    wait = f", for {seats.keeper.wait:.1f} s more" if isfinite(seats.keeper.wait) and seats.keeper.wait > 0 else ""
+    return f"seat {seats.own} of this agent does not vote: it is {seats.state.name.lower()}{wait}"
+
+
+def beat_of(agent: Agent, http: HttpSide, lateness: Lateness, resident_bytes: int, streams: int) -> Beat:
+    leases, drops = http.leases(), agent.host.drops
+    health = Health(
+        lateness=lateness.last,
+        lateness_worst=lateness.worst,
+        pauses=lateness.pauses,
+        paused_longest=lateness.paused_longest,
+        rtt=leases.rtt,
+        safe_for=leases.safe_for,
+        safe_for_most=leases.safe_for_most,
+        drops=drops.total(),
+        drops_most=max(drops, key=drops.__getitem__).value if drops else "",
+        resident_bytes=resident_bytes,
+        streams=streams,
+        seats=0 if agent.seats is None else len(agent.seats.slots),
+        seats_voting=0 if agent.seats is None else agent.seats.voting,
+    )
+    return Beat(agent.host.wall(), agent.state, http.part(), health, grants_of(agent).grants)
+
+
+def _member(member: Member, position: int | None, since: Mapping[NodeId, float], me: NodeId) -> MemberAnswer:
+    return MemberAnswer(
+        name=member.name,
+        boot=member.id.boot,
+        address=str(member.address),
+        status=member.status.name.lower(),  # type: ignore[arg-type]
+        tags=member.tags,
+        version=member.rows.get(VERSION_ROW, b"").decode("utf-8", "replace"),
+        me=member.id == me,
+        position=None if position is None else hex_of(position),
+        turn=None if position is None else turn_of(position),
+        since=since.get(member.id),
+    )
+
+
+# Events.
+
+
+def fields_of(event: Event, http: HttpSide) -> dict[str, Any]:
+    """The fields of an event as JSON has them: ids of the membership with the names behind them, now, while they are known."""
+    return {field: _plain(getattr(event, field), http) for field in event.__struct_fields__}
+
+
+def _plain(value: Any, http: HttpSide) -> Any:
+    if isinstance(value, Member):
+        shown = {"name": value.name, "boot": value.id.boot, "address": str(value.address), "status": value.status.name.lower()}
+        return {**shown, "tags": value.tags}
+    if isinstance(value, NodeId):
+        return {"name": value.name, "boot": value.boot}
+    if isinstance(value, Grant):
+        return {"kind": value.kind, "name": value.name, "token": value.token, "number": value.number}
+    if isinstance(value, bool | str) or value is None:
+        return value
+    if isinstance(value, int):
+        return value if -EXACT_MAX < value < EXACT_MAX else f"{value:x}"
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if (own := http.plain(value)) is not None:
+        return own
+    if isinstance(value, tuple | list):
+        return [_plain(each, http) for each in value]
+    return str(value)

@@ -1,0 +1,238 @@
+"""What can be seen without asking anybody: the settings, the machine, the seats.  Part of ``doctor``; docs/operations.md has the codes."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.agent.life.version import VERSION
+from holdfast.agent.observe.seat_views import seat_views
+from holdfast.config import TICKET_K_RING, Config, is_loopback
+from holdfast.errors import shown
+from holdfast.features.tickets.protocol.cells import ANCHORS_MAX, CELLS_MAX, TOMBSTONES_MAX
+from holdfast.kit.delay import Delay
+from holdfast.kit.promise import KEYS_MAX
+from holdfast.kit.seats import SeatState
+from holdfast.local.calls import Finding, SeatView
+from holdfast.local.verdict import verdict
+from holdfast.net import clock
+from holdfast.net.bind import RECEIVE_BYTES
+from holdfast.wire.keys import exposure
+
+if TYPE_CHECKING:
+    from holdfast.agent.life.agent import Agent
+
+__all__ = ["VERSION", "VERSION_ROW", "error", "note", "of_clock", "of_machine", "of_seats", "of_settings", "small_buffer", "warning"]
+
+VERSION_ROW = "holdfast:v"
+FORGETFUL = ("tmpfs", "ramfs")  # file systems that a reboot empties
+LARGE_GROUP = 64  # members from which a default receive buffer overflows in a pause of one lease
+MOUNTS = Path("/proc/self/mountinfo")
+FIELDS_BEFORE_TYPE = " - "
+COMING = ("serving", "waiting", "asking")  # states of a seat that votes, or will without any help
+WORRY = 0.75  # of what a seat can remember: time to think again
+
+
+def error(code: str, about: str, text: str, advice: str) -> Finding:
+    return Finding(code, "error", about, text, advice)
+
+
+def warning(code: str, about: str, text: str, advice: str) -> Finding:
+    return Finding(code, "warning", about, text, advice)
+
+
+def note(code: str, about: str, text: str, advice: str) -> Finding:
+    return Finding(code, "note", about, text, advice)
+
+
+def of_machine(udp: int, members: int) -> Iterator[Finding]:
+    """The clock, and the room for datagrams that wait. ``udp`` is the descriptor of the agent's socket."""
+    yield from of_clock(clock.COUNTS_SUSPENDED_TIME)
+    with socket.socket(fileno=os.dup(udp)) as bound:
+        granted = bound.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2  # Linux answers with twice what it granted
+    yield from small_buffer(granted, members)
+
+
+def small_buffer(granted: int, members: int) -> Iterator[Finding]:
+    """F10: datagrams that wait while a process stands still."""
+    if granted < RECEIVE_BYTES:
+        say = warning if members > LARGE_GROUP else note
+        yield say(
+            "small_receive_buffer", "net.core.rmem_max", f"The kernel keeps {granted} bytes of waiting datagrams, not {RECEIVE_BYTES}.",
+            f"sysctl -w net.core.rmem_max={RECEIVE_BYTES}, and restart the agent; otherwise more is lost when it stands still.",
+        )  # fmt: skip
+
+
+def of_clock(counts_suspended_time: bool) -> Iterator[Finding]:
+    """F7."""
+    if not counts_suspended_time:
+        yield warning(
+            "clock_stops", "clock", "The clock of this system stands still while it is suspended.",
+            "Do not suspend this machine while something is held on it: a hold would outlive its time by the length of the nap.",
+        )  # fmt: skip
+
+
+def of_settings(config: Config, state: Path | None, *, seat: bool) -> Iterator[Finding]:
+    """What is allowed and still no good idea."""
+    if config.insecure and not is_loopback(config.bind):
+        yield warning(
+            "insecure", config.bind, "There is no key beyond loopback: whoever reaches this port reads everything and can join.",
+            "`holdfast keys generate -o FILE`, and set key_file on all agents.",
+        )  # fmt: skip
+    if config.key_file and (exposed := _exposed(config.key_file)):
+        yield warning("key_exposed", config.key_file, f"{exposed}.", "chmod 600 it; if others may have read it, rotate the key.")
+    if config.ticket_guardians == "ring" and config.ticket_k < TICKET_K_RING:
+        yield warning(
+            "few_guardians", f"ticket_k = {config.ticket_k}",
+            f"Tickets are kept by agents without a journal, and {config.ticket_k + 1} of them lost at once lose a ticket.",
+            f'Set ticket_k = {TICKET_K_RING} or more, or ticket_guardians = "seats", and restart the agent.',
+        )  # fmt: skip
+    if seat and state is not None and (kind := file_system(state)) in FORGETFUL and not config.alone:
+        yield error(
+            "state_forgotten", str(state), f"It is a seat, and its state directory is on {kind}: a reboot forgets what it promised.",
+            "Put state_dir on a disk.",
+        )  # fmt: skip
+
+
+def of_membership(agent: Agent) -> Iterator[Finding]:
+    """What an agent that is in no group waits for (H164)."""
+    why = agent.membership.waits_for
+    if why:
+        yield warning(
+            "not_joined", agent.me.name, f"This agent is in no group: {why}.",
+            "Start a majority of the seeds if they are down; otherwise wait for the time it names.",
+        )  # fmt: skip
+
+
+def of_seats(agent: Agent, heard_since: float) -> Iterator[Finding]:
+    """F12, F13, H189: all seats were asked at ``heard_since``."""
+    seats = agent.seats
+    if seats is None:
+        yield warning(
+            "no_seats", "seats", f"Nothing exclusive can be had. {agent.seats_missing}", "Set seats, the same list on all agents."
+        )
+        return
+    if len(seats.slots) == 1:
+        say = note if agent.config.alone else warning
+        yield say(
+            "one_seat", f"{seats.slots[0].address}", "There is one seat only: while it is down, nothing exclusive is granted.",
+            "Give three seeds, or set seats to three agents, the same list everywhere.",
+        )  # fmt: skip
+    if seats.state is SeatState.SILENT:
+        yield error(
+            "seat_silent", agent.me.name, f"{seats.why}.",
+            "Bring its latest state directory back; see the operations guide about lost journals.",
+        )  # fmt: skip
+    yield from _of_names(agent)
+    yield from _of_cells(agent)
+    yield from _of_records(agent)
+    views = seat_views(agent, heard_since)
+    for view in views:
+        yield from _of_other_seat(view)
+    coming = all(view.state in COMING for view in views)
+    yield from _of_waiting(views, seats.delay(), coming=coming)
+    if not coming:
+        say = error if sum(view.state in ("serving", "waiting") for view in views) <= len(views) // 2 else warning
+        yield say("few_seats", "seats", f"{verdict(views)}.", "Bring the other seats back; `holdfast seats` says how each one is.")
+
+
+def _of_waiting(views: tuple[SeatView, ...], delay: Delay | None, *, coming: bool) -> Iterator[Finding]:
+    """A seat that waits is as it should be: it votes by itself when its time is over."""
+    if delay is not None and delay.seconds is not None:
+        text = f"Nothing exclusive is granted for another {delay.seconds:.1f} s: {delay.why}."
+    elif coming and any(view.state != "serving" for view in views):
+        text = f"{verdict(views)}."
+    else:
+        return
+    yield note(
+        "seats_waiting", "seats", text,
+        "Wait. A new seat waits for longest_grant, one that was restarted for the longest that it ever promised.",
+    )  # fmt: skip
+
+
+def _of_other_seat(view: SeatView) -> Iterator[Finding]:
+    about = f"seat {view.number} ({view.name}, {view.address})"
+    if view.own:
+        return
+    if view.state == "unheard":
+        why = view.why or "This seat was never heard from here"
+        yield warning("seat_unheard", about, f"{why}.", "Start that agent, or correct the list of seats.")
+    elif view.state == "silent":
+        yield error(
+            "seat_gone", about, f"It does not answer; it was last heard {view.heard_ago:.0f} s ago.",
+            "Start that agent again, with its state directory; or look for a firewall between the two.",
+        )  # fmt: skip
+    elif view.state == "failed":
+        yield error("seat_failed", about, f"It answers, and does not vote: {view.why}.", "Run `holdfast doctor` on its machine.")
+
+
+def _of_names(agent: Agent) -> Iterator[Finding]:
+    """F16: a seat forgets no number, so a name per job fills it, and then a further name is never led."""
+    promises = None if agent.leadership is None else agent.leadership.seat.promises
+    if promises is not None and len(promises) >= WORRY * KEYS_MAX:
+        say = error if len(promises) >= KEYS_MAX else warning
+        yield say(
+            "names_full", agent.me.name, f"This seat remembers {len(promises)} names that were led once, of {KEYS_MAX} at most.",
+            "Lead few names again and again instead of a new one per job; a name beyond them is never led.",
+        )  # fmt: skip
+
+
+def _of_records(agent: Agent) -> Iterator[Finding]:
+    """H174: what this seat found in its journal when it started, and says nothing about."""
+    promises = None if agent.leadership is None else agent.leadership.seat.promises
+    cells = {} if agent.tickets is None else agent.tickets.guardian.unusable
+    names = [] if promises is None else [f"the leadership {shown(key.removeprefix('lead:'))}" for key in promises.unusable]
+    for about in (*names, *(f"the pool {shown(key.pool)}" for key in cells)):
+        yield error(
+            "record_unusable", about, "The journal of this seat holds a number for it that no honest clock comes to: a peer made it up.",
+            "Rotate the key, and use another name. This one is served while a majority of the seats does not have the record.",
+        )  # fmt: skip
+
+
+def _of_cells(agent: Agent) -> Iterator[Finding]:
+    """H133: what a guardian has no room for it refuses. Pools are never forgotten, merged cells after ten minutes."""
+    if agent.tickets is None:
+        return
+    table = agent.tickets.guardian.table
+    if table.anchors >= WORRY * ANCHORS_MAX:
+        say = error if table.anchors >= ANCHORS_MAX else warning
+        yield say(
+            "pools_full", agent.me.name, f"This seat remembers {table.anchors} pools that were used once, of {ANCHORS_MAX} at most.",
+            "Use few pools again and again instead of a new one per job; nobody gets a ticket of a pool beyond them.",
+        )  # fmt: skip
+    for count, limit, what in (
+        (table.others, CELLS_MAX, "tickets that are held, or wait to be taken in"),
+        (len(table.tombstones), TOMBSTONES_MAX, "tickets that were taken in during the last ten minutes"),
+    ):
+        if count >= WORRY * limit:
+            say = error if count >= limit else warning
+            yield say(
+                "cells_full", agent.me.name, f"This seat remembers {count} {what}, of {limit} at most.",
+                "Hold tickets for longer, or fewer of them; beyond that nobody gets a further one until there is room.",
+            )  # fmt: skip
+
+
+def file_system(path: Path) -> str:
+    """The kind of file system that a path is on; "" if the system does not say."""
+    try:
+        wanted = path.resolve()
+        lines = MOUNTS.read_text().splitlines()
+    except OSError:
+        return ""
+    best, kind = "", ""
+    for line in lines:
+        before, _, after = line.partition(FIELDS_BEFORE_TYPE)
+        mounted = before.split()[4]
+        if len(mounted) >= len(best) and wanted.is_relative_to(mounted) and after:
+            best, kind = mounted, after.split()[0]
+    return kind
+
+
+def _exposed(path: str) -> str:
+    try:
+        return exposure(path) or ""
+    except OSError:
+        return ""  # It was there when the agent started, which is what counts.

@@ -1,0 +1,47 @@
+"""The group as clients see it: members, the agent's own state and who leads what, one value with a version.  docs/local-api.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.agent.socket.changes import ViewChanges
+from holdfast.features.leadership.leaders import Board
+from holdfast.host import Host, Member, Standing
+from holdfast.local.calls import GroupView
+
+Key = tuple[int, str, Mapping[str, bytes], int, str]
+
+
+class Viewer:
+    """Makes a view when something changed, and notes what."""
+
+    def __init__(self, host: Host, membership: Standing, leaders: Board) -> None:
+        self.changes = ViewChanges()
+        self._host, self._membership, self._leaders = host, membership, leaders
+        self._view: GroupView | None = None
+        self._key: Key | None = None  # of that view: it is another one when this is
+
+    def view(self, state: str) -> GroupView:
+        """The same object until something changes."""
+        membership = self._membership
+        key = membership.version, state, membership.rows, self._leaders.version, membership.waits_for
+        if self._view is None or key != self._key:
+            number = 1 if self._view is None else self._view.version + 1
+            self._view, self._key = self._made(number, state), key
+            self.changes.note(self._view)
+        return self._view
+
+    def _made(self, number: int, state: str) -> GroupView:
+        membership, host = self._membership, self._host
+        members = membership.members()
+        places = membership.positions() if members else {}
+        me = next((member for member in members if member.id == host.me), None)
+        return GroupView(
+            number,
+            state,
+            me or Member(host.me, host.address, membership.rows),
+            members,
+            tuple(places.get(member.id, 0) for member in members) if places else (),
+            self._leaders.lines,
+            membership.waits_for,
+        )
