@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import sync
 from holdfast.agent.grants.delays import FIRST_LOOK, GREETINGS, LOOK_PERIOD, QUIET, SURE_AFTER, Delays
-from holdfast.cli.demo_fleet import free_ports
+from holdfast.cli.demo.fleet import free_ports
 from holdfast.errors import AcquireTimeout
 from holdfast.events import GrantsDelayed
 from holdfast.kit.delay import JUST_STARTED, Delay

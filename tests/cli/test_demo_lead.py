@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.cli.demo_lead import Candidates
+from holdfast.cli.demo.lead import Candidates
 from holdfast.local.calls import Acquire
 from tests.cli.fake_agent import FakeAgent
 from tests.support.agents import until

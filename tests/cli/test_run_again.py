@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.attempts import AGAIN_INTERVAL
+from holdfast.cli.run.attempts import AGAIN_INTERVAL
 from holdfast.local import calls
 from holdfast.net import clock
 from tests.cli.command import Run

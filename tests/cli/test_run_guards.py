@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from holdfast.cli.guardian import PR_SET_CHILD_SUBREAPER
+from holdfast.cli.run.guardian import PR_SET_CHILD_SUBREAPER
 from tests.agent.lock_fleet import Locks
 from tests.cli.fake_agent import until
 from tests.cli.recorder import WORKER, Record, alive

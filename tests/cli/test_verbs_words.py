@@ -105,7 +105,7 @@ def test_no_word_is_found_by_accident() -> None:
         assert find(words) is None
     found = find(["tags", "--json"])
     assert found is not None
-    assert (found[0].place, found[1]) == ("tags:show", ["--json"])
+    assert (found[0].place, found[1]) == ("cli.tags:show", ["--json"])
 
 
 @pytest.mark.parametrize("path,entry", list(entries(VERBS)), ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from holdfast import sync
-from holdfast.cli.demo_fleet import free_ports
+from holdfast.cli.demo.fleet import free_ports
 from holdfast.client.clock import now
 from holdfast.errors import AcquireTimeout, ConfigError, Timeout
 from holdfast.events import LeaderChanged, LeaderSuspected

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import sync
-from holdfast.cli.demo_fleet import free_ports
+from holdfast.cli.demo.fleet import free_ports
 from holdfast.client.clock import now
 from holdfast.errors import AcquireTimeout, AgentLost, ConfigError, NoTicket, TicketCountMismatch, TicketLost
 from holdfast.events import Granted, OwnerChanged, Published, Released

@@ -23,11 +23,11 @@ from uuid import uuid4
 import pytest
 
 import holdfast as package
-from holdfast.cli.demo import KEPT, NO_PAGE, _verdict
-from holdfast.cli.demo_fleet import SUSPICION, Fleet, Said
-from holdfast.cli.demo_lead import Reign, taken_over
-from holdfast.cli.demo_story import Bounds, Death, Story, bounds, judged, judged_takeover, witnessed
-from holdfast.cli.demo_view import bar, first_told
+from holdfast.cli.demo.fleet import SUSPICION, Fleet, Said
+from holdfast.cli.demo.lead import Reign, taken_over
+from holdfast.cli.demo.story import Bounds, Death, Story, bounds, judged, judged_takeover, witnessed
+from holdfast.cli.demo.verb import KEPT, NO_PAGE, _verdict
+from holdfast.cli.demo.view import bar, first_told
 from holdfast.config import Config
 from holdfast.host import NodeId
 from tests.cli.command import runner
@@ -138,9 +138,9 @@ def test_ctrl_c_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_broken_promise_is_exit_code_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """With bounds that nothing can keep, the same run says which promises were broken and ends with 1."""
-    monkeypatch.setattr("holdfast.cli.demo_story.bounds", lambda config: Bounds(0.001, 0.001, 0.001))
+    monkeypatch.setattr("holdfast.cli.demo.story.bounds", lambda config: Bounds(0.001, 0.001, 0.001))
     monkeypatch.setattr(Story, "lateness", lambda story, since=0: 0.0)
-    monkeypatch.setattr("holdfast.cli.demo.NAMES", ("kelp-1", "kelp-2", "kelp-3", "kelp-4"))
+    monkeypatch.setattr("holdfast.cli.demo.verb.NAMES", ("kelp-1", "kelp-2", "kelp-3", "kelp-4"))
     ended = runner(monkeypatch, capsys)("demo", "--json")
     assert ended.code == 1, ended
     told = ended.json
@@ -157,7 +157,7 @@ def test_a_machine_that_cannot_is_exit_code_3(tmp_path: Path, monkeypatch: pytes
     folder = tmp_path / ("long" * 30)  # no room for a socket's path
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
-    monkeypatch.setattr("holdfast.cli.demo.NAMES", ("kelp-1",))
+    monkeypatch.setattr("holdfast.cli.demo.verb.NAMES", ("kelp-1",))
     ended = runner(monkeypatch, capsys)("demo", "--json")
     ended.refused(3, "agent kelp-1 could not start: socket")
     assert list(folder.iterdir()) == []
@@ -311,7 +311,7 @@ def test_the_bar_shows_what_was_seen() -> None:
 
 def test_json_is_one_object(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """--json where nothing can start: the error is on stderr, stdout stays empty."""
-    monkeypatch.setattr("holdfast.cli.demo_fleet.sys.executable", "/nowhere/python")
+    monkeypatch.setattr("holdfast.cli.demo.fleet.sys.executable", "/nowhere/python")
     ended = runner(monkeypatch, capsys)("demo", "--json")
     assert (ended.code, ended.out) == (3, "")
     assert json.dumps(ended.err).count("could not start") == 1

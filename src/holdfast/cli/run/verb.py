@@ -48,7 +48,7 @@ def run(
         missing = _missing(words[0])
         if missing is not None:
             return missing
-        from holdfast.cli.attempts import Attempts
+        from holdfast.cli.run.attempts import Attempts
 
         return Attempts(words, wanted, socket_path(agent, group), timeout=timeout, restart=restart).run()
     except (HoldfastError, OSError) as error:

@@ -6,8 +6,8 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
-from holdfast.cli.demo_fleet import Fleet, Said
-from holdfast.cli.demo_lead import NAME
+from holdfast.cli.demo.fleet import Fleet, Said
+from holdfast.cli.demo.lead import NAME
 from holdfast.cli.show import shown
 from holdfast.errors import installing
 from holdfast.host import MemberStatus
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from holdfast.cli.demo_story import Bounds, Death, Story
+    from holdfast.cli.demo.story import Bounds, Death, Story
 
 TOLD = ("Joined", "Suspected", "Decided", "Failed", "Left", "Expelled", "Paused", "LeaderChanged")
 MEANING = {

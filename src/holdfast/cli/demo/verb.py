@@ -12,9 +12,9 @@ from types import FrameType
 from typing import Annotated, Any
 
 from holdfast.agent.observe.http_extra import has_http
-from holdfast.cli.demo_fleet import Fleet
-from holdfast.cli.demo_story import NAMES, NeverHappened, Story
-from holdfast.cli.demo_view import View, view_for
+from holdfast.cli.demo.fleet import Fleet
+from holdfast.cli.demo.story import NAMES, NeverHappened, Story
+from holdfast.cli.demo.view import View, view_for
 from holdfast.cli.exits import ENVIRONMENT, FOUND, OK
 from holdfast.cli.options import JSON
 from holdfast.cli.show import print_json, print_table

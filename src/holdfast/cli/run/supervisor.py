@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from holdfast.cli.exits import HOLD_LOST, NOT_EXECUTABLE, NOT_FOUND
-from holdfast.cli.guardian import FORWARDED, KILL_INTERVAL, UNLIMITED, Command
-from holdfast.cli.holds import Hold
+from holdfast.cli.run.guardian import FORWARDED, KILL_INTERVAL, UNLIMITED, Command
+from holdfast.cli.run.holds import Hold
 from holdfast.errors import AcquireTimeout, ConfigError, Lost
 from holdfast.host import SLEEP_MAX
 from holdfast.net import clock

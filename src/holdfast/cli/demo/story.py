@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from holdfast.cli.demo_fleet import OVERSLEPT, SUSPICION, Fleet, Running, Said
-from holdfast.cli.demo_lead import NAME, TIMERS, Candidates, Reign, Takeover, taken_over
+from holdfast.cli.demo.fleet import OVERSLEPT, SUSPICION, Fleet, Running, Said
+from holdfast.cli.demo.lead import NAME, TIMERS, Candidates, Reign, Takeover, taken_over
 from holdfast.config import Config
 from holdfast.features.leadership.timing import takeover_bound
 from holdfast.host import MemberStatus, NodeId

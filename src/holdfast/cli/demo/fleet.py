@@ -294,7 +294,7 @@ def _start(name: str, settings: Mapping[str, Any], log: Path) -> Running:
 def _environment() -> dict[str, str]:
     """Ours, without settings of other agents. A child imports nothing from the folder it runs in, so it is told where this package is."""
     mine = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    home = str(Path(__file__).resolve().parents[2])
+    home = str(Path(__file__).resolve().parents[3])
     return {**mine, "PYTHONPATH": os.pathsep.join(filter(None, (home, mine.get("PYTHONPATH", ""))))}
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from holdfast.cli.agent_call import AgentCall, asked, socket_path
 from holdfast.cli.exits import FOUND, HOLD_LOST, OK
 from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
-from holdfast.cli.run import parsed_ticket, run
+from holdfast.cli.run.verb import parsed_ticket, run
 from holdfast.cli.show import print_json, print_json_line, print_table, say
 from holdfast.cli.words import Flag, Word
 from holdfast.errors import AcquireTimeout, ConfigError, Lost, shown
@@ -18,7 +18,7 @@ from holdfast.local.calls import AbandonTicket, PoolView, ReadTickets, StopTicke
 from holdfast.net import clock
 
 if TYPE_CHECKING:
-    from holdfast.cli.holds import GrantHold
+    from holdfast.cli.run.holds import GrantHold
 
 READ_TIMEOUT = 60.0  # seconds; an agent that reaches too few seats, or no holder, says so earlier
 READ_BYTES = 4096  # of stdin at a time; what is in it does not matter
@@ -65,7 +65,7 @@ def acquire(
     Exit code 124: the ticket was lost, which nobody but the reader of stdout is told. Prefer a command."""
     if words:
         return run(words=words, ticket=ticket, timeout=timeout, agent=agent, group=group)
-    from holdfast.cli.holds import GrantHold
+    from holdfast.cli.run.holds import GrantHold
 
     pool, of = parsed_ticket(ticket)
     until = float("inf") if timeout is None else clock.now() + checked_timeout(timeout)
