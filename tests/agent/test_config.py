@@ -27,8 +27,8 @@ from holdfast.config import (
     runtime_dir,
     unknown_variables,
 )
+from holdfast.config.readers import UNKNOWN_MAX
 from holdfast.errors import ConfigError, KeyUnusable, StorageError
-from holdfast.readers import UNKNOWN_MAX
 from holdfast.wire.keys import generate
 
 KEY = generate()

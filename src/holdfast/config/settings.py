@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import fields, force_setattr
 
+from holdfast.config.readers import READERS, read_file, unknown
 from holdfast.disk.places import default_socket, group_file, private_directory, runtime_dir
 from holdfast.errors import ConfigError, KeyUnusable, shown, shown_path
 from holdfast.host import Address
-from holdfast.readers import READERS, read_file, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
