@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Protocol
 
+from holdfast.bounds import MEMBERS_MAX
 from holdfast.errors import ConfigError
 from holdfast.host import Host, Member, MemberStatus
 from holdfast.kit.exchange import Exchange
@@ -19,7 +20,7 @@ from holdfast.protocols.ring.entries import Entry, Listed, Tombstone, credible, 
 from holdfast.protocols.ring.ids import Peer, RingId
 
 TOPIC = "ring:"
-KNOWN_MAX = 16_384  # addresses of ids, gone ones included: an arbitrator group may still name them
+KNOWN_MAX = 2 * MEMBERS_MAX  # addresses of ids, gone ones included: an arbitrator group may still name them
 
 
 class Listener(Protocol):
