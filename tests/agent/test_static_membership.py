@@ -1,4 +1,4 @@
-"""The real agent with a membership that is not the ring: the seam is ``host.Standing``.  H202; gossip 10; circuit-breaker D31."""
+"""The real agent with a membership that is not the ring: the seam is ``host.Standing``.  H202; foundation 3 (Membership)."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_messages(group: Group) -> None:
 
 
 def test_keys_have_no_owners(group: Group) -> None:
-    """Gossip D21: a refusal that names the setting; None would look like another member's key, for ever."""
+    """H202: a refusal that names the setting; None would look like another member's key, for ever."""
     with RawClient(group.a.path) as client:
         with pytest.raises(Sent, match="ConfigError: membership: 'static' has no owners of keys"):
             client.ask(calls.Owns, b"cart:42")

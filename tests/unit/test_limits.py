@@ -1,4 +1,4 @@
-"""Limits that grow with a group follow from one constant, ``bounds.MEMBERS_MAX``.  Gossip 4 (members_max), D22; H203."""
+"""Limits that grow with a group follow from one constant, ``bounds.MEMBERS_MAX``.  H203."""
 
 from __future__ import annotations
 
