@@ -18,7 +18,7 @@ from typing import Annotated, NamedTuple, TypeVar
 
 from msgspec import Meta
 
-from holdfast.bounds import Number, Small
+from holdfast.bounds import MEMBERS_MAX, Number, Small
 from holdfast.drops import Drop, Drops
 from holdfast.events import ConfigMismatch, Paused
 from holdfast.host import FANOUT_MAX, Address, Host, Machine, Message, NodeId
@@ -28,7 +28,7 @@ Handler = Callable[[NodeId, Message], None]
 Transmit = Callable[[Address, int, bytes, Message], None]  # address, to life, fingerprint, message
 
 FINGERPRINT_BYTES = 8
-PEERS_MAX = 8192  # addresses kept; the oldest goes first. Twice the largest group the gossip spec aims at.
+PEERS_MAX = MEMBERS_MAX  # addresses kept; the oldest goes first
 GREETINGS_MAX = 4  # greetings kept per address until its life is known: a caller repeats itself anyway
 GREETED_MAX = 256  # addresses with kept greetings
 LIFE_BYTES = 6  # of the number that stands for a life; 48 bits stay exact in every language

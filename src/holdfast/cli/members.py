@@ -29,7 +29,8 @@ def members(
     if status and status not in STATUSES:
         raise ConfigError(f"--status {shown(status)}: accepted are {', '.join(STATUSES)}")
     view: GroupView = asked(agent, group, Look)
-    found = [(member, position) for member, position in zip(view.members, view.positions, strict=True) if _passes(member, tag, status)]
+    positions = view.positions or (None,) * len(view.members)  # not every membership has them
+    found = [(member, position) for member, position in zip(view.members, positions, strict=True) if _passes(member, tag, status)]
     if as_json:
         print_json({"state": view.state, "version": view.version, "me": view.me.id.name, "members": [_json(*each) for each in found]})
     else:
@@ -46,7 +47,7 @@ def _why_none(view: GroupView) -> str:
     return f"members: none of the {len(view.members)} members passes the filters"
 
 
-def _json(member: Member, position: int) -> dict[str, Any]:
+def _json(member: Member, position: int | None) -> dict[str, Any]:
     return member_json(member) | {"position": position}
 
 

@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from holdfast.bounds import Number, Small
+from holdfast.bounds import MEMBERS_MAX, Number, Small
 from holdfast.errors import ConfigError, shown
 from holdfast.host import FANOUT_MAX, Host, Member, Membership, Message, NodeId, Timer
 from holdfast.kit.outbox import Outbox
@@ -29,7 +29,7 @@ LOSS = 0.05  # assumed until somebody measures
 HOPS_MAX = 32  # what a peer may ask of us: e^29 members
 WINDOW_MAX = 1024  # sequence numbers remembered above the contiguous ones, per life and topic (tickets 5.9)
 TOPICS_MAX = 4096  # topics whose last number and members are kept; users may cast to a new one every time
-WINDOWS_MAX = 16_384  # lives times topics remembered; a full table drops rumours, it never delivers one twice
+WINDOWS_MAX = 2 * MEMBERS_MAX  # lives times topics remembered; a full table drops rumours, it never delivers one twice
 FORGET_AFTER = 600.0  # seconds after the member left: no datagram lives that long (tickets 4, tombstone_ttl)
 SWEEP_PERIOD = 60.0
 

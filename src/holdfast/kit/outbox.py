@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 
+from holdfast.bounds import MEMBERS_MAX
 from holdfast.host import FANOUT_MAX, Address, Host, Member, Message, NodeId
 
 OUTBOX_MAX = 4096  # messages: 64 callbacks' worth; whoever is further behind is being flooded, and epidemics repair losses
-MET_MAX = 8192  # as many as a Node keeps addresses for
+MET_MAX = MEMBERS_MAX  # as many as a Node keeps addresses for
 
 
 class Outbox:

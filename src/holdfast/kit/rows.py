@@ -18,13 +18,13 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from holdfast.bounds import Label, Seconds
+from holdfast.bounds import MEMBERS_MAX, Label, Seconds
 from holdfast.errors import ConfigError, shown
 from holdfast.kit.deadline import Clock
 
 KEY_BYTES_MAX = 128
 VALUE_BYTES_MAX = 4096  # above about 800 bytes a row no longer fits a datagram and goes by stream
-KEYS_MAX = 8192  # twice the largest group the gossip spec aims at; tombstones count
+KEYS_MAX = MEMBERS_MAX  # a member list is such a table; tombstones count
 BUCKETS = 64  # their hashes fit one datagram; a full table has 128 keys in each
 HASH_BYTES = 8
 TOMBSTONE_TTL = 600.0  # tickets 4

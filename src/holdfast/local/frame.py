@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from struct import Struct
 
+from holdfast.bounds import MEMBERS_MAX
+
 CALL_BYTES_MAX = 64 * 1024  # client to agent: a message of 32 KiB and its name, with room to spare
-ANSWER_BYTES_MAX = 8 << 20  # agent to client: a list of 8192 members with all their rows fits
+ANSWER_BYTES_MAX = MEMBERS_MAX * 1024  # agent to client: a full member list fits, with 1 KiB of rows for each
 LENGTH_BYTES = 4
 
 _length = Struct(">I")

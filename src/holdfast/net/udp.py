@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from holdfast.bounds import MEMBERS_MAX
 from holdfast.drops import Drop, Drops
 from holdfast.host import DATAGRAM_BYTES_MAX, Address
 from holdfast.net.resolve import literal
@@ -18,7 +19,7 @@ from holdfast.wire.seal import Sealer
 
 READ_BYTES = DATAGRAM_BYTES_MAX + 1  # the spare byte tells a datagram that is too long from one that just fits
 ANYTHING = frozenset([b""])
-CACHED_MAX = 8192  # addresses kept in either direction, as many as a node keeps peers; forged sources cannot fill more
+CACHED_MAX = MEMBERS_MAX  # addresses kept in either direction, as many as a node keeps peers; forged sources cannot fill more
 
 # Datagrams of one turn that are refused by how they begin. They do not count as read: a flood of them shall not keep out what members say,
 # which waits in the same queue, and a thousand refusals take about a millisecond (H163).

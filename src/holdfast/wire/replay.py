@@ -10,9 +10,11 @@ from collections import OrderedDict
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from holdfast.bounds import MEMBERS_MAX
+
 WINDOW_COUNTERS = 1024  # below the highest one; later than that is too late. A sender's counter runs over all its peers.
-RUNS_MAX = 4096  # runs with windows, about 3 KiB each with the cipher: the largest group that gossip aims at
-RETIRED_MAX = 65_536  # runs of which only the highest counters are kept, about 20 MiB: 16 restarts of each of those
+RUNS_MAX = MEMBERS_MAX // 2  # runs with windows, about 3 KiB each with the cipher: the members of the largest group
+RETIRED_MAX = 16 * RUNS_MAX  # runs of which only the highest counters are kept, about 20 MiB: 16 restarts of each of those
 
 _MASK = (1 << WINDOW_COUNTERS) - 1
 

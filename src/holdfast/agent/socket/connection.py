@@ -25,7 +25,7 @@ from holdfast.agent.socket.budget import Slices
 from holdfast.agent.socket.unread import Reading, unread_bytes
 from holdfast.errors import ConfigError, HoldfastError, Unavailable
 from holdfast.local.calls import AnyCall, Call, GrantItem, Hello, unread
-from holdfast.local.frame import CALL_BYTES_MAX, Frames, FrameTooLong
+from holdfast.local.frame import ANSWER_BYTES_MAX, CALL_BYTES_MAX, Frames, FrameTooLong
 
 GREETING_TIMEOUT = 10.0  # seconds from the connection to Hello; a machine that stands still for some of them is no reason to hang up
 LINGER = 5.0  # seconds in which a client that is sent away may read why
@@ -34,7 +34,7 @@ STREAMS_MAX = 512  # of one client: as many grants as it may have, and as much a
 SERIAL_MAX = (1 << 53) - 1
 HIGH_BYTES = 256 * 1024  # written and not taken by the kernel yet: the client is paused
 LOW_BYTES = 64 * 1024  # and goes on
-BACKLOG_BYTES_MAX = 16 << 20  # answers to calls that were under way when it stopped reading; two of the longest frames
+BACKLOG_BYTES_MAX = 2 * ANSWER_BYTES_MAX  # answers to calls that were under way when it stopped reading; two of the longest frames
 ITEMS_BATCH = 64  # items of a stream that are written before the next stream has its turn
 ITEMS_MAX = 256  # items of all streams of one client in one turn of the loop
 READ_BYTES_MAX = 16 * 1024  # taken from the kernel at once: 500 short calls, a few milliseconds

@@ -9,7 +9,7 @@ from holdfast.cli.exits import FOUND, OK
 from holdfast.cli.options import AGENT, GROUP, JSON
 from holdfast.cli.show import print_json, shown
 from holdfast.cli.words import Word
-from holdfast.errors import NotAMember
+from holdfast.errors import ConfigError, NotAMember
 from holdfast.host import Member
 from holdfast.local.calls import GroupView, Look, Owned, Owns
 from holdfast.net.clock import now
@@ -41,6 +41,8 @@ def _owner(view: GroupView, key: str) -> Member:
 
     places = sorted(RingId(position, at) for at, position in enumerate(view.positions))
     found = owner_of(places, position_of(key))
+    if found is None and view.members:
+        raise ConfigError("owner: the membership of this group has no owners of keys")
     if found is None:
         raise NotAMember(f"owner: this agent is in no group, its state is {view.state!r}; no key has an owner that it knows")
     return view.members[found.inc]

@@ -6,11 +6,12 @@ from holdfast.errors import ConfigError, shown
 from holdfast.features.leadership.detector.config import RENEW_TRIES_MAX, FfdConfig
 from holdfast.host import fingerprint
 from holdfast.kit.deadline import RHO_MAX
+from holdfast.kit.rows import KEYS_MAX
 
 TOPIC = "leads"  # of the table of candidates and leaders
 NAME_BYTES_MAX = 100  # of a leadership; with its prefix it is a key at the seats (128 bytes)
 CANDIDACIES_MAX = 256  # names that one agent stands for: some ten pages of a heartbeat
-NAMES_MAX = 8192  # names that one agent knows of, as many as the table has rows; a seat promises 4096
+NAMES_MAX = KEYS_MAX  # names that one agent knows of, as many as the table has rows; a seat promises 4096
 MONITORS_MAX = 15  # F17: the seats, then the lowest others
 LEADS_MAX = 64  # in one message of a peer: more do not fit a datagram
 

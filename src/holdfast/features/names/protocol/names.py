@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from holdfast.bounds import is_beyond
+from holdfast.bounds import MEMBERS_MAX, is_beyond
 from holdfast.events import Joined, MembershipEvent, Updated
 from holdfast.features.names.protocol.messages import Known, Sighting, WhoIs
 from holdfast.host import Address, Host, Membership, Message, NodeId, Timer
@@ -29,7 +29,7 @@ TRIES = 6
 # those who never answered, because whoever was cut off from them at its start has its name on trust.
 LOOK_PERIOD = 10.0
 ASKED_MAX = 32  # addresses in one inquiry; half of F17's, because a seed list and what the seeds say come together
-NAMES_MAX = 8192  # names remembered, as many as a node keeps addresses for
+NAMES_MAX = MEMBERS_MAX  # names remembered, as many as a node keeps addresses for
 ADDRESSES_MAX = 4  # per name: a name that lived at more places lately is a name that is handed around
 BOOT_MAX = 1 << 48  # wall-clock milliseconds until the year 10889
 HOST_CHARS_MAX = 255

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from holdfast.bounds import MEMBERS_MAX
 from holdfast.events import Decided, Suspected
 from holdfast.features.ring.protocol.facts import Lost, Suspicion, Won
 from holdfast.features.ring.protocol.hearing import TESTS, Hearing
@@ -29,7 +30,7 @@ ASKS = 4  # times an arbitrator is asked within T_a
 PATIENCE = 8  # P2: each further suspicion within one T_l waits another T_a / 8
 PATIENCE_MAX = 4  # P2: at most T_a / 2, so that an answer can still come
 HOLD = 4  # P3: the first question of somebody who was not heard waits T_a / 4
-HEARD_MAX = 4096  # P3: members heard lately
+HEARD_MAX = MEMBERS_MAX // 2  # P3: members heard lately
 
 Key = tuple[RingId, RingId, int]
 

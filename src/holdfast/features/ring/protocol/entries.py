@@ -13,12 +13,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from holdfast.bounds import Generation, Growing, Instant, Label, Payload, highest_of, is_beyond
+from holdfast.bounds import MEMBERS_MAX, Generation, Growing, Instant, Label, Payload, highest_of, is_beyond
 from holdfast.features.ring.protocol.ids import CIRCLE, RingId
 from holdfast.host import Address, NodeId
 from holdfast.kit.versioned import UNREADABLE
 
-ENTRIES_KEPT = 8192  # decoded entries, as many as a table has keys; every node of a large simulated ring reads the same ones
+ENTRIES_KEPT = MEMBERS_MAX  # decoded entries, as many as a table has keys; every node of a large simulated ring reads the same ones
 NAME_BYTES_MAX = 128
 ROWS_BYTES_MAX = 3072  # all published rows of one member; an entry has to stay below 4096 bytes
 REASON_BYTES_MAX = 32

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Protocol
 
+from holdfast.bounds import MEMBERS_MAX
 from holdfast.errors import ConfigError
 from holdfast.features.ring.protocol.entries import Entry, Listed, Tombstone, credible, gone, id_of, join, key_of, read, valid, write
 from holdfast.features.ring.protocol.ids import Peer, RingId
@@ -19,7 +20,7 @@ from holdfast.kit.exchange import Exchange
 from holdfast.kit.rows import Row, Rows
 
 TOPIC = "ring:"
-KNOWN_MAX = 16_384  # addresses of ids, gone ones included: an arbitrator group may still name them
+KNOWN_MAX = 2 * MEMBERS_MAX  # addresses of ids, gone ones included: an arbitrator group may still name them
 
 
 class Listener(Protocol):

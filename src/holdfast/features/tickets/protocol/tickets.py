@@ -12,7 +12,7 @@ from hashlib import blake2b
 from math import inf
 from typing import Protocol
 
-from holdfast.bounds import TEXT_CHARS_MAX
+from holdfast.bounds import MEMBERS_MAX, TEXT_CHARS_MAX
 from holdfast.errors import ConfigError, shown
 from holdfast.events import Decided, Failed, Joined, Left, MembershipEvent
 from holdfast.features.tickets.protocol.abandoning import Abandonment
@@ -54,7 +54,7 @@ from holdfast.kit.seats import Seats
 
 POOLS_MAX = 1024  # in which this agent is candidate or coordinator, or was lately
 CANDIDATES_MAX = 4096  # of all pools; as many as an agent has grants
-GONE_MAX = 4096  # lives that the membership said are over
+GONE_MAX = MEMBERS_MAX // 2  # lives that the membership said are over
 SWEEP_PERIOD = 60.0
 ABANDON_TRIES = 20  # half a second each: the predecessor may be in the middle of something
 DIGEST_BYTES = 8
