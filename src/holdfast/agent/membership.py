@@ -62,15 +62,32 @@ class HttpSide(Protocol):
 class Side(Protocol):
     """One membership that runs, with what an agent shows of it."""
 
-    name: str  # the prefix of its metrics
-    standing: Standing
-    keyed: Keyed | None  # None: keys have no owners
-    machines: tuple[Machine, ...]  # its own; the node's Broadcast and Exchange are not among them
-    info: tuple[type[Event], ...]  # facts that the log tells at this level, beside those of every membership
-    warning: tuple[type[Event], ...]
-    retried: tuple[type[Event], ...]  # facts that say that an attempt to join failed
-    hints: Hints
+    @property
+    def name(self) -> str:
+        """The prefix of its metrics."""
 
+    @property
+    def standing(self) -> Standing: ...
+    @property
+    def keyed(self) -> Keyed | None:
+        """None: keys have no owners."""
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """Its own; the node's Broadcast and Exchange are not among them."""
+
+    @property
+    def info(self) -> tuple[type[Event], ...]:
+        """Facts that the log tells at this level, beside those of every membership."""
+
+    @property
+    def warning(self) -> tuple[type[Event], ...]: ...
+    @property
+    def retried(self) -> tuple[type[Event], ...]:
+        """Facts that say that an attempt to join failed."""
+
+    @property
+    def hints(self) -> Hints: ...
     def http(self) -> HttpSide: ...
 
 
