@@ -13,15 +13,26 @@ import holdfast
 from holdfast.bounds import MEMBERS_MAX
 
 ONE_EACH = {  # a table with one entry per member, by module and name
-    "node": "PEERS_MAX", "kit.outbox": "MET_MAX", "kit.rows": "KEYS_MAX", "net.udp": "CACHED_MAX", "wire.codec": "SENDERS_MAX",
-    "protocols.care.names": "NAMES_MAX", "protocols.mail.inbox": "SENDERS_MAX", "protocols.ring.entries": "ENTRIES_KEPT",
-    "protocols.detection.lead_config": "NAMES_MAX",
-}  # fmt: skip
+    "node": "PEERS_MAX",
+    "kit.outbox": "MET_MAX",
+    "kit.rows": "KEYS_MAX",
+    "net.udp": "CACHED_MAX",
+    "wire.codec": "SENDERS_MAX",
+    "features.names.protocol.names": "NAMES_MAX",
+    "features.mail.protocol.inbox": "SENDERS_MAX",
+    "features.ring.protocol.entries": "ENTRIES_KEPT",
+    "features.leadership.protocol.config": "NAMES_MAX",
+}
 OTHERS = {  # what else depends on it, and its share
-    ("kit.broadcast", "WINDOWS_MAX"): 2, ("protocols.ring.memberlist", "KNOWN_MAX"): 2, ("protocols.ring.arbitration", "HEARD_MAX"): 1 / 2,
-    ("protocols.tickets.tickets", "GONE_MAX"): 1 / 2, ("wire.replay", "RUNS_MAX"): 1 / 2, ("wire.replay", "RETIRED_MAX"): 8,
-    ("local.frame", "ANSWER_BYTES_MAX"): 1024, ("agent.connection", "BACKLOG_BYTES_MAX"): 2048,
-}  # fmt: skip
+    ("kit.broadcast", "WINDOWS_MAX"): 2,
+    ("features.ring.protocol.memberlist", "KNOWN_MAX"): 2,
+    ("features.ring.protocol.arbitration", "HEARD_MAX"): 1 / 2,
+    ("features.tickets.protocol.tickets", "GONE_MAX"): 1 / 2,
+    ("wire.replay", "RUNS_MAX"): 1 / 2,
+    ("wire.replay", "RETIRED_MAX"): 8,
+    ("local.frame", "ANSWER_BYTES_MAX"): 1024,
+    ("agent.socket.connection", "BACKLOG_BYTES_MAX"): 2048,
+}
 LIMITS = {**dict.fromkeys(ONE_EACH.items(), 1.0), **OTHERS}
 LARGER = 20_480  # for a group of 10,000 and as many lives that are over
 
