@@ -27,6 +27,7 @@ from holdfast.disk.state import State
 from holdfast.drops import Drop
 from holdfast.errors import HoldfastError
 from holdfast.events import Event, Internal
+from holdfast.features.ring.agent import RingSide
 from holdfast.host import Message, NodeId
 from holdfast.lab.checker import Checker
 from holdfast.lab.disk import LabDisk
@@ -76,7 +77,7 @@ class _Lines:
 def log_line(event: Event) -> str:
     """What an agent that debugs writes into its log: the level, the name, the names of the fields."""
     lines = _Lines()
-    Narrator(lines).on_event(event)  # type: ignore[arg-type]
+    Narrator(lines, info=RingSide.info, warning=RingSide.warning).on_event(event)  # type: ignore[arg-type]
     return " / ".join(lines.said) or "(none)"
 
 
