@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 
 import msgspec
@@ -212,31 +210,3 @@ def test_without_subscribers_nothing_is_kept() -> None:
     stand.hub.publish(Paused(1.0))
     assert stand.later == []
     assert stand.hub.published == 1
-
-
-FACTS = {
-    "care": ("KeysAsked", "KeysChanged"),
-    "detection": ("Dismissed", "FoundDead", "Leading", "LostLead", "PlanChanged", "RoundAsked", "Suspect"),
-    "holdfast": ("RecordUnusable", "TokenRefused"),
-    "kit": ("SeatOpened",),
-    "ring": (
-        *("BecameMember", "Departed", "GroupProposed", "JoinRetry", "JoinStarted", "LinkBroken", "LinkMended", "Lost"),
-        *("NeighbourhoodChanged", "Overslept", "PhaseReached", "Removed", "Suspicion", "Won"),
-    ),
-    "tickets": (
-        *("AnchorTaken", "ArcChanged", "CellLost", "CellWritten", "Excluded", "GuardiansMoved", "HandedOver", "TicketAcquired"),
-        *("TicketAtRisk", "TicketExtended", "TicketLost", "TicketQueued", "TicketReleased"),
-    ),
-}
-
-
-def test_names_of_facts_are_written_down() -> None:
-    """docs/local-api.md (Watch): the name of a fact is an interface; the place of its file is not. Every fact of an agent has a family."""
-    code = (
-        "import sys, holdfast.agent.life.main, holdfast.agent.observe.http_app\n"
-        "from holdfast.events import Internal\n"
-        "def below(kind): return [kind, *(each for sub in kind.__subclasses__() for each in below(sub))]\n"
-        "print(*sorted({f'{kind.family}.{kind.__name__}' for kind in below(Internal) if kind.__struct_fields__}))"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert found == sorted(f"{family}.{name}" for family, names in FACTS.items() for name in names)
