@@ -217,6 +217,9 @@ class Line:
             raise
 
     def _receive(self, timeout: float) -> bool:
+        conversation = self._conversation
+        if conversation.over is not None:
+            raise conversation.error
         try:
             if timeout != self._read_limit and timeout > 0:
                 self._read_limit = timeout
@@ -228,14 +231,14 @@ class Line:
             raise self._break(f"cannot be read from ({error.strerror or error})") from error
         if not data:
             raise self._break(ENDED)
-        conversation = self._conversation
         try:
             out = conversation.receive(data)
         except HoldfastError as error:
-            raise self._ended(error) from None
+            conversation.over = conversation.over or error
+            out = b""
         if conversation.over is not None:
-            raise self._ended(conversation.over)
-        if out:
+            self._ended(conversation.over)  # The next read raises it: what came before the end counts, as an answer to ``Leave`` does.
+        elif out:
             self._send(out)
         return True
 
