@@ -52,17 +52,30 @@ def test_one_name_as_json(holdfast: Run) -> None:
 
 
 def test_wait(holdfast: Run, agent: FakeAgent) -> None:
-    """It ends when somebody leads; what it hears meanwhile is a reason to look again."""
-    looks: list[int] = []
+    """It ends when somebody leads. The event says who (H204), and the list is not asked for."""
 
-    def look(client: Client, call: calls.Look) -> None:
-        looks.append(call.serial)
-        client.done(call.serial, LED if len(looks) > 2 else GROUP_VIEW)
-        client.push(2, calls.EventItem(1, 0.0, "Updated", Raw(b"\x80")))
+    def watch(client: Client, call: calls.Watch) -> None:
+        client.done(call.serial, GROUP_VIEW)
+        client.push(call.serial, calls.EventItem(1, 0.0, "Paused", Raw(b"\x81\xa7seconds\x01")))
+        change = calls.ViewChange(1, "member", leaders=LED.leaders)
+        client.push(call.serial, calls.EventItem(2, 0.0, "Paused", Raw(b"\x81\xa7seconds\x01"), change))
 
-    agent.on[calls.Look] = look
+    agent.on[calls.Watch] = watch
     assert holdfast("leader", "sched", "--wait").out.splitlines()[1].split()[:3] == ["sched", "web-3#17", "9"]
-    assert len(looks) == 3
+    assert agent.asked(calls.Look) == []
+
+
+def test_wait_after_a_gap(holdfast: Run, agent: FakeAgent) -> None:
+    """Where events were lost the list is asked for, once."""
+
+    def watch(client: Client, call: calls.Watch) -> None:
+        client.done(call.serial, GROUP_VIEW)
+        client.push(call.serial, calls.EventItem(3, 0.0, "EventsLost", Raw(b"\x81\xa5count\x01")))
+
+    agent.on[calls.Watch] = watch
+    agent.answers[calls.Look] = replace(LED, version=3)
+    assert holdfast("leader", "sched", "--wait").out.splitlines()[1].split()[:3] == ["sched", "web-3#17", "9"]
+    assert len(agent.asked(calls.Look)) == 1
 
 
 def test_wait_in_vain(holdfast: Run, agent: FakeAgent) -> None:

@@ -39,6 +39,7 @@ from holdfast.features.mail.streams import USER_TOPIC_BYTES_MAX
 from holdfast.host import Grant, NodeId
 from holdfast.kit.broadcast import PAYLOAD_BYTES_MAX as RUMOUR_BYTES_MAX
 from holdfast.local import calls, ends
+from holdfast.local.frame import framed
 from holdfast.net.clock import now
 from tests.client.fake_agent import SILENCE, FakeAgent, encode, member, view
 from tests.client.spelling import Aio, Spelling
@@ -202,6 +203,21 @@ def test_the_silent_agent(agent: FakeAgent) -> None:
         agent.say(late, calls.Done(late.serial, Raw(b"\xc0")))
         agent.answers[calls.Owns] = calls.Owned(4, 9.0)
         assert line.call(calls.Owns, b"k") == calls.Owned(4, 9.0)
+
+
+def test_an_answer_before_the_end_counts(agent: FakeAgent) -> None:
+    """An agent that leaves answers and closes the connection; a client may read both at once. The answer stands, the next call fails."""
+    with Line(agent.path) as line:
+
+        def last(call: calls.Leave) -> object:
+            closed, done = calls.Closed(0, "AgentLost", "the agent has ended"), calls.Done(call.serial, Raw(b"\xc0"))
+            agent.say_bytes(call, framed(encode(done)) + framed(encode(closed)))
+            return SILENCE
+
+        agent.answers[calls.Leave] = last
+        assert line.call(calls.Leave, True) is None
+        with pytest.raises(AgentLost, match="the agent has ended"):
+            line.call(calls.Look)
 
 
 # Events and messages.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 from holdfast.cli.agent_call import AgentCall, socket_path
@@ -10,7 +9,8 @@ from holdfast.cli.options import AGENT, COUNT, FOR, GROUP, JSON_LINES, checked_l
 from holdfast.cli.shapes import event_json, event_line
 from holdfast.cli.show import print_json_line
 from holdfast.cli.words import Flag
-from holdfast.local.calls import EventItem, Watch
+from holdfast.local.calls import Watch
+from holdfast.net.clock import now
 
 
 def watch(
@@ -24,9 +24,9 @@ def watch(
 ) -> None:
     """Print what happens in the group, as it happens."""
     checked_limits(count, seconds)
-    until = time.monotonic() + seconds if seconds else float("inf")
+    until = now() + seconds if seconds else float("inf")
     with AgentCall(socket_path(agent, group)) as call:
-        for seen, item in enumerate(call.stream(EventItem, Watch, internal, until=until), 1):
+        for seen, item in enumerate(call.stream(Watch, internal, until=until), 1):
             if as_json:
                 print_json_line(event_json(item))
             else:

@@ -363,7 +363,7 @@ class Group(Readable):
         self._connection.check()
         return self._connection
 
-    def _on_lost(self, error: AgentLost) -> None:
+    def _on_lost(self, error: HoldfastError) -> None:
         self._mirror.become("lost")
         self._ownership.close()
         if self._reconnect:

@@ -343,7 +343,7 @@ class Group(Readable):
         self._check()
         return Line(self._plan.path, timeout=timeout)
 
-    def _on_lost(self, error: AgentLost) -> None:
+    def _on_lost(self, error: HoldfastError) -> None:
         """In the thread that read from the agent, which has nothing else to do any more."""
         self._mirror.become("lost")
         self._ownership.close()

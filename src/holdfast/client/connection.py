@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from holdfast.client.conversation import NOBODY, Conversation, Sink, Waiter
-from holdfast.client.line import program_name
+from holdfast.client.conversation import ENDED, NOBODY, Conversation, Sink, Waiter
+from holdfast.client.line import program_name, unreachable
 from holdfast.client.wire import CALL_TIMEOUT, agent_lost, check_clock, check_version
-from holdfast.errors import AgentLost, HoldfastError, Timeout
+from holdfast.errors import HoldfastError, Timeout
 from holdfast.local import calls
 from holdfast.net.clock import now
 
@@ -26,7 +26,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, path: str) -> None:
         self.path = path
         self.welcome: calls.Welcome | None = None
-        self.on_lost: Callable[[AgentLost], None] | None = None
+        self.on_lost: Callable[[HoldfastError], None] | None = None
         self._loop = asyncio.get_running_loop()
         self._conversation = Conversation(path)
         self._transport: asyncio.Transport | None = None
@@ -39,7 +39,7 @@ class Connection(asyncio.Protocol):
         try:
             _, self = await asyncio.get_running_loop().create_unix_connection(lambda: cls(path), path)
         except OSError as error:
-            raise AgentLost(f"agent {path}: {error.strerror or error}; start one, or correct agent= or HOLDFAST_AGENT") from error
+            raise unreachable(path, error) from error
         try:
             before = now()
             self.welcome = welcome = await self.call(calls.Hello, calls.VERSION, program_name(), before)
@@ -102,14 +102,14 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             self._write(self._conversation.receive(data))
-        except AgentLost as error:
+        except HoldfastError as error:
             self._end(error)
 
     def eof_received(self) -> None:
-        self._end(agent_lost(self.path, "it ended"))
+        self._end(agent_lost(self.path, ENDED))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end(agent_lost(self.path, f"it ended ({exc})" if exc else "it ended"))
+        self._end(agent_lost(self.path, f"it ended ({exc})" if exc else ENDED))
 
     def _write(self, frame: bytes) -> None:
         if not frame:
@@ -131,7 +131,7 @@ class Connection(asyncio.Protocol):
         if self._conversation.waiting:
             self._looking = self._loop.call_later(LOOK_PERIOD, self._look)
 
-    def _end(self, error: AgentLost) -> None:
+    def _end(self, error: HoldfastError) -> None:
         if self._transport is not None:
             self._transport.close()
         if self._looking is not None:

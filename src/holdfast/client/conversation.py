@@ -7,19 +7,29 @@ read as the answer. Streams are kept by weak references: what nobody holds any m
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any, Protocol
 from weakref import ReferenceType, ref
 
 from msgspec.msgpack import Decoder
 
 from holdfast.client.wire import UNREADABLE, agent_lost, decode_frame, error_of, forked, frame_of
-from holdfast.errors import AgentLost, HoldfastError
+from holdfast.errors import HoldfastError
 from holdfast.local import calls
 from holdfast.local.frame import ANSWER_BYTES_MAX, Frames, FrameTooLong
 
-# Of the value alone: which call it answers stands in the frame.
-VALUES: dict[type[calls.Call], Any] = {kind: Decoder(kind.answers).decode for kind in calls.CALLS}
 
+class Values(dict[type[calls.Call], Any]):
+    """Decoders of what calls are answered with, made when they are first needed: a command needs one or two of them."""
+
+    def __missing__(self, kind: type[calls.Call]) -> Any:
+        decode = self[kind] = Decoder(kind.answers).decode
+        return decode
+
+
+VALUES = Values()  # of the value alone: which call it answers stands in the frame
+ENDED = "it ended"  # the other side closed the connection and said nothing
+STRANGE = "speaks another language"  # what came is nothing that an agent of this version says
 CALLS_MAX = 10_000  # under way on one connection: beyond that somebody forgets to wait for answers
 
 
@@ -41,9 +51,11 @@ class Sink(Protocol):
 class Conversation:
     """One connection's calls and streams. ``receive`` says what is to be written in return."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, lost: Callable[[str, str, str], HoldfastError] = agent_lost) -> None:
+        """``lost`` makes the error of a connection that is over, from the path, why, and how the agent called it if it did."""
         self.path = path
-        self.over: AgentLost | None = None
+        self.over: HoldfastError | None = None
+        self._lost = lost
         self._pid = os.getpid()
         self._frames = Frames(ANSWER_BYTES_MAX)
         self._serial = 0
@@ -67,10 +79,10 @@ class Conversation:
         return frame
 
     @property
-    def error(self) -> AgentLost:
+    def error(self) -> HoldfastError:
         """One of its own for everybody who raises it: an exception collects the places it passed."""
         assert self.over is not None
-        return AgentLost(*self.over.args)
+        return type(self.over)(*self.over.args)
 
     @property
     def serial(self) -> int:
@@ -93,7 +105,7 @@ class Conversation:
             for body in self._frames.feed(data):
                 self._on_frame(decode_frame(body))
         except (FrameTooLong, *UNREADABLE) as error:
-            raise agent_lost(self.path, "speaks another language") from error
+            raise self._lost(self.path, STRANGE, "") from error
         if not self._unheard:
             return b""
         # Last: whoever heard something may have asked in return, and serials are written in the order of their making.
@@ -105,7 +117,12 @@ class Conversation:
         late = [serial for serial, (_, _, end_at) in list(self._waiting.items()) if end_at <= now]
         return [found[1] for serial in late if (found := self._waiting.pop(serial, None)) is not None]
 
-    def lose(self, error: AgentLost) -> None:
+    def forget(self, serial: int) -> None:
+        """Nobody waits for this answer any more; what comes is dropped."""
+        self._waiting.pop(serial, None)
+        self._streams.pop(serial, None)
+
+    def lose(self, error: HoldfastError) -> None:
         """The connection is gone: so is everything open on it. What the agent said before of the reason comes first."""
         if self.over is None:
             self.over = error
@@ -119,19 +136,16 @@ class Conversation:
                 sink.end(self.error)
 
     def _on_frame(self, frame: calls.FromAgent) -> None:
-        if isinstance(frame, calls.Done):
-            self._on_done(frame)
+        if type(frame) is calls.Done:
+            found = self._waiting.pop(frame.serial, None)
+            if found is not None and not found[1].done():  # Else nobody waits any more.
+                found[1].set_result(VALUES[found[0]](frame.value))
         elif isinstance(frame, calls.Pushed):
             self._on_pushed(frame)
         elif isinstance(frame, calls.Refused):
             self._on_refused(frame)
-        else:
+        elif isinstance(frame, calls.Closed):
             self._on_closed(frame)
-
-    def _on_done(self, frame: calls.Done) -> None:
-        found = self._waiting.pop(frame.serial, None)
-        if found is not None and not found[1].done():  # Else nobody waits any more.
-            found[1].set_result(VALUES[found[0]](frame.value))
 
     def _on_refused(self, frame: calls.Refused) -> None:
         self._streams.pop(frame.serial, None)
@@ -151,7 +165,7 @@ class Conversation:
 
     def _on_closed(self, frame: calls.Closed) -> None:
         if frame.serial == 0:
-            self.over = agent_lost(self.path, frame.text or "it closed the connection")
+            self.over = self._lost(self.path, frame.text or "it closed the connection", frame.error)
             return
         found = self._streams.pop(frame.serial, None)
         sink = None if found is None else found()

@@ -86,9 +86,11 @@ class Held:
 
     def push(self, item: Any) -> None:
         news: GrantItem = ITEMS[Acquire](item)
-        if self._look():  # F9: also when its deadline passed while this was on its way. Never revived.
-            self._changed()
-            return
+        if not self._look():  # F9: also when its deadline passed while this was on its way. Never revived.
+            self._on_news(news)
+        self._changed()
+
+    def _on_news(self, news: GrantItem) -> None:
         if news.what == "queued":
             if news.number or not news.why:
                 self.position = news.number
@@ -102,7 +104,6 @@ class Held:
         else:  # "stop", "lost", "released", and whatever a later agent calls the end of it
             self._numbers, self._refusal = news.numbers, news.error
             self._finish(news.why or {"stop": LEAVING}.get(news.what, news.what))
-        self._changed()
 
     def end(self, error: HoldfastError | None) -> None:
         """The connection is gone: it is not renewed, but what was published stands until its deadline. What was never granted is not lost:

@@ -1,7 +1,7 @@
-"""One blocking connection to an agent, used inline by the thread that asks: the shortest way to an answer and back.
+"""One blocking connection to an agent, used inline by the thread that asks: no event loop, no thread of its own.
 
-A call is one encode, one send, one receive and one typed decode, so that a program that asks often pays little more than the
-socket itself. Threads take turns by a lock. For calls that wait for somebody else there is ``pump``.
+A call is written, and what comes is read until its answer is there: the shortest way to an answer and back. Threads take turns by a lock.
+What an agent pushes is taken in meanwhile, or with ``read``. For calls that wait for another member there is ``pump``.
 """
 
 from __future__ import annotations
@@ -9,32 +9,21 @@ from __future__ import annotations
 import os
 import socket
 from collections import deque
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from math import inf
 from struct import Struct
-from threading import Lock
-from typing import Any
+from threading import RLock
+from typing import Any, Self
 
-from holdfast.client.wire import (
-    CALL_TIMEOUT,
-    ITEMS,
-    UNREADABLE,
-    agent_lost,
-    answer_of,
-    check_clock,
-    check_version,
-    decode_frame,
-    error_of,
-    forked,
-    frame_of,
-)
-from holdfast.errors import AgentLost, Timeout
+from holdfast.client.conversation import ENDED, NOBODY, Conversation, Sink, Waiter
+from holdfast.client.wire import CALL_TIMEOUT, ITEMS, agent_lost, check_clock, check_version, forked
+from holdfast.errors import AgentLost, HoldfastError, Timeout
 from holdfast.local import calls
-from holdfast.local.frame import ANSWER_BYTES_MAX, Frames, FrameTooLong
 from holdfast.net.clock import now
 
 READ_BYTES = 1 << 16  # per read: most answers are far shorter, a list of 1000 members takes a few
-PUSHED_MAX = 4096  # frames of a stream kept while a call waits for its answer; the oldest goes first
+PUSHED_MAX = 4096  # items of a stream kept while a call waits for its answer; the oldest goes first
+FOR_EVER = bytes(16)  # a limit of zero, as the kernel wants it
 
 _timeval = Struct("ll")
 
@@ -47,7 +36,7 @@ def program_name() -> str:
 
 
 def connect(path: str, timeout: float) -> socket.socket:
-    """A socket on which reads and writes end after ``timeout`` seconds; raises AgentLost if nobody listens there."""
+    """A socket on which reads and writes end after ``timeout`` seconds; raises OSError or ValueError."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.settimeout(timeout)
@@ -56,34 +45,68 @@ def connect(path: str, timeout: float) -> socket.socket:
         sock.settimeout(None)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _limit(timeout))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _limit(timeout))
-    except OSError as error:
-        sock.close()
-        raise AgentLost(f"agent {path}: {error.strerror or error}; start one, or correct agent= or HOLDFAST_AGENT") from error
     except BaseException:
         sock.close()
         raise
     return sock
 
 
+def unreachable(path: str, error: OSError | ValueError) -> HoldfastError:
+    return AgentLost(f"agent {path}: {getattr(error, 'strerror', None) or error}; start one, or correct agent= or HOLDFAST_AGENT")
+
+
+class Answer:
+    """Waits for an answer inline."""
+
+    __slots__ = ("error", "given", "value")
+
+    def __init__(self) -> None:
+        self.given, self.value = False, None
+        self.error: HoldfastError | None = None
+
+    def set_result(self, value: Any, /) -> None:
+        self.given, self.value = True, value
+
+    def set_exception(self, error: Any, /) -> None:
+        self.given, self.error = True, error
+
+    def done(self) -> bool:
+        return self.given
+
+
+class Items:
+    """Reads a stream inline."""
+
+    def __init__(self, kind: type[calls.Call]) -> None:
+        self._decode = ITEMS[kind]
+        self.items: deque[Any] = deque(maxlen=PUSHED_MAX)
+        self.over = False
+        self.error: HoldfastError | None = None
+
+    def push(self, item: Any) -> None:
+        self.items.append(self._decode(item))
+
+    def end(self, error: HoldfastError | None) -> None:
+        self.over, self.error = True, error
+
+
 class Line:
-    """A connection for calls and, after ``stream``, for what an agent pushes."""
+    """A conversation over a blocking socket. Subclasses may say in other words what went wrong."""
 
     def __init__(self, path: str, *, program: str = "", timeout: float = CALL_TIMEOUT) -> None:
         self.path = path
         self._pid = os.getpid()
-        self._lock = Lock()
-        self._serial = 0
-        self._frames = Frames(ANSWER_BYTES_MAX)
-        self._bodies: deque[bytes] = deque()  # read, and not looked at yet
-        self._pushed: deque[calls.Pushed] = deque(maxlen=PUSHED_MAX)
+        self._lock = RLock()  # also of what a sink asks in return
+        self._conversation = Conversation(path, self.loss)
         self._read_limit = timeout
-        self._broken: AgentLost | None = None
-        self._socket = connect(path, timeout)
+        try:
+            self._socket = connect(path, timeout)
+        except (OSError, ValueError) as error:
+            raise self.unreachable(error) from error
         try:
             before = now()
             self.welcome: calls.Welcome = self.call(calls.Hello, calls.VERSION, program or program_name(), before, timeout=timeout)
-            check_version(path, self.welcome)
-            check_clock(path, before, self.welcome, now())
+            self.check_welcome(before, now())
         except BaseException:
             self._socket.close()
             raise
@@ -91,32 +114,98 @@ class Line:
     def call(self, kind: type[calls.Call], *fields: Any, timeout: float = CALL_TIMEOUT) -> Any:
         """Ask and wait. Raises what the agent answers, ``Timeout`` when it is silent, ``AgentLost`` when it is gone."""
         with self._lock:
-            return self._ask(kind, fields, timeout)
+            return self._ask(kind, fields, None, timeout)
 
-    def stream(self, kind: type[calls.Call], *fields: Any, timeout: float = CALL_TIMEOUT) -> tuple[Any, Iterator[Any]]:
-        """The answer to a call that opens a stream, and its items, without end; AgentLost when the agent is gone."""
+    def open(self, kind: type[calls.Call], *fields: Any, sink: Sink, through: Callable[[Waiter], Waiter] | None = None) -> Any:
+        """Ask for a stream and wait for the answer. What is pushed goes to the sink, which the caller keeps. The answer goes ``through``
+        another waiter, if there is one, before anything that is pushed."""
         with self._lock:
-            answer = self._ask(kind, fields, timeout)
-            return answer, self._items(self._serial, ITEMS[kind])
+            return self._ask(kind, fields, sink, CALL_TIMEOUT, through)
+
+    def begin(self, kind: type[calls.Call], fields: tuple[Any, ...], waiter: Waiter, *, sink: Sink | None = None) -> int:
+        """Ask. The answer goes to the waiter and what is pushed to the sink, when ``read`` or another call takes it in."""
+        with self._lock:
+            self._send(self._conversation.begin(kind, fields, waiter, inf, sink))
+            return self._conversation.serial
+
+    def tell(self, kind: type[calls.Call], *fields: Any, waiter: Waiter = NOBODY) -> None:
+        """Ask, and do not wait for the answer."""
+        self.begin(kind, fields, waiter)
+
+    def close_stream(self, serial: int) -> None:
+        with self._lock:
+            self._send(self._conversation.close_stream(serial))
+
+    def read(self, timeout: float) -> bool:
+        """Take in what the agent says, and wait for it at most so long. False if it said nothing."""
+        with self._lock:
+            return self._receive(timeout)
+
+    def stream(self, kind: type[calls.Call], *fields: Any, until: float = inf) -> Iterator[Any]:
+        """The items of a stream, up to an instant of this machine's clock; raises what ended it earlier."""
+        items = Items(kind)
+        self.open(kind, *fields, sink=items)
+        return self._read_items(items, until)
 
     def close(self) -> None:
-        self._broken = self._broken or agent_lost(self.path, "this connection was closed")
+        if self._conversation.over is None:
+            self._conversation.over = self.loss(self.path, "this connection was closed")
         self._socket.close()
 
-    def __enter__(self) -> Line:
+    @property
+    def lost(self) -> bool:
+        return self._conversation.over is not None
+
+    def fileno(self) -> int:
+        """Readable when there is something to ``read``."""
+        return self._socket.fileno()
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _ask(self, kind: type[calls.Call], fields: tuple[Any, ...], timeout: float) -> Any:
-        if os.getpid() != self._pid:
-            raise forked()
-        if self._broken is not None:
-            raise self._broken
-        self._serial = serial = self._serial + 1
-        self._send(frame_of(kind(serial, *fields)))
-        return self._answer(serial, kind, now() + timeout, timeout)
+    # What a subclass may say in other words.
+
+    def check_welcome(self, before: float, after: float) -> None:
+        """The agent is one that this client can talk to."""
+        check_version(self.path, self.welcome)
+        check_clock(self.path, before, self.welcome, after)
+
+    def unreachable(self, error: OSError | ValueError) -> HoldfastError:
+        return unreachable(self.path, error)
+
+    @staticmethod
+    def loss(path: str, why: str, error: str = "") -> HoldfastError:
+        """The connection is over; ``error`` is what the agent called it, if it closed the connection itself."""
+        return agent_lost(path, why, error)
+
+    def silent(self, kind: type[calls.Call], limit: float) -> Timeout:
+        return Timeout(f"agent {self.path}: no answer within {limit:g} s; is its machine overloaded, or the agent stopped?")
+
+    # Under the lock.
+
+    def _ask(
+        self,
+        kind: type[calls.Call],
+        fields: tuple[Any, ...],
+        sink: Sink | None,
+        timeout: float,
+        through: Callable[[Waiter], Waiter] | None = None,
+    ) -> Any:
+        answer, end_at = Answer(), now() + timeout
+        self._send(self._conversation.begin(kind, fields, answer if through is None else through(answer), end_at, sink))
+        serial, left = self._conversation.serial, timeout
+        while not answer.given:
+            if left <= 0 or not self._receive(left):
+                self._conversation.forget(serial)
+                raise self.silent(kind, timeout)
+            if not answer.given:
+                left = end_at - now()  # Something else was said.
+        if answer.error is not None:
+            raise answer.error
+        return answer.value
 
     def _send(self, frame: bytes) -> None:
         try:
@@ -124,94 +213,55 @@ class Line:
         except OSError as error:
             raise self._break(f"cannot be written to ({error.strerror or error})") from error
         except BaseException:
-            self._break("a call was interrupted half-way")  # Nobody knows where the next frame would begin.
+            self._break("a call was interrupted half-way")  # The agent would not know where the next frame begins.
             raise
 
-    def _answer(self, serial: int, kind: type[calls.Call], end_at: float, timeout: float) -> Any:
-        decode, done = answer_of(kind)
-        while True:
-            body = self._body(end_at, timeout)
-            try:
-                frame = decode(body)
-            except UNREADABLE:
-                frame = self._other(body)  # The late answer to another call, which has another type.
-            if type(frame) is done:
-                if frame.serial == serial:
-                    return frame.value
-            elif isinstance(frame, calls.Pushed):
-                self._pushed.append(frame)
-            elif isinstance(frame, calls.Closed):
-                self._on_closed(frame)
-            elif isinstance(frame, calls.Refused) and frame.serial == serial:
-                raise error_of(frame.error, frame.text, frame.numbers)
-
-    def _other(self, body: bytes) -> Any:
+    def _receive(self, timeout: float) -> bool:
+        conversation = self._conversation
+        if conversation.over is not None:
+            raise conversation.error
         try:
-            frame = decode_frame(body)
-        except UNREADABLE as error:
-            raise self._break("speaks another language") from error
-        if isinstance(frame, calls.Done) and frame.serial == self._serial:
-            raise self._break("gave an answer of another kind")
-        return frame
-
-    def _body(self, end_at: float, limit: float) -> bytes:
-        if self._bodies:
-            return self._bodies.popleft()
-        if limit != self._read_limit:
-            self._read_limit = limit
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _limit(limit))
-        while not (bodies := self._receive(limit)):
-            if now() >= end_at:
-                raise self._silent(limit)
-        if len(bodies) > 1:
-            self._bodies.extend(bodies[1:])
-        return bodies[0]
-
-    def _receive(self, limit: float) -> list[bytes]:
-        try:
-            data = self._socket.recv(READ_BYTES)
+            if timeout != self._read_limit and timeout > 0:
+                self._read_limit = timeout
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, FOR_EVER if timeout == inf else _limit(timeout))
+            data = self._socket.recv(READ_BYTES, 0 if timeout > 0 else socket.MSG_DONTWAIT)
         except BlockingIOError:
-            raise self._silent(limit) from None
+            return False
         except OSError as error:
             raise self._break(f"cannot be read from ({error.strerror or error})") from error
         if not data:
-            raise self._break("it ended")
+            raise self._break(ENDED)
         try:
-            return self._frames.feed(data)
-        except FrameTooLong as error:
-            raise self._break("speaks another language") from error
+            out = conversation.receive(data)
+        except HoldfastError as error:
+            conversation.over = conversation.over or error
+            out = b""
+        if conversation.over is not None:
+            self._ended(conversation.over)  # The next read raises it: what came before the end counts, as an answer to ``Leave`` does.
+        elif out:
+            self._send(out)
+        return True
 
-    def _items(self, serial: int, decode: Any) -> Iterator[Any]:
+    def _break(self, why: str) -> HoldfastError:
+        return self._ended(self.loss(self.path, why))
+
+    def _ended(self, error: HoldfastError) -> HoldfastError:
+        """Everything that is open here is over. Returns what to raise."""
+        self._conversation.lose(error)
+        self._socket.close()
+        return self._conversation.error
+
+    def _read_items(self, items: Items, until: float) -> Iterator[Any]:
         while True:
             if os.getpid() != self._pid:
                 raise forked()
-            if self._broken is not None:
-                raise self._broken
-            if self._pushed:
-                frame: Any = self._pushed.popleft()
-            else:
-                with suppress(Timeout):  # Nothing has happened; that is no news.
-                    frame = self._other(self._body(now() + CALL_TIMEOUT, CALL_TIMEOUT))
-                    if isinstance(frame, calls.Pushed):
-                        self._pushed.append(frame)
-                    elif isinstance(frame, calls.Closed):
-                        self._on_closed(frame)
-                continue
-            if frame.serial == serial:
-                yield decode(frame.item)
-
-    def _on_closed(self, frame: calls.Closed) -> None:
-        if frame.serial == 0:
-            raise self._break(frame.text or "it closed the connection")
-        raise error_of(frame.error, frame.text)
-
-    def _silent(self, limit: float) -> Timeout:
-        return Timeout(f"agent {self.path}: no answer within {limit:g} s; is its machine overloaded, or the agent stopped?")
-
-    def _break(self, why: str) -> AgentLost:
-        self._broken = agent_lost(self.path, why)
-        self._socket.close()
-        return self._broken
+            while items.items:
+                yield items.items.popleft()
+            if items.error is not None:
+                raise items.error
+            if items.over or until <= now():
+                return
+            self.read(until - now())
 
 
 def _limit(seconds: float) -> bytes:

@@ -17,15 +17,13 @@ from contextlib import suppress
 from threading import Lock, RLock, Thread, current_thread, get_ident
 from typing import Any
 
-from holdfast.client.conversation import NOBODY, Conversation, Sink, Waiter
-from holdfast.client.line import READ_BYTES, connect, program_name
+from holdfast.client.conversation import ENDED, NOBODY, Conversation, Sink, Waiter
+from holdfast.client.line import FOR_EVER, READ_BYTES, connect, program_name, unreachable
 from holdfast.client.mirror import Looking, Mirror
 from holdfast.client.wire import CALL_TIMEOUT, agent_lost, check_clock, check_version
-from holdfast.errors import AgentLost, Timeout
+from holdfast.errors import AgentLost, HoldfastError, Timeout
 from holdfast.local import calls
 from holdfast.net.clock import now
-
-FOR_EVER = bytes(16)  # a read limit of zero, as the kernel wants it
 
 
 class Answer:
@@ -63,12 +61,15 @@ class Pump:
     def __init__(self, path: str) -> None:
         self.path = path
         self._pid = os.getpid()
-        self._on_lost: Callable[[AgentLost], None] | None = None
+        self._on_lost: Callable[[HoldfastError], None] | None = None
         self._conversation = Conversation(path)
         self._lock = RLock()  # of the conversation, and of what is to be written; held for moments
         self._out: deque[bytes] = deque()  # made and not written yet, in the order of their making
         self._writing = Lock()  # of the socket's way out; its holder may wait for the agent
-        self._socket = connect(path, CALL_TIMEOUT)
+        try:
+            self._socket = connect(path, CALL_TIMEOUT)
+        except (OSError, ValueError) as error:
+            raise unreachable(path, error) from error
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, FOR_EVER)
         self._thread = Thread(target=self._run, name=f"holdfast {path}", daemon=True)
         try:
@@ -85,7 +86,7 @@ class Pump:
             self.close()
             raise
 
-    def notice(self, on_lost: Callable[[AgentLost], None]) -> None:
+    def notice(self, on_lost: Callable[[HoldfastError], None]) -> None:
         """From now on ``on_lost`` is called, once, by the reading thread, when the agent is gone. If it is gone already, AgentLost."""
         with self._lock:
             self.check()
@@ -216,7 +217,7 @@ class Pump:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def _run(self) -> None:
-        error = agent_lost(self.path, "it ended")
+        error: HoldfastError = agent_lost(self.path, ENDED)
         try:
             while data := self._socket.recv(READ_BYTES):
                 with self._lock:
@@ -224,7 +225,7 @@ class Pump:
                         self._out.append(out)
                 if self._out:
                     self._write_what_fits()
-        except AgentLost as lost:
+        except HoldfastError as lost:
             error = lost
         except OSError as broken:
             error = agent_lost(self.path, f"cannot be read from ({broken.strerror or broken})")

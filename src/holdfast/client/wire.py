@@ -6,7 +6,7 @@ Used by the event loop's connection and by the blocking ones alike; no I/O here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -26,33 +26,12 @@ decode_frame = msgspec.msgpack.Decoder(calls.FromAgent).decode
 Decode = Any  # a bound ``decode`` of a decoder; msgspec's types do not say more than that
 
 
-class Answer(NamedTuple):
-    """How the answer to one call is read: in one step, by a decoder of whole frames whose ``Done`` has the value of this call."""
-
-    decode: Decode
-    done: type[Any]
-
-
-def _typed_answer(kind: type[calls.Call]) -> Answer:
-    done = msgspec.defstruct(f"{kind.__name__}Done", [("serial", int), ("value", kind.answers)], array_like=True, tag=1)
-    return Answer(msgspec.msgpack.Decoder(done | calls.Refused | calls.Pushed | calls.Closed).decode, done)
-
-
-_answers: dict[type[calls.Call], Answer] = {}
-
 ITEMS: dict[type[calls.Call], Decode] = {
     calls.Watch: msgspec.msgpack.Decoder(calls.EventItem).decode,
     calls.Messages: msgspec.msgpack.Decoder(calls.MessageItem).decode,
     calls.Acquire: msgspec.msgpack.Decoder(calls.GrantItem).decode,
     calls.WatchTickets: msgspec.msgpack.Decoder(calls.EventItem).decode,
 }
-
-
-def answer_of(kind: type[calls.Call]) -> Answer:
-    answer = _answers.get(kind)
-    if answer is None:
-        answer = _answers[kind] = _typed_answer(kind)
-    return answer
 
 
 _ERRORS = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, HoldfastError)}
@@ -100,7 +79,8 @@ def check_version(path: str, welcome: calls.Welcome) -> None:
         )
 
 
-def agent_lost(path: str, why: str) -> AgentLost:
+def agent_lost(path: str, why: str, error: str = "") -> AgentLost:
+    """However the agent called it (``error``): to a client it is gone."""
     return AgentLost(f"agent {path}: {why}; join again. What it granted ends at its deadline")
 
 

@@ -17,9 +17,10 @@ import msgspec
 
 from holdfast.cli.agent_call import AgentCall
 from holdfast.cli.exits import CannotServe
+from holdfast.client.wire import ITEMS
 from holdfast.errors import HoldfastError
 from holdfast.host import Member, NodeId
-from holdfast.local.calls import EventItem, GroupView, Info, Look, Owned, Owns, Pushed, Watch
+from holdfast.local.calls import EventItem, GroupView, Info, Look, Owned, Owns, Watch
 from holdfast.net import clock
 
 BECAME_MEMBER, SUSPICION, OVERSLEPT = "ring.BecameMember", "ring.Suspicion", "ring.Overslept"  # facts inside the ring
@@ -58,6 +59,38 @@ class _Fields(msgspec.Struct):
     leader: NodeId | None = None
 
 
+class Stream:
+    """What one agent says happens, also inside its protocols."""
+
+    def __init__(self, path: str) -> None:
+        self._call = AgentCall(path, program="holdfast demo")
+        self._items: list[EventItem] = []
+        self.view: GroupView = self._call.open(Watch, True, sink=self)
+
+    def fileno(self) -> int:
+        return self._call.fileno()
+
+    def close(self) -> None:
+        self._call.close()
+
+    def read(self) -> tuple[list[EventItem], bool]:
+        """What came since the last time, and whether nothing more will come."""
+        try:
+            while self._call.read(0.0):
+                pass
+            over = False
+        except HoldfastError:
+            over = True
+        items, self._items = self._items, []
+        return items, over
+
+    def push(self, item: Any) -> None:
+        self._items.append(ITEMS[Watch](item))
+
+    def end(self, error: HoldfastError | None) -> None:
+        """The next ``read`` says so."""
+
+
 class Running:
     """One life of one agent."""
 
@@ -69,7 +102,7 @@ class Running:
         self.socket = ""  # once it answers
         self._ready = ready
         self._said = b""
-        self.stream: AgentCall | None = None
+        self.stream: Stream | None = None
         self._call: AgentCall | None = None
 
     @property
@@ -89,8 +122,8 @@ class Running:
         if "socket" not in told:
             raise CannotServe(f"agent {self.name} could not start: {told.get('text', '')}")
         self.page, self.socket = told.get("http", ""), told["socket"]
-        self.stream = AgentCall(told["socket"], program="holdfast demo")
-        self.view = self.stream.ask(Watch, True)
+        self.stream = Stream(told["socket"])
+        self.view = self.stream.view
         self._call = AgentCall(told["socket"], program="holdfast demo")
 
     def look(self) -> None:
@@ -216,14 +249,10 @@ class Fleet:
             running.close()
         self.running.clear()
 
-    def _read(self, name: str, stream: AgentCall) -> list[EventItem]:
-        items = []
-        try:
-            while (said := stream.hear(0.0)) is not None:
-                if isinstance(said, Pushed):
-                    items.append(msgspec.msgpack.decode(said.item, type=EventItem))
-        except HoldfastError:
-            self.running[name].stream = None  # It has ended; whoever waits for that sees it by its process.
+    def _read(self, name: str, stream: Stream) -> list[EventItem]:
+        items, over = stream.read()
+        if over:
+            self.running[name].stream = None  # It has ended, as its process shows.
             stream.close()
         return items
 

@@ -7,13 +7,13 @@ client hears of it, and as over at the last deadline that it was told, whatever 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
-
-import msgspec
+from typing import Any, NamedTuple
 
 from holdfast.cli.agent_call import AgentCall
+from holdfast.client.conversation import NOBODY
+from holdfast.client.wire import ITEMS
 from holdfast.errors import HoldfastError
-from holdfast.local.calls import Acquire, Confirm, GrantItem, Pushed
+from holdfast.local.calls import Acquire, Confirm, GrantItem
 from holdfast.net import clock
 
 NAME = "scheduler"
@@ -44,9 +44,8 @@ class Candidate:
     def read(self) -> bool:
         """False when there is nothing more to hear: its agent is gone, and extends nothing any more."""
         try:
-            while (said := self._call.hear(0)) is not None:
-                if isinstance(said, Pushed):
-                    self._on_item(said.serial, msgspec.msgpack.decode(said.item, type=GrantItem))
+            while self._call.read(0):
+                pass
         except HoldfastError:
             self._call.close()
             return False
@@ -56,16 +55,20 @@ class Candidate:
         self._call.close()
 
     def _ask(self) -> None:
-        self._call.say(Acquire, "lead", NAME, {})
+        self._serial = self._call.begin(Acquire, ("lead", NAME, {}), NOBODY, sink=self)
 
-    def _on_item(self, serial: int, item: GrantItem) -> None:
-        if item.what == "lost":
-            self._ask()  # A busy machine costs it a term now and then; whoever lost one stands again, or in the end nobody would.
-        elif item.what == "granted":
-            self.reign = Reign(self.name, item.token, clock.now(), item.deadline)
-            self._call.say(Confirm, serial, item.token)
-        elif item.what == "extended" and self.reign is not None:
-            self.reign = self.reign._replace(until=item.deadline)
+    def push(self, item: Any) -> None:
+        news: GrantItem = ITEMS[Acquire](item)
+        if news.what == "lost":
+            self._ask()  # A busy machine costs it a term now and then; a candidate that lost one stands again, or in the end none would.
+        elif news.what == "granted":
+            self.reign = Reign(self.name, news.token, clock.now(), news.deadline)
+            self._call.tell(Confirm, self._serial, news.token)
+        elif news.what == "extended" and self.reign is not None:
+            self.reign = self.reign._replace(until=news.deadline)
+
+    def end(self, error: HoldfastError | None) -> None:
+        """The next ``read`` says so."""
 
 
 class Candidates:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Annotated, Any
 
 from holdfast.cli.agent_call import AgentCall, socket_path
@@ -13,8 +14,7 @@ from holdfast.cli.words import Flag, Word
 from holdfast.client.holding import delay_text
 from holdfast.errors import ConfigError, Timeout, shown
 from holdfast.local.calls import GroupView, Info, LeaderView, Look, Watch
-
-LOOK_PERIOD = 1.0  # seconds: an event that was missed costs at most one more look
+from holdfast.net.clock import now
 
 
 def leader(
@@ -31,7 +31,7 @@ def leader(
         raise ConfigError("--wait: needs a NAME to wait for")
     if timeout is not None and not wait:
         raise ConfigError("--timeout: accepted together with --wait")
-    until = float("inf") if timeout is None else time.monotonic() + checked_timeout(timeout)
+    until = float("inf") if timeout is None else now() + checked_timeout(timeout)
     with AgentCall(socket_path(agent, group)) as call:
         view = _awaited(call, name, until) if wait else call.ask(Look)
         lines = [line for line in view.leaders if not name or line.name == name]
@@ -51,18 +51,19 @@ def leader(
 
 
 def _awaited(call: AgentCall, name: str, until: float) -> GroupView:
-    """Whatever is heard is a reason to look again."""
-    call.ask(Watch, False)
-    while True:
-        view: GroupView = call.ask(Look)
-        if any(line.name == name and line.leader is not None for line in view.leaders):
-            return view
-        left = until - time.monotonic()
+    """The view in which somebody leads it: the client's, which the events of a ``Watch`` keep current."""
+    from holdfast.client.mirror import Mirror, Opening
+
+    mirror = Mirror(lambda: call.tell(Look, waiter=mirror))
+    call.open(Watch, False, sink=mirror, through=partial(Opening, mirror))
+    while (line := mirror.leaders.get(name)) is None or line.leader is None:
+        left = until - now()
         if left <= 0:
             if delay := call.ask(Info).get("seats_delay"):
                 raise Timeout(f"leader: nobody leads {shown(name)} yet; {delay_text(delay['why'], delay['seconds'] or 0.0)}")
             raise Timeout(f"leader: nobody leads {shown(name)} yet; who asks to lead it, and do the seats answer (`holdfast seats`)?")
-        call.hear(min(left, LOOK_PERIOD))
+        call.read(left)
+    return mirror.view
 
 
 def _json(line: LeaderView) -> dict[str, Any]:

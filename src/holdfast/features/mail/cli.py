@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from base64 import b64encode
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from holdfast.cli.show import print_json, print_json_line, shown
 from holdfast.cli.words import Flag, Word
 from holdfast.errors import ConfigError
 from holdfast.local.calls import Cast, MessageItem, Messages, Send
+from holdfast.net.clock import now
 
 PAYLOAD_BYTES_MAX = 32 * 1024  # of one message
 
@@ -62,9 +62,9 @@ def messages(
 ) -> None:
     """Print the messages that arrive."""
     checked_limits(count, seconds)
-    until = time.monotonic() + seconds if seconds else float("inf")
+    until = now() + seconds if seconds else float("inf")
     with AgentCall(socket_path(agent, group)) as call:
-        for seen, item in enumerate(call.stream(MessageItem, Messages, topic, until=until), 1):
+        for seen, item in enumerate(call.stream(Messages, topic, until=until), 1):
             if as_json:
                 print_json_line(_json(item))
             else:
