@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from holdfast import errors
-from holdfast.config import default_socket
+from holdfast.disk.places import default_socket
 from holdfast.errors import AddressUnusable, AgentLost, ConfigError, HoldfastError, Timeout, shown_path
 from holdfast.host import NodeId
 from holdfast.local.calls import VERSION, Call, Closed, Done, FromAgent, Hello, Pushed, Refused, Welcome
