@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from holdfast.agent.grants.grants import Grants
-from holdfast.agent.life.build import ticket_config
 from holdfast.client.holding import TicketHeld as ClientTicket
 from holdfast.client.holding import not_granted
 from holdfast.config import Config, load
@@ -285,11 +284,11 @@ def test_every_preset_gives_numbers_that_tickets_take(preset: str) -> None:
     for lease in (0.0, 0.04, 30.0):
         config = load(overrides={"preset": preset, "lease": lease})
         for seats, k in ((1, 0), (3, 1), (5, 2)):
-            numbers = ticket_config(config, seats)
+            numbers = config.ticket_config(seats)
             assert (numbers.k, numbers.lease, numbers.period) == (k, config.ticket_lease, config.ticket_round)
             assert numbers.margin < numbers.hold
             assert numbers.guardians == "seats"
-    lan = ticket_config(Config(), 3)
+    lan = Config().ticket_config(3)
     assert (lan.rtx, lan.phase_timeout, lan.poll) == pytest.approx((0.2, 1.5, 1.0))
 
 
@@ -297,7 +296,7 @@ def test_every_preset_gives_numbers_that_tickets_take(preset: str) -> None:
 def test_the_ring_is_asked_for_by_the_settings(given: dict[str, Any], k: int) -> None:
     """H140, tickets 4: placement and k of the settings reach the machine; the number of seats says nothing about k then."""
     for seats in (1, 5):
-        numbers = ticket_config(load(overrides={"ticket_guardians": "ring", **given}), seats)
+        numbers = load(overrides={"ticket_guardians": "ring", **given}).ticket_config(seats)
         assert (numbers.guardians, numbers.k) == ("ring", k)
 
 

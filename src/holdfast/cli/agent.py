@@ -17,41 +17,10 @@ from holdfast.agent.observe.http_extra import check_http
 from holdfast.cli.options import JSON
 from holdfast.cli.show import print_json, print_table
 from holdfast.cli.words import Flag
-from holdfast.config import DEFAULTS, load_with_sources
+from holdfast.config import DEFAULTS, SETTINGS, load_with_sources
 
 NOT_A_FLAG = ("key",)
-HELP = {
-    "group": ("Everybody who shares this name and a key is one group.", "NAME"),
-    "name": ("Name of this agent, unique in the group (default: drawn once, kept in the state directory).", "NAME"),
-    "bind": ("Where to listen, UDP and TCP; port 0 takes a free one.", "HOST:PORT"),
-    "advertise": ("Where others reach it, if not at --bind.", "HOST:PORT"),
-    "seeds": ("Where to knock, the same list everywhere; several with commas, or repeated.", "HOST:PORT,..."),
-    "seats": ("The 1, 3 or 5 agents that remember (default: the first seeds).", "NAME@HOST:PORT,..."),
-    "key_file": ("The group's key; `holdfast keys generate -o FILE` makes one.", "FILE"),
-    "insecure": ("No key beyond loopback: everybody may read and join.", None),
-    "state_dir": ("What must survive a restart; a seat needs one.", "DIR"),
-    "preset": ("Timing: lan, wan or local.", "PRESET"),
-    "lease": ("T_l of the ring, seconds; a crash is decided about one later.", "SECONDS"),
-    "arbitration": ("T_a of the ring, seconds.", "SECONDS"),
-    "heartbeat": ("t_itv of leaders, seconds.", "SECONDS"),
-    "ticket_lease": ("D of tickets, seconds.", "SECONDS"),
-    "ticket_round": ("T of tickets, seconds.", "SECONDS"),
-    "ticket_guardians": ("Who keeps tickets: seats, or ring, the paper's placement: loses some when many agents die.", "PLACE"),
-    "ticket_k": ("Of a ticket's guardians so many may be lost, 0 to 3; only with --ticket-guardians ring (default: 2).", "N"),
-    "longest_grant": ("No promise of a seat is longer; a fresh seat waits so long once, seconds.", "SECONDS"),
-    "k": ("Neighbours per side on the ring.", "N"),
-    "rho": ("How far the rates of two clocks may differ from true time.", "SHARE"),
-    "margin": ("Added to every wait for somebody else's deadline, seconds.", "SECONDS"),
-    "tags": ("What this agent says about itself; several with commas, or repeated.", "NAME=VALUE,..."),
-    "socket": ("Path of the local socket (default: of the group, in the runtime directory).", "PATH"),
-    "socket_mode": ("Permissions of the local socket.", "OCTAL"),
-    "http": ("Serve the page, /v1 and /metrics there.", "HOST:PORT"),
-    "http_token_file": ("The bearer token that changing calls need.", "FILE"),
-    "log_level": ("debug, info, warning or error.", "LEVEL"),
-    "log_format": ("auto (text in a terminal, JSON elsewhere), json or text.", "FORMAT"),
-    "membership": ("How members are found: ring.", "KIND"),
-    "moved": ("The state directory was moved here from another machine, on purpose.", None),
-}
+HELP = {name: (setting.text, setting.metavar) for name, setting in SETTINGS.items() if name not in NOT_A_FLAG}
 
 
 def agent(

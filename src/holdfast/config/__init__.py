@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.config.settings import (
-    ARGUMENTS,
-    CHOICES,
-    DEFAULTS,
-    FLAGS,
-    PRESETS,
-    TAG_BYTES_MAX,
-    TAG_NAME,
-    TAGS_BYTES_MAX,
-    TAGS_MAX,
-    TICKET_K_RING,
-    Config,
-    Timing,
-    check_tags,
-    endpoint,
-    is_loopback,
-    load,
-    load_with_sources,
-    read_token,
-    unknown_variables,
-)
+from holdfast.config.addresses import endpoint, is_loopback
+from holdfast.config.checks import TAG_BYTES_MAX, TAG_NAME, TAGS_BYTES_MAX, TAGS_MAX, check_tags, read_token
+from holdfast.config.load import ARGUMENTS, FLAGS, load, load_with_sources, unknown_variables
+from holdfast.config.settings import CHOICES, DEFAULTS, PRESETS, SETTINGS, Config, Timing
 from holdfast.disk.places import default_socket, group_file, private_directory, runtime_dir
 
 __all__ = [
@@ -44,9 +27,9 @@ __all__ = [
     "CHOICES",
     "DEFAULTS",
     "FLAGS",
+    "SETTINGS",
     "TAGS_BYTES_MAX",
     "TAGS_MAX",
     "TAG_BYTES_MAX",
     "TAG_NAME",
-    "TICKET_K_RING",
 ]

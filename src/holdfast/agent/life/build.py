@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from holdfast.agent.life.home import Home, machine
 from holdfast.agent.life.version import VERSION
 from holdfast.agent.membership import kind_of
-from holdfast.config import Config, is_loopback
+from holdfast.config import is_loopback
 from holdfast.errors import ConfigError
 from holdfast.features.farewell.protocol.farewell import Farewell
 from holdfast.features.keys.protocol.keys import KeyKeeper
@@ -18,7 +18,6 @@ from holdfast.features.mail.protocol.mail import Mail
 from holdfast.features.mail.protocol.messages import Outcome
 from holdfast.features.names.protocol.names import Names
 from holdfast.features.probe.protocol.probe import Probe
-from holdfast.features.tickets.protocol.config import K_MAX, Placement, TicketConfig
 from holdfast.features.tickets.protocol.tickets import Tickets
 from holdfast.host import Address, NodeId
 from holdfast.kit.broadcast import Broadcast
@@ -29,8 +28,6 @@ from holdfast.net.host import NetHost
 
 VERSION_ROW = "holdfast:v"
 NO_STATE = "state_dir: {why}, and this agent is seat {slot}: a seat must remember what it promised; give it a directory"
-
-RTX_ROUNDS, PHASE_ROUNDS, POLL_ROUNDS = 0.4, 3.0, 2.0  # tickets 4: 0.2 s, 1.5 s and 1 s at T = 0.5 s
 
 
 class Owner(Protocol):
@@ -66,9 +63,7 @@ class Machines:
         self.leadership = self.tickets = None
         if self.seats is not None:
             self.leadership = Leadership(host, membership, self.seats, self.exchange, config.leadership_config())
-            self.tickets = Tickets(
-                host, membership, self.seats, self.broadcast, self.exchange, ticket_config(config, len(self.seats.slots))
-            )
+            self.tickets = Tickets(host, membership, self.seats, self.broadcast, self.exchange, config.ticket_config(len(self.seats.slots)))
         for voting in (self.seats, self.leadership, self.tickets):
             if voting is not None:
                 host.node.add(voting)
@@ -125,22 +120,6 @@ def settle(seats: Seats | None, leadership: Leadership | None, tickets: Tickets 
         promises = leadership.seat.promises
         led = -inf if promises is None else promises.running_until
         seats.keeper.settle(max(led, tickets.guardian.running_until))
-
-
-def ticket_config(config: Config, seats: int) -> TicketConfig:
-    """The numbers of tickets. What the specification says for a round of half a second is kept in proportion to it."""
-    period = config.ticket_round
-    guardians: Placement = "ring" if config.ticket_guardians == "ring" else "seats"
-    return TicketConfig(
-        guardians=guardians,
-        k=config.ticket_k if guardians == "ring" else min((seats - 1) // 2, K_MAX),
-        period=period,
-        lease=config.ticket_lease,
-        rho=config.rho,
-        rtx=RTX_ROUNDS * period,
-        phase_timeout=PHASE_ROUNDS * period,
-        poll=POLL_ROUNDS * period,
-    )
 
 
 def _written(slot: Slot) -> str:

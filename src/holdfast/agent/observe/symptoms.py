@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from holdfast.agent.life.version import VERSION
 from holdfast.agent.observe.seat_views import seat_views
-from holdfast.config import TICKET_K_RING, Config, is_loopback
+from holdfast.config import Config, is_loopback
 from holdfast.errors import shown
 from holdfast.features.tickets.protocol.cells import ANCHORS_MAX, CELLS_MAX, TOMBSTONES_MAX
+from holdfast.features.tickets.settings import TICKET_K_RING
 from holdfast.kit.delay import Delay
 from holdfast.kit.promise import KEYS_MAX
 from holdfast.kit.seats import SeatState

@@ -1,0 +1,63 @@
+"""How a feature declares its settings: a ``Table``, one line per setting. ``config`` puts the tables together.
+
+A table is a class whose fields are settings: ``name: Annotated[type, Setting(...)] = default``. ``config`` reads these
+annotations, so a file with tables does without ``from __future__ import annotations``, which would make texts of them.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple, dataclass_transform
+
+from msgspec import field
+
+PRESET_NAMES = ("lan", "wan", "local")  # the order of ``Setting.presets``
+
+
+class Setting(NamedTuple):
+    """What is known of one setting beside its name, type and default."""
+
+    text: str  # for ``holdfast agent --help``
+    metavar: str | None = None  # what its value is called there; None: it is a switch
+    presets: tuple[float, ...] = ()  # what 0.0 stands for, by preset
+    limits: tuple[float, float] | None = None  # seconds
+    choices: tuple[str, ...] = ()
+    stretches: bool = False  # what else comes from the preset keeps its proportion to this setting (H40)
+
+
+class Needed(NamedTuple):
+    """The shortest promise of a seat with which a feature can hold anything."""
+
+    seconds: float
+    what: str  # for the error of ``longest_grant``
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
+class Table:
+    """Some settings that belong together. ``Config`` inherits from all tables, so a method may be called on a ``Config``."""
+
+    __slots__ = ()
+
+    def derived(self) -> Mapping[str, Any]:
+        """Settings that were not given and follow from others of this table."""
+        return {}
+
+    def check_table(self) -> None:
+        """Raises ``ConfigError`` for settings that do not go together. Limits and choices were checked before."""
+
+    def grant_needed(self) -> Needed | None:
+        """None: any length of a promise will do."""
+        return None
+
+
+class ClockSettings(Table):
+    """What every wait for another process's deadline counts with (F8)."""
+
+    __slots__ = ()
+
+    rho: Annotated[float, Setting("How far the rates of two clocks may differ from true time.", "SHARE")] = 0.001
+    margin: Annotated[float, Setting("Added to every wait for somebody else's deadline, seconds.", "SECONDS")] = 0.01
+
+
+def settings_of(table: type[Table]) -> dict[str, Setting]:
+    """The settings that this class itself declares, by name."""
+    kinds = vars(table).get("__annotations__", {})
+    return {name: next(note for note in kind.__metadata__ if isinstance(note, Setting)) for name, kind in kinds.items()}
