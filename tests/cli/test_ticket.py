@@ -97,7 +97,8 @@ def test_acquire_in_vain(holdfast: Run, agent: FakeAgent) -> None:
 
 
 @pytest.mark.parametrize(
-    "error, code", [("TicketCountMismatch", 2), ("Unavailable", 3), ("HoldfastError", 3), ("OfAnotherVersion", 3), ("TicketLost", 1), ("", 1)]
+    "error, code",
+    [("TicketCountMismatch", 2), ("Unavailable", 3), ("HoldfastError", 3), ("OfAnotherVersion", 3), ("TicketLost", 1), ("", 1)],
 )
 def test_acquire_is_refused(holdfast: Run, agent: FakeAgent, error: str, code: int) -> None:
     """The agent's error decides the exit code, as the table in docs/cli.md has it; nothing is asked for again."""

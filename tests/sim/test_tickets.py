@@ -83,8 +83,8 @@ def test_lost_on_the_way(seed: int) -> None:
 
 
 def test_lost_in_the_middle_of_a_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    """I10, D27, H142: a holder and the only guardian of the set that the cell was being moved to are dead. The set it is moved from answers,
-    and cannot know whether the new one has the cell: it is lost, too, which a check that leaves out the new set would not see."""
+    """I10, D27, H142: a holder and the only guardian of the set that the cell was being moved to are dead. The set that it is moved from
+    answers, and cannot know whether the new one has the cell: it is lost, too, which a check that leaves out the new set would not see."""
     seed = 9209
     check_lost(seed)
     monkeypatch.setattr(scenarios, "readable", lambda world, cells, keys, val: readable(world, cells, keys, replace(val, nxt=None)))
