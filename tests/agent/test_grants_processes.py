@@ -20,11 +20,12 @@ from tests.agent.lock_body import DEEDS
 from tests.agent.lock_fleet import Body, Locks
 from tests.agent.raw_client import RawClient, Sent, now
 from tests.support.agents import AgentProcess
+from tests.support.realtime import repeated
 
 SHORT, LONG = 1.0, 30.0
-TRIES = 5  # of what a machine that stands still can make meaningless
 RENEWALS_SEEN = 5  # more than fit into one length
 QUICK = 2.0  # seconds; milliseconds, on a machine that has time (docs/grants.md)
+MARGIN = QUICK / 4  # of the two agents, this process and the client on the way each may be late by that
 PROMPT = 10.0  # seconds; far below LONG, and far above what a busy machine needs for some milliseconds of work
 
 
@@ -59,18 +60,21 @@ def finish(second: Body) -> None:
 
 def test_acquire_extend_release(locks: Locks, pair: tuple[AgentProcess, AgentProcess]) -> None:
     """F14: a client works beyond its first deadline because it was extended, says that it stopped, and the next one need not wait."""
-    for attempt in range(TRIES):
-        first = locks.body(pair[0], f"calm{attempt}", length=SHORT)
+
+    def attempt(number: int) -> str:
+        first = locks.body(pair[0], f"calm{number}", length=SHORT)
         first.until_works()
-        record = first.record
         locks.until(partial(extended_or_over, first), "it is extended")
-        second = locks.body(pair[1], f"calm{attempt}", length=LONG)
+        second = locks.body(pair[1], f"calm{number}", length=LONG)
         first.stop()
         assert first.wait() == 0
         finish(second)
-        if not record.lines("lost", first.pid) and len(record.lines("extended", first.pid)) > RENEWALS_SEEN:
-            break  # Else the machine stood still for longer than the lease.
-    assert record.terms()[0].ended_at > record.lines("deed")[0]["deadline"]
+        if first.record.lines("lost", first.pid) or len(first.record.lines("extended", first.pid)) <= RENEWALS_SEEN:
+            return "it was not extended in time"
+        assert first.record.terms()[0].ended_at > first.record.lines("deed")[0]["deadline"]
+        return ""
+
+    repeated(attempt, margin=SHORT / 4)  # A quarter of its length is between two extensions.
 
 
 def extended_or_over(body: Body) -> bool:
@@ -79,17 +83,19 @@ def extended_or_over(body: Body) -> bool:
 
 def test_client_killed(locks: Locks, pair: tuple[AgentProcess, AgentProcess]) -> None:
     """F14, PRODUCT: after kill -9 the kernel's word is enough; the next one works in milliseconds, long before the deadline."""
-    took = []
-    for attempt in range(3):
-        first, second = hold_and_wait(locks, pair, f"killed{attempt}", LONG, "polite")
+
+    def attempt(number: int) -> str:
+        first, second = hold_and_wait(locks, pair, f"killed{number}", LONG, "polite")
         locks.until(lambda: waiting(pair[1]), "the second one has asked")
         killed_at = now()
         first.process.kill()
         finish(second)
         one, two = second.record.terms()
-        assert two.began_at < killed_at + PROMPT < one.deadline
-        took.append(two.began_at - killed_at)
-    assert min(took) < QUICK, took
+        took = two.began_at - killed_at
+        assert took < PROMPT < one.deadline - killed_at
+        return "" if took < QUICK else f"the next one began after {took:.3f} s"
+
+    repeated(attempt, margin=MARGIN)
 
 
 def waiting(agent: AgentProcess) -> bool:

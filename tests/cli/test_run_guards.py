@@ -22,9 +22,10 @@ from tests.agent.lock_fleet import Locks
 from tests.cli.fake_agent import until
 from tests.cli.recorder import WORKER, Record, alive
 from tests.support.agents import AgentProcess
+from tests.support.realtime import repeated
 
 LENGTH = 3.0  # seconds of a lock: SIGKILL 0.15 s, and the agent's own 0.075 s before its end
-TRIES = 3  # of what a machine that stands still for longer than the margin makes meaningless
+MARGIN = 0.0375  # seconds: the agent and the process that it ends may both be late by half of the shortest margin
 STOPPED, KILLED = signal.SIGSTOP, signal.SIGKILL
 SINGLE = [(who, how) for who in ("run", "guardian", "agent") for how in (STOPPED, KILLED)]
 PAIRS = [
@@ -98,8 +99,8 @@ def name_of(faults: tuple[Fault, ...]) -> str:
     return " ".join(f"{who} {'stopped' if how is STOPPED else 'killed'}" for who, how in faults)
 
 
-def attempt(locks: Locks, start: Start, faults: tuple[Fault, ...], name: str, *worker: object) -> bool:
-    """Whether all that the first one wrote is older than the second one."""
+def attempt(locks: Locks, start: Start, faults: tuple[Fault, ...], name: str, *worker: object) -> str:
+    """What went wrong: all that the first one wrote must be older than the second one."""
     touched = any(who == "agent" for who, _ in faults)
     agent = locks.agent() if touched else locks.agents[0]
     first = start(agent, name, "daemon", 100, "deaf", *worker)
@@ -113,11 +114,12 @@ def attempt(locks: Locks, start: Start, faults: tuple[Fault, ...], name: str, *w
     until(lambda: alive(first.record.pids()) == set(), "nothing is left of the first one")
     if touched:
         agent.process.kill()
-    return max(first.record.times("work") + first.record.times("term")) < second.record.times("start")[0]
+    last, begun = max(first.record.times("work") + first.record.times("term")), second.record.times("start")[0]
+    return "" if last < begun else f"the first one acted {last - begun:.3f} s after the second one had begun"
 
 
 def check(locks: Locks, start: Start, faults: tuple[Fault, ...], *worker: object) -> None:
-    assert any(attempt(locks, start, faults, f"{name_of(faults)} {worker} {number}", *worker) for number in range(TRIES))
+    repeated(lambda number: attempt(locks, start, faults, f"{name_of(faults)} {worker} {number}", *worker), margin=MARGIN)
 
 
 @pytest.mark.parametrize("fault", SINGLE, ids=lambda fault: name_of((fault,)))

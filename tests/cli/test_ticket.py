@@ -89,13 +89,22 @@ def test_acquire_around_a_command(holdfast: Run, agent: FakeAgent) -> None:
 
 
 def test_acquire_in_vain(holdfast: Run, agent: FakeAgent) -> None:
-    """4: nothing was free in time, with the position in the queue (run: 125); 1: there is none to be had."""
+    """4: nothing was free in time, with the position in the queue (run: 125)."""
     holdfast("ticket", "acquire", "gpu:8", "--timeout", "0.1").refused(4, "none was free in time", "holdfast ticket ls gpu")
     agent.on[calls.Acquire] = lambda client, call: client.queue(call, 3)
     holdfast("ticket", "acquire", "gpu:8", "--timeout", "0.3").refused(4, "none was free in time, after waiting at position 3;")
     holdfast("run", "--ticket", "gpu:8", "--timeout", "0.3", "--", "true").refused(125, "not held within 0.3 s; it waited at position 3")
-    agent.on[calls.Acquire] = lambda client, call: client.tell(call.serial, "lost", "mismatch: 'gpu' has 4")
-    holdfast("ticket", "acquire", "gpu:8").refused(1, "ticket 'gpu': mismatch: 'gpu' has 4")
+
+
+@pytest.mark.parametrize(
+    "error, code",
+    [("TicketCountMismatch", 2), ("Unavailable", 3), ("HoldfastError", 3), ("OfAnotherVersion", 3), ("TicketLost", 1), ("", 1)],
+)
+def test_acquire_is_refused(holdfast: Run, agent: FakeAgent, error: str, code: int) -> None:
+    """The agent's error decides the exit code, as the table in docs/cli.md has it; nothing is asked for again."""
+    agent.on[calls.Acquire] = lambda client, call: client.tell(call.serial, "lost", "because", error)
+    holdfast("ticket", "acquire", "gpu:8").refused(code, "ticket 'gpu': because")
+    assert len(agent.asked(calls.Acquire)) == 1
 
 
 def test_release_and_abandon(holdfast: Run, agent: FakeAgent) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from msgspec.structs import replace
 
-from holdfast.features.tickets.lab.scenarios.tickets import TicketScenario
+from holdfast.features.tickets.lab.scenarios import tickets as scenarios
+from holdfast.features.tickets.lab.scenarios.tickets import TicketScenario, readable
 from holdfast.features.tickets.protocol.config import TicketConfig
 from holdfast.features.tickets.protocol.tickets import Tickets
 from holdfast.host import Host
@@ -77,6 +79,19 @@ def test_checkers_catch(ablation: Ablation, caught_by: set[str], search: Search)
 @pytest.mark.parametrize("seed", [980, 1378])
 def test_lost_on_the_way(seed: int) -> None:
     """I10, D27: the only guardian that knew where the cell was moved to is dead. Such a cell is lost, and its predecessor says so."""
+    check_lost(seed)
+
+
+def test_lost_in_the_middle_of_a_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    """I10, D27, H142: a holder and the only guardian of the set that the cell was being moved to are dead. The set that it is moved from
+    answers, and cannot know whether the new one has the cell: it is lost, too, which a check that leaves out the new set would not see."""
+    seed = 9209
+    check_lost(seed)
+    monkeypatch.setattr(scenarios, "readable", lambda world, cells, keys, val: readable(world, cells, keys, replace(val, nxt=None)))
+    assert "is nobody's" in run(TicketScenario(), seed).violation
+
+
+def check_lost(seed: int) -> None:
     outcome = run(TicketScenario(), seed)
     assert outcome.ok, outcome.violation
     with without(ablations.loses_silently):

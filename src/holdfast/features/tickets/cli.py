@@ -13,7 +13,7 @@ from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
 from holdfast.cli.run.verb import parsed_ticket, run
 from holdfast.cli.show import print_json, print_json_line, print_table, say
 from holdfast.cli.words import Flag, Word
-from holdfast.errors import AcquireTimeout, ConfigError, Lost, shown
+from holdfast.errors import AcquireTimeout, ConfigError, shown
 from holdfast.local.calls import AbandonTicket, PoolView, ReadTickets, StopTicket, TicketHolder, Tickets
 from holdfast.net import clock
 
@@ -62,7 +62,8 @@ def acquire(
     """Hold a ticket around a command, or until stdin is closed. A ticket belongs to a process: with a command this is
     `holdfast run --ticket`, which ends the command in time; without one it prints the ticket's number and token, and ends when stdin does.
 
-    Exit code 124: the ticket was lost, which nobody but the reader of stdout is told. Prefer a command."""
+    Exit code 124: the ticket was lost, which nobody but the reader of stdout is told. Prefer a command. 2: the pool has another number of
+    tickets; 3: too few seats answer, or the agent is late or gone; 4: none was free in time."""
     if words:
         return run(words=words, ticket=ticket, timeout=timeout, agent=agent, group=group)
     from holdfast.cli.run.holds import GrantHold
@@ -118,11 +119,10 @@ def _until_held(held: GrantHold, pool: str, until: float) -> None:
     """A first deadline that passed before it was read, or just now, is waited for once more (F9)."""
     held.read()
     while not held.held:
-        if held.refused:
-            raise Lost(f"ticket {shown(pool)}: {held.refused}")
         if held.over:
-            print(f"holdfast: ticket {shown(pool)} is asked for again: {held.why}", file=sys.stderr)
-            held.again()
+            why = held.why
+            held.again()  # Raises the error that the agent named, if it refused.
+            print(f"holdfast: ticket {shown(pool)} is asked for again: {why}", file=sys.stderr)
         left = until - clock.now()
         if left <= 0:
             held.stopped()
