@@ -9,24 +9,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-<<<<<<< HEAD
 from holdfast.client.conversation import ENDED, STRANGE
 from holdfast.client.line import Line
 from holdfast.client.wire import error_of
-from holdfast.config import default_socket
+from holdfast.disk.places import default_socket
 from holdfast.errors import AddressUnusable, AgentLost, HoldfastError, Timeout, shown_path
 from holdfast.local.calls import Call
-=======
-import msgspec
-
-from holdfast import errors
-from holdfast.disk.places import default_socket
-from holdfast.errors import AddressUnusable, AgentLost, ConfigError, HoldfastError, Timeout, shown_path
-from holdfast.host import NodeId
-from holdfast.local.calls import VERSION, Call, Closed, Done, FromAgent, Hello, Pushed, Refused, Welcome
-from holdfast.local.frame import ANSWER_BYTES_MAX, CALL_BYTES_MAX, Frames, FrameTooLong, framed
-from holdfast.net import clock
->>>>>>> w/client
 
 ANSWER_TIMEOUT = 5.0  # seconds; an agent answers from memory, so only a stopped or overwhelmed one takes longer
 GRACE = 1.0  # seconds on top of a time limit that the agent keeps by itself: its own answer is the better one
