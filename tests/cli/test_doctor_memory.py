@@ -271,7 +271,7 @@ def test_an_agent_in_no_group_says_what_it_waits_for(stub: Stub) -> None:
     """Ring D23, H164: ``doctor`` has a finding with the sentence that JoinTimeout and ``members`` have; a member has none."""
     doctor = doctor_of(stub)
     assert "not_joined" not in severities(stub.examined(doctor))
-    stub.state, stub.ring.lifecycle.waits_for = "joining", "it had to leave 9 times lately (lapse); it comes back within 50 s"
+    stub.state, stub.membership.waits_for = "joining", "it had to leave 9 times lately (lapse); it comes back within 50 s"
     (found,) = [each for each in stub.examined(doctor) if each.code == "not_joined"]
     assert (found.severity, found.about) == ("warning", "me")
     assert found.text == "This agent is in no group: it had to leave 9 times lately (lapse); it comes back within 50 s."
