@@ -34,6 +34,7 @@ from holdfast.agent.grants.bodies import Body
 from holdfast.agent.life.agent import Agent, Ending
 from holdfast.agent.life.home import Home
 from holdfast.agent.observe.logs import Log
+from holdfast.cli.demo.fleet import free_ports
 from holdfast.config import load
 from holdfast.errors import HoldfastError
 from holdfast.features.farewell.protocol.messages import LeaveAsk
@@ -179,7 +180,7 @@ class Fuzz:
         self.outcomes: Counter[str] = Counter()
         self.log = Log(level="error", fd=os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
         key = generate()
-        ports = _free_ports(len(NAMES))
+        ports = free_ports(len(NAMES))
         addresses = [f"127.0.0.1:{port}" for port in ports]
         seats = [f"{name}@{address}" for name, address in zip(NAMES, addresses, strict=True)]
         common = {
@@ -413,19 +414,6 @@ def _tag(kind: type[Message] | Message) -> int:
     tag = kind.__struct_config__.tag
     assert isinstance(tag, int)
     return tag
-
-
-def _free_ports(count: int) -> list[int]:
-    import socket
-
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 if __name__ == "__main__":

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cli.command import Run
-from tests.cli.fake_agent import until
-from tests.support.agents import AgentProcess
+from tests.support.agents import AgentProcess, until
 
 TIMEOUT = "1.5"  # seconds of one examination; a fault that needs longer to show is looked for again
 

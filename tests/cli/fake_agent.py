@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -148,11 +147,3 @@ class FakeAgent:
             self.on[type(call)](client, call)
         else:
             client.done(call.serial, self.answers.get(type(call)))
-
-
-def until(holds: Callable[[], object], what: str) -> None:
-    """Wait until it holds."""
-    end_at = time.monotonic() + DEADLINE
-    while not holds():
-        assert time.monotonic() < end_at, f"never happened: {what}"
-        time.sleep(0.01)

@@ -21,8 +21,8 @@ from holdfast.net.bind import RECEIVE_BYTES
 from holdfast.wire.keys import generate
 from tests.cli.command import Run
 from tests.cli.diagnosis import diagnosed
-from tests.cli.fake_agent import FakeAgent, until
-from tests.support.agents import AgentProcess, Fleet
+from tests.cli.fake_agent import FakeAgent
+from tests.support.agents import AgentProcess, Fleet, until
 
 SHARED_MEMORY = Path("/dev/shm")
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.cli.demo.fleet import free_ports
 from holdfast.disk.state import State
 from holdfast.wire.keys import generate
 from tests.cli.command import Run
@@ -80,18 +81,6 @@ def start() -> Iterator[Start]:
     yield begin
     for process in started:
         process.end(signal.SIGKILL)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses now, for UDP and TCP."""
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def leader_is(name: str) -> Callable[[dict[str, Any]], bool]:

@@ -20,8 +20,9 @@ import pytest
 from holdfast.local import calls
 from holdfast.net import clock
 from tests.cli.command import Run
-from tests.cli.fake_agent import Client, FakeAgent, until
+from tests.cli.fake_agent import Client, FakeAgent
 from tests.cli.recorder import WORKER, Record, alive
+from tests.support.agents import until
 from tests.support.realtime import repeated
 
 LENGTH = 2.4  # seconds of a hold: SIGTERM 0.72 s and SIGKILL 0.12 s before its end

@@ -18,8 +18,9 @@ from holdfast.cli.run.attempts import AGAIN_INTERVAL
 from holdfast.local import calls
 from holdfast.net import clock
 from tests.cli.command import Run
-from tests.cli.fake_agent import Client, FakeAgent, until
+from tests.cli.fake_agent import Client, FakeAgent
 from tests.cli.recorder import alive
+from tests.support.agents import until
 
 LENGTH = 50.0  # seconds of a hold that is to outlive the test
 BRIEF = 0.4  # of one that is over before a stopped process reads of it

@@ -12,9 +12,8 @@ import pytest
 
 from holdfast.net import clock
 from tests.agent.lock_fleet import Locks
-from tests.cli.fake_agent import until
 from tests.cli.recorder import WORKER, Record, alive
-from tests.support.agents import AgentProcess
+from tests.support.agents import AgentProcess, until
 
 SHORT, LONG = 1.6, 50.0  # seconds of a lock: for what must wait for the deadline, and for what must not
 PROMPT = 20.0  # seconds; far below LONG

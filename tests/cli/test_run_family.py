@@ -13,8 +13,8 @@ import pytest
 
 from holdfast.local import family
 from holdfast.local.family import Family, Own, Process, is_mark, marked
-from tests.cli.fake_agent import until
 from tests.cli.recorder import alive
+from tests.support.agents import until
 
 MARK, OTHER = "0123456789abcdef" * 2, "f" * 32
 TREE = "import os, sys, time; [os.fork() for _ in range(3)]; os.setsid() if os.getpid() != int(sys.argv[1]) else 0; time.sleep(60)"

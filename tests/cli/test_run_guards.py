@@ -19,9 +19,8 @@ import pytest
 
 from holdfast.cli.run.guardian import PR_SET_CHILD_SUBREAPER
 from tests.agent.lock_fleet import Locks
-from tests.cli.fake_agent import until
 from tests.cli.recorder import WORKER, Record, alive
-from tests.support.agents import AgentProcess
+from tests.support.agents import AgentProcess, until
 from tests.support.realtime import repeated
 
 LENGTH = 3.0  # seconds of a lock: SIGKILL 0.15 s, and the agent's own 0.075 s before its end

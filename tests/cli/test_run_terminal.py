@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.local import calls
-from tests.cli.fake_agent import FakeAgent, until
+from tests.cli.fake_agent import FakeAgent
+from tests.support.agents import until
 
 # Makes the terminal at stdin its own, as a login does, and becomes the command.
 LOGIN = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"

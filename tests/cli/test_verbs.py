@@ -16,8 +16,7 @@ from msgspec.msgpack import encode as msgpack_encode
 
 from holdfast.local.frame import framed
 from tests.cli.command import Run
-from tests.cli.fake_agent import until
-from tests.support.agents import AgentProcess, Fleet
+from tests.support.agents import AgentProcess, Fleet, until
 
 numbers = count()  # of tags that were changed
 

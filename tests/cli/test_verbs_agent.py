@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import Run
-from tests.cli.fake_agent import until
 from tests.docs.blocks import HOLDFAST
-from tests.support.agents import clean_environ
+from tests.support.agents import clean_environ, until
 
 POISON = "raise SystemExit('imported from the folder where somebody stands')"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -43,16 +42,10 @@ from holdfast.local.frame import framed
 from holdfast.net.clock import now
 from tests.client.fake_agent import SILENCE, FakeAgent, encode, member, view
 from tests.client.spelling import Aio, Spelling
+from tests.support.agents import until
 
 POLL_INTERVAL = 0.01
 DEADLINE = 30.0
-
-
-def until(holds: Callable[[], object], what: str) -> None:
-    end_at = time.monotonic() + DEADLINE
-    while not holds():
-        assert time.monotonic() < end_at, f"never happened: {what}"
-        time.sleep(POLL_INTERVAL)
 
 
 @pytest.fixture

@@ -80,14 +80,20 @@ def test_the_right_directory_brought_back_speaks_again() -> None:
     assert restart(group, "b", latest) is SeatState.SERVING
 
 
-def test_one_slot_that_remembers_is_enough() -> None:
-    """H156: c was down while the mark moved, and vouches; a answers late. The seat has opened by then, and falls silent."""
+def opened_without_a() -> Group:
+    """B went back to a copy. Only a remembers what changed since, because c was down, and now a is down: b is vouched for, and serves."""
     group = served()
     copy = copy_of(group, "b")
     group.down = {"c"}
     change(group, "b")
     group.down = {"a"}
     assert restart(group, "b", copy) is SeatState.SERVING
+    return group
+
+
+def test_one_slot_that_remembers_is_enough() -> None:
+    """H156: c was down while the mark moved, and vouches; a answers late. The seat has opened by then, and falls silent."""
+    group = opened_without_a()
     group.down = set()
     group.restart("a", copy_of(group, "a"))
     group.run(3.0)
@@ -96,12 +102,7 @@ def test_one_slot_that_remembers_is_enough() -> None:
 
 def test_a_slot_that_was_cut_off_is_asked_until_it_answers() -> None:
     """H156: a remembers, and is not reached for a while; c vouches. The seat goes on asking a after it has opened."""
-    group = served()
-    copy = copy_of(group, "b")
-    group.down = {"c"}
-    change(group, "b")
-    group.down = {"a"}
-    assert restart(group, "b", copy) is SeatState.SERVING
+    group = opened_without_a()
     group.run(60)
     group.down = set()
     group.sent.clear()

@@ -9,23 +9,24 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
 
+from holdfast.cli.demo.fleet import free_ports
 from holdfast.events import Event, Paused
 from holdfast.host import Address, NodeId
 from holdfast.net.host import NetHost
 from holdfast.papers.detection.protocol.omega import PATIENCE, Omega, RoundEntered
 from holdfast.wire.keys import Key, Keyring
 from holdfast.wire.seal import Sealed
+from tests.support.agents import until
 from tests.support.forwarder import Mesh
 from tests.support.realtime import DEADLINE, eventually, run
 
@@ -204,25 +205,6 @@ def children(names: str, interval: float) -> Iterator[dict[str, Child]]:
     finally:
         for child in started.values():
             child.end()
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses now."""
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
-
-
-def until(holds: Callable[[], object], what: str) -> None:
-    end_at = time.monotonic() + DEADLINE
-    while not holds():
-        assert time.monotonic() < end_at, f"never happened: {what}"
-        time.sleep(0.02)
 
 
 def one_mind(nodes: Sequence[Child]) -> bool:

@@ -31,17 +31,22 @@ FORGED: list[Forge] = [
 ]
 
 
+def answer(stand: Stand, forge: Forge) -> None:
+    """Every question of d is answered by forgers first, and then by those that were asked."""
+    for question in [message for source, _, message in stand.sent if source == "d" and isinstance(message, Query)]:
+        for seat in "abc":
+            stand.tickets["d"].on_message(stand.hosts[seat].me, forge(question.op, no_arc(stand)))
+    stand.hold = lambda source, target, message: False
+    stand.release_held()
+
+
 @pytest.mark.parametrize("forge", FORGED)
 def test_an_answer_of_the_wrong_kind_is_no_answer(forge: Forge) -> None:
     """A serial alone does not make an answer: under it comes the type that was asked for, with values that can be, or nothing."""
     stand = Stand("abcd", seats=3)
     stand.hold = lambda source, target, message: target == "d"
     asker = stand.acquire("d", 3, run=0.02)
-    for question in [message for source, _, message in stand.sent if source == "d" and isinstance(message, Query)]:
-        for seat in "abc":
-            stand.tickets["d"].on_message(stand.hosts[seat].me, forge(question.op, no_arc(stand)))
-    stand.hold = lambda source, target, message: False
-    stand.release_held()
+    answer(stand, forge)
     stand.run(3.0)
     assert (asker.number, asker.lost) == (0, [])
 
@@ -55,10 +60,6 @@ def test_a_reader_survives_it_too(forge: Forge) -> None:
     seen: list[object] = []
     stand.tickets["d"].read(POOL, seen.append)
     stand.deliver()
-    for question in [message for source, _, message in stand.sent if source == "d" and isinstance(message, Query)]:
-        for seat in "abc":
-            stand.tickets["d"].on_message(stand.hosts[seat].me, forge(question.op, no_arc(stand)))
-    stand.hold = lambda source, target, message: False
-    stand.release_held()
+    answer(stand, forge)
     stand.run(5.0)
     assert len(seen) == 1
