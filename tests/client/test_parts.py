@@ -6,11 +6,13 @@ import asyncio
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import Raw
 
+import holdfast
 from holdfast import errors
 from holdfast.client import holding as holding_module
 from holdfast.client import leading
@@ -294,6 +296,14 @@ def test_events_of_a_later_version_are_skipped() -> None:
 
 
 # The conversation.
+
+
+def test_frames_are_read_in_one_place() -> None:
+    """H205: whatever talks to an agent, the command line and features included, does so by the client's conversation."""
+    root = Path(holdfast.__file__).parent
+    sources = [path for path in root.rglob("*.py") if not path.is_relative_to(root / "agent") and not path.is_relative_to(root / "local")]
+    knowing = [path.relative_to(root) for path in sources if "holdfast.local.frame" in path.read_text()]
+    assert sorted(map(str, knowing)) == ["client/conversation.py", "client/wire.py"]
 
 
 def test_answers_come_in_any_order() -> None:

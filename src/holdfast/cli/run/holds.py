@@ -127,7 +127,7 @@ class Asked(Held):
         self.length = 0.0
         self.delay = ""
         self.released = False
-        self.refusal: HoldfastError | None = None  # the agent does not take the question
+        self.failure: HoldfastError | None = None  # the agent does not take the question, or ended it
         self._call = call
         self.serial = call.begin(Acquire, (kind, name, options), self, sink=self)
 
@@ -153,7 +153,7 @@ class Asked(Held):
         """The agent took the question."""
 
     def set_exception(self, error: HoldfastError, /) -> None:
-        self.refusal = error
+        self.failure = error
 
     def done(self) -> bool:
         return False
@@ -173,7 +173,7 @@ class Asked(Held):
         elif self._granted:
             self._finish(str(error or "") or SILENT)
         else:
-            self.refusal = error or Lost(f"{self.kind} {shown(self.name)}: {SILENT}")
+            self.failure = error or Lost(f"{self.kind} {shown(self.name)}: {SILENT}")
 
     def _on_news(self, news: GrantItem) -> None:
         super()._on_news(news)
@@ -251,8 +251,8 @@ class GrantHold(Connected):
 
     def read(self) -> None:
         super().read()
-        if self._asked.refusal is not None:
-            raise self._asked.refusal
+        if self._asked.failure is not None:
+            raise self._asked.failure
 
     def again(self) -> None:
         if self.refused:
@@ -309,7 +309,7 @@ class MemberHold(Connected):
         super().__init__(call)
         self.ended = ""
         self._member = False
-        self._refusal: HoldfastError | None = None
+        self._failure: HoldfastError | None = None
         self._asked_at = now()
         call.begin(Watch, (False,), self, sink=self)
 
@@ -332,8 +332,8 @@ class MemberHold(Connected):
 
     def read(self) -> None:
         super().read()
-        if self._refusal is not None:
-            raise self._refusal
+        if self._failure is not None:
+            raise self._failure
         if now() - self._asked_at >= LOOK_INTERVAL:
             self._look()
 
@@ -368,7 +368,7 @@ class MemberHold(Connected):
         if self._call.lost:
             return
         if not self._member:
-            self._refusal = error
+            self._failure = error
         self._end(str(error or "") or "the agent ended the conversation")
 
     def _look(self) -> None:
