@@ -1,8 +1,9 @@
-"""Addresses in settings: ``HOST:PORT``, IPv6 in brackets.  Part of ``config``; docs/agent.md."""
+"""Addresses in settings: ``HOST:PORT``, IPv6 in brackets.  Part of ``config``; docs/agent.md.
+
+``ipaddress`` takes longer to import than all of ``config``, and not every command needs it: functions import it.
+"""
 
 from __future__ import annotations
-
-from ipaddress import ip_address
 
 from holdfast.errors import ConfigError, shown
 
@@ -10,7 +11,9 @@ PORT_MAX = 65_535
 
 
 def is_loopback(where: str) -> bool:
-    """Nobody beyond this machine can reach it."""
+    """No other machine can reach it."""
+    from ipaddress import ip_address
+
     host = split(where)[0]
     try:
         return ip_address(host).is_loopback
@@ -31,6 +34,8 @@ def endpoint(field: str, text: str, *, listen: bool = False) -> tuple[str, int]:
 
 def check_literal(field: str, text: str) -> None:
     """Raises ``ConfigError`` unless it is an address and no name."""
+    from ipaddress import ip_address
+
     host, _ = endpoint(field, text, listen=True)
     try:
         ip_address(host)
@@ -40,7 +45,15 @@ def check_literal(field: str, text: str) -> None:
         ) from None
 
 
+def is_unspecified(text: str) -> bool:
+    """Whether it stands for every address of this machine."""
+    from ipaddress import ip_address
+
+    return ip_address(split(text)[0]).is_unspecified
+
+
 def split(text: str) -> tuple[str, str]:
+    """Host and port as texts; the host is empty where there is no port, or an IPv6 address without brackets."""
     if text.startswith("["):
         host, _, rest = text[1:].partition("]")
         return (host, rest[1:]) if rest.startswith(":") and ":" in host else ("", "")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from ipaddress import ip_address
 from pathlib import Path
 
-from holdfast.config.addresses import check_literal, endpoint, is_loopback, split
+from holdfast.config.addresses import check_literal, endpoint, is_loopback, is_unspecified
 from holdfast.config.process import LocalSettings, PlaceSettings
 from holdfast.errors import ConfigError, KeyUnusable, shown, shown_path
-from holdfast.host import Address
 
 TAGS_MAX = 32
 TAG_NAME = re.compile(r"[A-Za-z0-9_.-]{1,32}")
@@ -75,7 +73,7 @@ def _check_addresses(config: PlaceSettings) -> None:
     check_literal("bind", config.bind)
     if config.advertise:
         endpoint("advertise", config.advertise)
-    elif ip_address(split(config.bind)[0]).is_unspecified:
+    elif is_unspecified(config.bind):
         raise ConfigError(f"advertise: is not set, and bind {config.bind} does not say where peers reach this agent; give HOST:PORT")
     if len(config.seeds) > SEEDS_MAX:
         raise ConfigError(f"seeds: {len(config.seeds)} of them; accepted are at most {SEEDS_MAX}")
@@ -91,6 +89,7 @@ def _check_http(config: LocalSettings) -> None:
 
 
 def _check_seats(config: PlaceSettings) -> None:
+    from holdfast.host import Address
     from holdfast.kit.slots import find_slots, literal, own_slot
 
     if not config.seats:

@@ -5,14 +5,14 @@ annotations, so a file with tables does without ``from __future__ import annotat
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple, dataclass_transform
+from typing import Annotated, Any, dataclass_transform
 
-from msgspec import field
+from msgspec import Struct, field
 
 PRESET_NAMES = ("lan", "wan", "local")  # the order of ``Setting.presets``
 
 
-class Setting(NamedTuple):
+class Setting(Struct, frozen=True):
     """What is known of one setting beside its name, type and default."""
 
     text: str  # for ``holdfast agent --help``
@@ -23,7 +23,7 @@ class Setting(NamedTuple):
     stretches: bool = False  # what else comes from the preset keeps its proportion to this setting (H40)
 
 
-class Needed(NamedTuple):
+class Needed(Struct, frozen=True):
     """The shortest promise of a seat with which a feature can hold anything."""
 
     seconds: float
@@ -59,5 +59,10 @@ class ClockSettings(Table):
 
 def settings_of(table: type[Table]) -> dict[str, Setting]:
     """The settings that this class itself declares, by name."""
-    kinds = vars(table).get("__annotations__", {})
-    return {name: next(note for note in kind.__metadata__ if isinstance(note, Setting)) for name, kind in kinds.items()}
+    return {name: _setting(name, kind) for name, kind in vars(table).get("__annotations__", {}).items()}
+
+
+def _setting(name: str, kind: Any) -> Setting:
+    assert not isinstance(kind, str), f"{name}: the file of its table imports annotations from __future__"
+    found: Setting = next(note for note in kind.__metadata__ if isinstance(note, Setting))
+    return found

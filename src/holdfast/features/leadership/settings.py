@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from holdfast.kit.settings import ClockSettings, Needed, Setting
 
 if TYPE_CHECKING:
-    from holdfast.features.leadership.protocol.leadership import LeadershipConfig
+    from holdfast.features.leadership.protocol.config import LeadershipConfig
 
 TERM_HEARTBEATS = 1.5  # fast-detection D26: length of a term, in heartbeats, beside the grace that was asked for
 
@@ -23,7 +23,7 @@ class LeadershipSettings(ClockSettings):
 
     def leadership_config(self) -> "LeadershipConfig":
         """The numbers of leadership."""
-        from holdfast.features.leadership.protocol.leadership import LeadershipConfig
+        from holdfast.features.leadership.protocol.config import LeadershipConfig
 
         return LeadershipConfig(t_itv=self.heartbeat, rho=self.rho)
 
