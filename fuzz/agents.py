@@ -298,15 +298,16 @@ class Fuzz:
     def _look_around(self, agent: Agent, random: Random) -> None:
         """What people and programs ask beside: all of it reads what peers said."""
         pool, life = random.choice(POOLS), random.choice(self.players).agent.me
-        tickets = agent.tickets
-        assert tickets is not None
+        features: Any = agent.features
+        tickets, mail = features["tickets"].tickets, features["mail"].mail
+        keys, probe = features["keys"].keys, features["probe"].probe
         steps: list[Callable[[], object]] = [
             lambda: tickets.read(pool, _ignore),
             lambda: tickets.abandon(pool, random.randrange(TICKETS), _ignore),
             lambda: [tickets.view(each) for each in tickets.pools()],
-            lambda: agent.mail.send(life, random.randbytes(random.choice((1, 900, 5000))), 1.0, _ignore),
-            lambda: agent.keys.ask("list", "", 1.0, _ignore),
-            lambda: agent.probe.ping(life, random.choice((0, 500, 3000)), _ignore),
+            lambda: mail.send(life, random.randbytes(random.choice((1, 900, 5000))), 1.0, _ignore),
+            lambda: keys.ask("list", "", 1.0, _ignore),
+            lambda: probe.ping(life, random.choice((0, 500, 3000)), _ignore),
             lambda: agent.broadcast.cast("user:news", b"x"),
             lambda: msgspec.json.encode((agent.info(), agent.view())),
             lambda: agent.owns(random.randbytes(2)),

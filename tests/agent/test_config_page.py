@@ -7,9 +7,9 @@ import re
 from msgspec.structs import fields
 
 from holdfast.agent.life.home import LEFT_FILE, NAME_FILE
+from holdfast.agent.life.key_store import KEYRING_FILE
 from holdfast.agent.life.reload import CHANGEABLE
 from holdfast.config import CHOICES, PRESETS, Config
-from holdfast.features.keys.keyring import KEYRING_FILE
 from tests.tidy.tree import ROOT
 
 PAGE = (ROOT / "docs" / "agent.md").read_text()

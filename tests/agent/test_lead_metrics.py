@@ -52,8 +52,8 @@ class Observed:
         for _, who, fact in stand.facts:
             if who == name and isinstance(fact, LeaderChanged):
                 self.leaders.note(fact, 0.0)
-        self.lead_kind = LeadKind(self.leadership, lambda: 10.0, term_length=lambda grace: 1.5 + grace, longest=15.0)
-        self.lead_kind._on_renewed(10.7)
+        self.kind = LeadKind(self.leadership, lambda: 10.0, term_length=lambda grace: 1.5 + grace, longest=15.0)
+        self.kind._on_renewed(10.7)
         self._members: tuple[Member, ...] = stand.host(name).node.use(Membership).members()  # type: ignore[type-abstract]
 
     def view(self) -> Any:

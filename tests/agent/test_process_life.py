@@ -17,6 +17,7 @@ from holdfast.agent.observe.logs import Log
 from holdfast.config import Config
 from holdfast.errors import ConfigError, JoinFailed
 from holdfast.features.tickets.protocol.values import ANCHOR, Key, Status
+from holdfast.features.tickets.running import TicketAgent
 from holdfast.host import MemberStatus
 from holdfast.kit.hold import Lost
 from holdfast.wire.keys import Keyring, generate, parse_key
@@ -104,8 +105,9 @@ def test_tickets_are_given_back_before_it_goes(tmp_path: Path, monkeypatch: pyte
     async def scenario() -> None:
         async with living(tmp_path, key="", state_dir=str(tmp_path / "state")) as agent:  # its own seat (F12)
             await member(agent)
-            assert agent.tickets is not None
-            tickets, holder, order = agent.tickets, RecordingHolder(), list[str]()
+            running = agent.features["tickets"]
+            assert isinstance(running, TicketAgent)
+            tickets, holder, order = running.tickets, RecordingHolder(), list[str]()
             in_turn(agent, lambda: agent.grants.kinds["ticket"].acquire("x", {"of": 1}, holder))
             await eventually(lambda: holder.token, "it holds the ticket")
             with monkeypatch.context() as deaf:

@@ -15,6 +15,7 @@ import pytest
 from holdfast.agent.life import seeds as seeds_module
 from holdfast.agent.life.exits import exit_code
 from holdfast.agent.life.home import Home
+from holdfast.agent.life.key_store import KEYRING_FILE, KeyStore
 from holdfast.agent.life.main import main
 from holdfast.agent.life.seeds import Seeds
 from holdfast.agent.life.start import Options, parse
@@ -27,7 +28,8 @@ from holdfast.disk.state import State
 from holdfast.drops import Drop, Drops
 from holdfast.errors import AddressUnusable, ConfigError, KeyUnusable, NameConflict, StorageDamaged, StorageError, StorageLocked
 from holdfast.events import ConfigMismatch, Failed, Joined, LeaderSuspected
-from holdfast.features.keys.keyring import KEYRING_FILE, KeyringOfAgent, KeyStore
+from holdfast.features.keys.agent import KeyringOfAgent
+from holdfast.features.leadership.running import LeadershipAgent
 from holdfast.features.ring.agent import RingSide
 from holdfast.host import Address, Member, NodeId
 from holdfast.wire.keys import Keyring, generate, parse_key
@@ -189,7 +191,7 @@ def test_membership_events_are_lines(written: Written) -> None:
 
 def test_a_suspected_leader_is_a_warning(written: Written) -> None:
     """Foundation 5, H138: as a member that is suspected; that it was wrong is no warning."""
-    narrator, leader = Narrator(written.log), NodeId("b", 9)
+    narrator, leader = Narrator(written.log, warning=LeadershipAgent.warning), NodeId("b", 9)
     narrator.on_event(LeaderSuspected("scheduler", leader, 7, cleared=False))
     narrator.on_event(LeaderSuspected("scheduler", leader, 7, cleared=True))
     suspected, cleared = written.lines()

@@ -16,6 +16,7 @@ import pytest
 
 from holdfast.agent.observe import symptoms
 from holdfast.config import Config
+from holdfast.features.tickets.agent import few_guardians
 from holdfast.local.calls import Finding
 from holdfast.net.bind import RECEIVE_BYTES
 from holdfast.wire.keys import generate
@@ -233,7 +234,7 @@ def test_a_seat_on_a_disk_is_fine() -> None:
 def test_few_guardians_on_the_ring() -> None:
     """H140, tickets D27: the paper's placement with k below 2 is allowed, and no good idea."""
     for k, told in ((1, True), (0, True), (2, False), (3, False)):
-        found = list(symptoms.of_settings(Config(ticket_guardians="ring", ticket_k=k), None, seat=False))
+        found = list(few_guardians(Config(ticket_guardians="ring", ticket_k=k)))
         assert codes(iter(found)) == ([("few_guardians", "warning")] if told else [])
         assert all("ticket_k = 2" in each.advice for each in found)
-    assert codes(symptoms.of_settings(Config(), None, seat=False)) == []
+    assert codes(few_guardians(Config())) == []

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.agent.feature import Running
 from holdfast.agent.membership import Hints
 from holdfast.agent.observe.doctor import GONE_AFTER, MISMATCHES_MAX, Doctor, Examination
 from holdfast.agent.observe.sightings import Sightings
@@ -18,7 +19,9 @@ from holdfast.agent.socket.events import EventHub
 from holdfast.config import Config
 from holdfast.drops import Drop
 from holdfast.events import ConfigMismatch, Event, Paused, StorageFailed
+from holdfast.features.leadership.running import LeadershipAgent
 from holdfast.features.ring.agent import SETTINGS
+from holdfast.features.tickets.running import TicketAgent
 from holdfast.host import Address, NodeId
 from holdfast.kit.delay import JUST_STARTED, Delay
 from holdfast.kit.seats import SeatSeen, SeatState
@@ -39,8 +42,7 @@ class Stub:
         self.seats: Any = None
         self.seat_watch: Any = None
         self.sightings = Sightings()
-        self.leadership: Any = None
-        self.tickets: Any = None
+        self.features: dict[str, Running] = {}
         self.seats_missing = "seats: who are the seats?"
         self.home = SimpleNamespace(state=None)
         self.seeds: tuple[Address, ...] = ()
@@ -190,6 +192,14 @@ def test_memory_is_bounded(stub: Stub) -> None:
     assert ("n9", "T_l") not in doctor.mismatches
 
 
+def leadership_stub(promises: Remembered) -> Running:
+    """As much of the running feature as has findings."""
+    running: Any = object.__new__(LeadershipAgent)
+    running.me, running.leadership = NodeId("me", 1), SimpleNamespace(seat=SimpleNamespace(promises=promises))
+    assert isinstance(running, Running)
+    return running
+
+
 def seats_stub(stub: Stub, slots: tuple[Slot, ...] = SLOTS, own: int | None = 0) -> Any:
     """Three seats that are heard and serve; a test changes what ``said`` says of them."""
     said: dict[int, SeatSeen | None] = {slot.number: SeatSeen(stub.now, SeatState.SERVING, 0.0, "") for slot in slots}
@@ -293,7 +303,7 @@ def test_a_record_that_no_clock_comes_to(stub: Stub) -> None:
     stub.seats = seats_stub(stub)
     promises = Remembered(2)
     promises.unusable["lead:scheduler"] = "term"
-    stub.leadership = SimpleNamespace(seat=SimpleNamespace(promises=promises))
+    stub.features["leadership"] = leadership_stub(promises)
     (finding,) = of_seats(stub, stub.now - 1.0)  # type: ignore[arg-type]
     assert (finding.code, "'scheduler'" in finding.about) == ("record_unusable", True)
 
@@ -302,7 +312,7 @@ def test_a_record_that_no_clock_comes_to(stub: Stub) -> None:
 def test_a_seat_full_of_names(stub: Stub, names: int, codes: list[tuple[str, str]]) -> None:
     """F16: a seat forgets no number; that its table fills is said long before a name is refused."""
     stub.seats = seats_stub(stub)
-    stub.leadership = SimpleNamespace(seat=SimpleNamespace(promises=Remembered(names)))
+    stub.features["leadership"] = leadership_stub(Remembered(names))
     assert found(stub) == codes
 
 
@@ -322,5 +332,7 @@ def test_a_seat_full_of_cells(stub: Stub, anchors: int, others: int, tombstones:
     """H133: that a guardian's table fills is said long before a ticket is refused, and of which kind it is too full."""
     stub.seats = seats_stub(stub)
     table = SimpleNamespace(anchors=anchors, others=others, tombstones=range(tombstones))
-    stub.tickets = SimpleNamespace(guardian=SimpleNamespace(table=table, unusable={}))
+    tickets: Any = object.__new__(TicketAgent)
+    tickets.me, tickets.tickets = stub.me, SimpleNamespace(guardian=SimpleNamespace(table=table, unusable={}))
+    stub.features["tickets"] = tickets
     assert found(stub) == codes

@@ -14,7 +14,7 @@ import pytest
 
 import holdfast.sync
 from holdfast import errors
-from holdfast.agent.socket.handlers import TIMEOUT_MAX
+from holdfast.agent.socket.answers import TIMEOUT_MAX
 from holdfast.client import aio, blocking, checks, pools, streams, waits
 from holdfast.client.members import Members
 from holdfast.errors import SHOWN_CHARS_MAX, ConfigError, shown

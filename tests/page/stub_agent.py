@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
+from holdfast.agent.feature import HttpPart, Running, Web
 from holdfast.agent.grants.grants import Grants
 from holdfast.agent.observe.http import HttpServer
+from holdfast.agent.observe.metrics import Metric
 from holdfast.agent.socket.events import EventHub
 from holdfast.config import Config, check_tags
 from holdfast.events import LeaderChanged, LeaderSuspected
-from holdfast.features.farewell.protocol.farewell import Farewell
+from holdfast.features.farewell.agent import FarewellAgent
+from holdfast.features.leadership.agent import NoLeadership
+from holdfast.features.leadership.http import LeadersAnswer, LeadershipHttp
 from holdfast.features.leadership.leaders import Board
 from holdfast.features.ring.agent import RingSide
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.standalone import standalone
+from holdfast.features.tickets.agent import NoTickets
 from holdfast.host import TAG_ROW, Address, Member, NodeId
 from holdfast.local.calls import GroupView
 from holdfast.net.host import NetHost
@@ -38,6 +44,37 @@ class StubLeadership:
         return NodeId("kelp", 1), NodeId("reef", 1)
 
 
+class LeadershipStub(NoLeadership):
+    """Missing, until a test says that there is a leader."""
+
+    def __init__(self, agent: StubAgent) -> None:
+        super().__init__(agent.seats_missing)
+        self.config, self.me, self.view = agent.config, agent.me, agent.view
+        self.leadership, self.leaders = StubLeadership(), Board()
+        self.is_there = False
+
+    def http(self, web: Web) -> HttpPart:
+        return LeadershipHttpStub(web, self)
+
+
+class LeadershipHttpStub(LeadershipHttp):
+    """Shows the stub as soon as it is there; without the numbers of a machine."""
+
+    def __init__(self, web: Web, stub: LeadershipStub) -> None:
+        super().__init__(web, None, stub.why)
+        self._stub = stub
+
+    def answer(self) -> LeadersAnswer:
+        self._running = self._stub if self._stub.is_there else None  # type: ignore[assignment]
+        return super().answer()
+
+    def metrics(self) -> Iterable[Metric]:
+        return ()
+
+    def _version(self) -> int:
+        return self._stub.leaders.version
+
+
 class StubAgent:
     """One member of a ring, and what ``HttpServer`` asks of an agent."""
 
@@ -49,17 +86,23 @@ class StubAgent:
         self.membership = self.side.standing
         self.seats = None
         self.seats_missing = "seats: none are configured"
-        self.leadership: StubLeadership | None = None  # what a test says it is
-        self.tickets = self.ticket_kind = None
-        self.lead_kind = None
-        self.leaders = Board()
         self.ended = False
         self.grants = Grants(host)
         self.events = EventHub(lambda: self.ring.version, host.wall, asyncio.get_running_loop().call_soon)
         host.on_event = self.events.publish
-        self.farewell = Farewell(host, self.ring, lambda: None, sealed=False)
-        for machine in (*machines, self.farewell):
+        self.leadership = LeadershipStub(self)
+        farewell: Any = SimpleNamespace(
+            host=host, membership=self.ring, life=SimpleNamespace(on_asked_to_leave=lambda: None), config=config
+        )
+        self.features: dict[str, Running] = {
+            "farewell": FarewellAgent(farewell),
+            "leadership": self.leadership,
+            "tickets": NoTickets(self.seats_missing, config),
+        }
+        for machine in machines:
             host.node.add(machine)
+        for each in self.features["farewell"].machines:
+            host.node.add(each)
 
     @classmethod
     async def start(cls, config: Config, seeds: tuple[Address, ...]) -> StubAgent:
@@ -87,8 +130,8 @@ class StubAgent:
     def leader_changed(self, name: str, leader: NodeId | None, token: int, at: float) -> None:
         """As an agent does it: the table first, then the event."""
         event = LeaderChanged(name, leader, token)
-        self.leadership = self.leadership or StubLeadership()
-        self.leaders.note(event, at)
+        self.leadership.is_there = True
+        self.leadership.leaders.note(event, at)
         self.events.publish(event)
 
     def leader_suspected(self, name: str, leader: NodeId, token: int, *, cleared: bool) -> None:

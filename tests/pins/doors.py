@@ -27,7 +27,9 @@ from holdfast.disk.state import State
 from holdfast.drops import Drop
 from holdfast.errors import HoldfastError
 from holdfast.events import Event, Internal
+from holdfast.features.leadership.running import LeadershipAgent
 from holdfast.features.ring.agent import RingSide
+from holdfast.features.tickets.running import TicketAgent
 from holdfast.host import Message, NodeId
 from holdfast.lab.checker import Checker
 from holdfast.lab.disk import LabDisk
@@ -77,7 +79,8 @@ class _Lines:
 def log_line(event: Event) -> str:
     """What an agent that debugs writes into its log: the level, the name, the names of the fields."""
     lines = _Lines()
-    Narrator(lines, info=RingSide.info, warning=RingSide.warning).on_event(event)  # type: ignore[arg-type]
+    warning = (*RingSide.warning, *LeadershipAgent.warning, *TicketAgent.warning)
+    Narrator(lines, info=RingSide.info, warning=warning).on_event(event)  # type: ignore[arg-type]
     return " / ".join(lines.said) or "(none)"
 
 

@@ -1,4 +1,4 @@
-"""Who waits for a leadership or a ticket is told when it is the seats that it waits for.  Spec: F13; H155.
+"""A client that waits for something exclusive is told when it is the seats that it waits for.  Spec: F13; H155.
 
 A client that waits behind another holder waits in silence, as it should. While the seats grant nothing at all, because they have just
 started or too few of them answer, each waiting client is told so once, the log and watching programs as well.

@@ -32,7 +32,7 @@ from holdfast.local.calls import Acquire, GrantItem
 from holdfast.local.ends import LEAVING, RELEASES
 
 GRANTS_MAX = 4096  # of all clients together; each has a timer and up to BODIES_MAX descriptors
-GRANTS_PER_SESSION_MAX = 256  # tickets that one process may want at once
+GRANTS_PER_SESSION_MAX = 256  # that one process may want at once
 BODIES_MAX = 16  # commands that act under one grant, beside the client
 NAME_BYTES_MAX = 128
 TOKEN_MAX = (1 << 53) - 1  # F16: every language's numbers hold it

@@ -1,6 +1,6 @@
 """What a kind of grant is: the interface between the law (``grants``) and a protocol that can exclude others.  Spec: foundation 4 (Grants).
 
-A kind knows how something becomes exclusive: terms, tickets. It does not know clients, sockets or processes. What a client was told, and
+A kind knows how something becomes exclusive. It does not know clients, sockets or processes. What a client was told, and
 when that binds no longer, is the law's business. Everything here is called in the host's turns.
 """
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast.agent.grants.delays import Delays
 from holdfast.agent.grants.grants import Grants
-from holdfast.agent.life.build import VERSION_ROW, Machines, settle
+from holdfast.agent.life.build import VERSION_ROW, Machines
 from holdfast.agent.life.home import Home
 from holdfast.agent.life.knock import JoinWatch
 from holdfast.agent.life.seeds import Seeds, resolved
@@ -29,12 +29,7 @@ from holdfast.agent.socket.events import EventHub
 from holdfast.agent.socket.view import Viewer
 from holdfast.config import check_tags
 from holdfast.errors import AddressUnusable, ConfigError, HoldfastError, JoinFailed, NameConflict, StorageError, shown
-from holdfast.events import Event, LeaderChanged, StorageFailed
-from holdfast.features.keys.keyring import KeyringOfAgent
-from holdfast.features.leadership.kind import LeadKind, NoSeats
-from holdfast.features.leadership.leaders import Board
-from holdfast.features.mail.protocol.messages import Outcome
-from holdfast.features.tickets.kind import TicketKind
+from holdfast.events import Event, StorageFailed
 from holdfast.host import TAG_ROW, Address, NodeId
 from holdfast.local.calls import GroupView, Owned
 from holdfast.net import clock
@@ -47,12 +42,6 @@ LEFT_POLL = 0.02  # seconds between two looks at whether the last Leave was sent
 DISK_RETRY = 5.0  # seconds until a disk that refused a note is asked again
 
 Ending = Enum("Ending", ["LEFT", "AGAIN"])  # AGAIN: this life was a mistake (F5), begin another one
-
-
-def _nobody(sender: NodeId, payload: bytes) -> Outcome:
-    """Who takes mail before a client listens."""
-    del sender, payload
-    return Outcome.NOBODY
 
 
 def _nothing() -> None:
@@ -69,29 +58,29 @@ class Agent:
         self.me = host.me
         self.started_at = host.now
         self.socket_path = home.socket_path
-        self.deliver: Callable[[NodeId, bytes], Outcome] = _nobody  # where mail goes; the local socket takes it over
         self.over: asyncio.Future[Ending] = loop.create_future()
         self.grants = Grants(host)
         self.grants.notice = log.warning
         self._sealer = sealer
-        machines = Machines(host, home, self, KeyringOfAgent(lambda: self.keyring, self.rekey))
+        machines = Machines(host, home, self.grants, self)
         self.side, self.membership, self.broadcast = machines.side, machines.membership, machines.broadcast
-        self.mail, self.names = machines.mail, machines.names
-        self.keys, self.farewell, self.probe = machines.keys, machines.farewell, machines.probe
         self.slots, self.seats, self.seats_missing = machines.slots, machines.seats, machines.seats_missing
-        self.leadership, self.tickets = machines.leadership, machines.tickets
+        self.features = machines.features
+        features = tuple(self.features.values())
+        self.pinger = next((each.pinger for each in features if each.pinger is not None), None)
+        self._gates = tuple(each.gate for each in features if each.gate is not None)
+        self._hearers = tuple((each.hears, each.on_event) for each in features if each.hears)
         self.seat_watch = None if self.seats is None else SeatWatch(host, self.seats, log)
-        self.leaders = Board()
-        self._viewer = Viewer(host, self.membership, self.leaders)
+        self._viewer = Viewer(host, self.membership, next((each.view_lines for each in features if each.view_lines is not None), None))
         self.events = EventHub(lambda: self.version, clock.wall, loop.call_soon, changes=self._viewer.changes.take)
-        self.lead_kind = None if self.leadership is None else LeadKind.of(self.leadership, lambda: host.now, self.config)
-        self.grants.add(self.lead_kind or NoSeats("lead", self.seats_missing))
-        self.ticket_kind = None if self.tickets is None else TicketKind(self.tickets, lambda: host.now, self.tickets.config.margin)
-        self.grants.add(self.ticket_kind or NoSeats("ticket", self.seats_missing))
+        for each in features:
+            if each.grant_kind is not None:
+                self.grants.add(each.grant_kind)
         self.sightings = Sightings()
         if self.seats is not None:
             Delays(host, self.seats, self.grants)
-        self._narrator = Narrator(log, info=self.side.info, warning=self.side.warning)
+        info, warning = (kind for each in features for kind in each.info), (kind for each in features for kind in each.warning)
+        self._narrator = Narrator(log, info=(*self.side.info, *info), warning=(*self.side.warning, *warning))
         self._join_watch = JoinWatch(host, log, lambda: self.seeds, self.side.retried, lambda: self.membership.is_member)
         self._seeds: Seeds | None = None
         self._addresses: tuple[Address, ...] | None = None  # of the seeds; None until they are known
@@ -166,8 +155,8 @@ class Agent:
         for text in texts:
             parse(text)
         self.grants.reopen()
-        if self.tickets is not None:
-            self.tickets.drain(draining=False)
+        for each in self.features.values():
+            each.drain(draining=False)
         self._joining[done] = None
         self.membership.leave()  # A group of its own that no other agent came to.
         self._knock_at(texts)
@@ -181,8 +170,8 @@ class Agent:
         self._leaving.append(done)
         if end:
             self._leaving.append(lambda: self.end(Ending.LEFT))
-        if self.tickets is not None:
-            self.tickets.drain()
+        for each in self.features.values():
+            each.drain()
         self.grants.drain(self._on_drained)
 
     def drain(self, done: Callable[[], None]) -> None:
@@ -280,14 +269,9 @@ class Agent:
         """Numbers by name."""
         found = {f"{self.side.name}_{name}": value for name, value in self.membership.metrics().items()}
         found.update({f"drop_{why.value}": float(count) for why, count in sorted(self.host.drops.items())})
-        found.update({f"mail_{name}": float(count) for name, count in sorted(self.mail.counts.items())})
+        found.update(self._counts(on_seats=False))
         found.update({f"grants_{name}": float(count) for name, count in sorted(self.grants.counts.items())})
-        if self.leadership is not None:
-            counted = self.leadership.counts + self.leadership.office.counts + self.leadership.watches.links.counts
-            found.update({f"lead_{name}": float(count) for name, count in sorted(counted.items())})
-        if self.tickets is not None:
-            found.update({f"ticket_{name}": float(count) for name, count in sorted(self.tickets.counts.items())})
-            found["ticket_guardian_cells"] = float(self.tickets.guardian.kept)
+        found.update(self._counts(on_seats=True))
         found["grants"] = float(len(self.grants))
         found["events_published"], found["events_lost"] = float(self.events.published), float(self.events.lost)
         datagrams = self.host.datagrams
@@ -297,10 +281,10 @@ class Agent:
         found["up_seconds"] = self.host.now - self.started_at
         return found
 
-    # What the machines say (``build.Owner``).
+    def _counts(self, *, on_seats: bool) -> dict[str, float]:
+        return {name: count for each in self.features.values() if each.on_seats == on_seats for name, count in each.counts().items()}
 
-    def on_mail(self, sender: NodeId, payload: bytes) -> Outcome:
-        return self.deliver(sender, payload)
+    # What the machines say (``feature.Life``).
 
     def on_name_clear(self) -> None:
         """F6: nobody of our name answered, and the lock says that the life before this one is over."""
@@ -335,8 +319,9 @@ class Agent:
     # Callbacks.
 
     def _on_event(self, event: Event) -> None:
-        if isinstance(event, LeaderChanged):
-            self.leaders.note(event, self.host.wall())
+        for hears, on_event in self._hearers:
+            if isinstance(event, hears):
+                on_event(event)
         if isinstance(event, StorageFailed) and self.seats is not None:
             self.seats.fail(event.why)
         self.events.publish(event)
@@ -352,10 +337,9 @@ class Agent:
             done()
 
     def _on_drained(self) -> None:
-        """Tickets 9.6: what clients held is written as free, or handed on, and what this agent kept others keep, before it goes; 4 D at
-        most."""
+        """Clients have stopped. What features still have to hand on comes before the agent goes; each of them has a limit for it."""
         self._knocks = False
-        if self.tickets is not None and not self.tickets.drained:
+        if not all(each.drained for each in self.features.values()):
             self.host.after(LEFT_POLL, self._on_drained)
             return
         self.membership.leave()
@@ -366,7 +350,8 @@ class Agent:
             self.host.after(LEFT_POLL, self._on_left_look)
             return
         self.home.note_left()
-        settle(self.seats, self.leadership, self.tickets)
+        if self.seats is not None:  # H154: what clients held was given back, so the next life need not wait for the end of it.
+            self.seats.keeper.settle(max(each.running_until for each in self.features.values()))
         leaving, self._leaving = self._leaving, []
         for done in leaving:
             done()
@@ -392,14 +377,16 @@ class Agent:
         self._seeds.start()
 
     def _on_seeds(self, addresses: tuple[Address, ...]) -> None:
-        if self._addresses is None and not self.names.is_clear:
-            self.names.greet((*addresses, *self.membership.known))
+        if self._addresses is None:
+            for gate in self._gates:
+                if not gate.is_clear:
+                    gate.greet((*addresses, *self.membership.known))
         self._addresses = addresses
         self.membership.seeds(addresses)
         self._knock()
 
     def _knock(self) -> None:
-        if not (self._knocks and self._addresses is not None and self.names.is_clear) or self.membership.wanted:
+        if not (self._knocks and self._addresses is not None and all(gate.is_clear for gate in self._gates)) or self.membership.wanted:
             return
         if self.host.now < self._knocks_at:
             self.host.at(self._knocks_at, self._knock)

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from math import inf
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable
+from typing import NamedTuple
 
+from holdfast.agent.feature import Life, Parts, Running, running
+from holdfast.agent.grants.grants import Grants
 from holdfast.agent.life.home import Home, machine
-from holdfast.agent.life.version import VERSION
 from holdfast.agent.membership import kind_of
 from holdfast.config import is_loopback
 from holdfast.errors import ConfigError
-from holdfast.features.farewell.protocol.farewell import Farewell
-from holdfast.features.keys.protocol.keys import KeyKeeper
-from holdfast.features.keys.protocol.warden import KeyringPort
-from holdfast.features.leadership.protocol.leadership import Leadership
-from holdfast.features.mail.protocol.mail import Mail
-from holdfast.features.mail.protocol.messages import Outcome
-from holdfast.features.names.protocol.names import Names
-from holdfast.features.probe.protocol.probe import Probe
-from holdfast.features.tickets.protocol.tickets import Tickets
-from holdfast.host import Address, NodeId
+from holdfast.host import Machine
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.seats import Seats
@@ -30,43 +22,36 @@ VERSION_ROW = "holdfast:v"
 NO_STATE = "state_dir: {why}, and this agent is seat {slot}: a seat must remember what it promised; give it a directory"
 
 
-class Owner(Protocol):
-    """Whom the machines tell what concerns the whole life."""
-
-    def on_mail(self, sender: NodeId, payload: bytes) -> Outcome: ...
-    def on_name_clear(self) -> None: ...
-    def on_name_conflict(self, life: NodeId, address: Address) -> None: ...
-    def on_behind(self, boot: int) -> None: ...
-    def on_asked_to_leave(self) -> None: ...
-
-
 class Machines:
     """The machines of one life. Built before the host starts; nothing is sent yet."""
 
-    def __init__(self, host: NetHost, home: Home, owner: Owner, keys: KeyringPort) -> None:
+    def __init__(self, host: NetHost, home: Home, grants: Grants, life: Life) -> None:
         config = home.config
         kind = kind_of(config)
         self.broadcast = Broadcast(host)
         self.exchange = Exchange(host, self.broadcast, ae_period=kind.ae_period(config))
         self.side = kind.build(host, config, self.broadcast, self.exchange)
-        self.membership = membership = self.side.standing
-        self.broadcast.over(membership)
-        self.names = Names(host, membership, None, clear=owner.on_name_clear, conflict=owner.on_name_conflict, behind=owner.on_behind)
-        self.mail = Mail(host, membership, owner.on_mail)
-        self.keys = KeyKeeper(host, membership, keys, sealed=config.has_key)
-        self.farewell = Farewell(host, membership, owner.on_asked_to_leave, sealed=config.has_key)
-        self.probe = Probe(host, VERSION)
+        self.membership = self.side.standing
+        self.broadcast.over(self.membership)
         self.slots = find_own_slots(host, home)
         self.seats, self.seats_missing = build_seats(host, home, self.slots)
-        for each in (*self.side.machines, self.broadcast, self.exchange, self.names, self.mail, self.keys, self.farewell, self.probe):
+        self.features = running(
+            Parts(host, config, self.membership, self.broadcast, self.exchange, self.seats, self.seats_missing, grants, life)
+        )
+        for each in self._in_order():
             host.node.add(each)
-        self.leadership = self.tickets = None
+
+    def _in_order(self) -> Iterable[Machine]:
+        """As they start: those below come first."""
+        yield from (*self.side.machines, self.broadcast, self.exchange)
+        yield from machines_of(self.features.values(), on_seats=False)
         if self.seats is not None:
-            self.leadership = Leadership(host, membership, self.seats, self.exchange, config.leadership_config())
-            self.tickets = Tickets(host, membership, self.seats, self.broadcast, self.exchange, config.ticket_config(len(self.seats.slots)))
-        for voting in (self.seats, self.leadership, self.tickets):
-            if voting is not None:
-                host.node.add(voting)
+            yield self.seats
+        yield from machines_of(self.features.values(), on_seats=True)
+
+
+def machines_of(features: Iterable[Running], *, on_seats: bool) -> Iterable[Machine]:
+    return (machine for each in features if each.on_seats == on_seats for machine in each.machines)
 
 
 class OwnSlots(NamedTuple):
@@ -112,14 +97,6 @@ def build_seats(host: NetHost, home: Home, slots: OwnSlots) -> tuple[Seats | Non
         horizon=home.horizon,
     )
     return seats, ""
-
-
-def settle(seats: Seats | None, leadership: Leadership | None, tickets: Tickets | None) -> None:
-    """H154: what clients of an agent that leaves held was given back, so the next life need not wait for the end of it."""
-    if seats is not None and leadership is not None and tickets is not None:
-        promises = leadership.seat.promises
-        led = -inf if promises is None else promises.running_until
-        seats.keeper.settle(max(led, tickets.guardian.running_until))
 
 
 def _written(slot: Slot) -> str:

@@ -15,6 +15,7 @@ from math import isfinite
 from pathlib import Path
 from secrets import choice
 
+from holdfast.agent.life.key_store import KeyStore
 from holdfast.agent.life.machine_lock import MachineLock
 from holdfast.agent.life.told import Told, this_clock
 from holdfast.agent.membership import kind_of
@@ -23,7 +24,6 @@ from holdfast.disk.horizon import Horizon
 from holdfast.disk.places import check_folder, group_state
 from holdfast.disk.state import State
 from holdfast.errors import AddressUnusable, ConfigError, StorageDamaged, StorageError, StorageLocked
-from holdfast.features.keys.keyring import KeyStore
 from holdfast.host import Address, NodeId, Storage
 from holdfast.kit.slots import find_slots, literal, own_slot
 from holdfast.net import clock

@@ -25,8 +25,8 @@ from holdfast.kit.seats import SeatState
 from holdfast.local.calls import Finding
 
 if TYPE_CHECKING:
+    from holdfast.agent.feature import Reply
     from holdfast.agent.life.agent import Agent
-    from holdfast.features.probe.protocol.probe import Reply
 
 MISMATCHES_MAX = 256  # peers and fields that are remembered, the oldest goes first
 PAUSES_MAX = 256
@@ -150,9 +150,11 @@ class Examination:
         self._on_done()
 
     def _ping(self, target: Target, sizes: tuple[int, ...]) -> None:
+        pinger = self._agent.pinger
+        assert pinger is not None, "an agent runs a feature that pings"
         self._open += len(sizes)
         for size in sizes:
-            self._agent.probe.ping(target.to, size, partial(self._on_reply, target, size), timeout=self._round)
+            pinger.ping(target.to, size, partial(self._on_reply, target, size), timeout=self._round)
 
     def _on_reply(self, target: Target, size: int, reply: Reply | None) -> None:
         self._replies[target, size] = reply
@@ -183,6 +185,8 @@ class Examination:
         yield from symptoms.of_membership(agent)
         yield from symptoms.of_seats(agent, self._began_at)
         yield from symptoms.of_settings(agent.config, agent.home.state.path if agent.home.state is not None else None, seat=_is_seat(agent))
+        for feature in agent.features.values():
+            yield from feature.setting_findings()
         yield from symptoms.of_machine(agent.host.datagrams.fileno(), len(agent.membership.members()))
         if self._memory.storage_failed and not (agent.seats is not None and agent.seats.state is SeatState.SILENT):
             yield error(

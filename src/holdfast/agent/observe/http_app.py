@@ -1,6 +1,7 @@
 """The routes of the HTTP API on starlette, served by uvicorn on the agent's loop.  docs/http.md.
 
-``openapi.ROUTES`` is the table of routes; each names a method of ``Handlers``. This module needs the ``http`` extra.
+``openapi.ROUTES`` is the table of the agent's own routes; each names a method of ``Handlers``. Those of a feature name methods of its
+``HttpPart``. This module needs the ``http`` extra.
 """
 
 from __future__ import annotations
@@ -27,26 +28,21 @@ from holdfast.agent.observe import http_views as views
 from holdfast.agent.observe import metrics as numbers
 from holdfast.agent.observe.http_guard import Guard
 from holdfast.agent.observe.http_server import PROBES, Admission, Server
-from holdfast.agent.observe.openapi import EVENTS_DEFAULT, EVENTS_MAX, ROUTES, document
+from holdfast.agent.observe.openapi import EVENTS_DEFAULT, EVENTS_MAX, ROUTES, Route, document
 from holdfast.agent.observe.sse import PULSE_INTERVAL, EventStream, Feed, Lists, Pulse
 from holdfast.agent.socket.budget import Line
 from holdfast.errors import shown
 from holdfast.events import Internal
-from holdfast.features.farewell.protocol.farewell import Parting
-from holdfast.features.leadership.metrics import of_leadership
-from holdfast.features.tickets.metrics import of_tickets
-from holdfast.features.tickets.pools import PoolsVersion, held_lines
-from holdfast.features.tickets.protocol.facts import FREQUENT
 from holdfast.host import Timer
 from holdfast.local.news import name_of
 
 if TYPE_CHECKING:
+    from holdfast.agent.feature import HttpPart
     from holdfast.agent.life.agent import Agent
     from holdfast.agent.membership import HttpSide
 
 BODY_BYTES_MAX = 64 * 1024  # as on the local socket: 32 tags of 200 bytes fit many times
 TURN_TIMEOUT = 10.0  # seconds until the protocols have taken a change
-FORCE_LEAVE_TIMEOUT = 10.0  # seconds until another agent has agreed
 KEY_CHARS_MAX = 1024
 FACTS_BATCH = 256  # taken from the hub at once
 KEPT_SECONDS = 0.2  # for which an answer is given again as it is: a person sees no faster, and a crowd costs no more than one
@@ -64,31 +60,31 @@ CODES = {400: "BadRequest", 404: "NotFound", 405: "MethodNotAllowed", 413: "TooL
 
 
 class Handlers:
-    """One method per route of the table."""
+    """One method per route of the table; and what the routes of features need (``feature.Web``)."""
 
     def __init__(self, agent: Agent, http: HttpSide, feed: Feed, lateness: numbers.Lateness, load: Load) -> None:
         self._agent, self._http, self._feed, self._lateness, self._load = agent, http, feed, lateness, load
         self._kept: dict[str, tuple[float, bytes]] = {}  # answers, until when
         self._beat_kept: tuple[float, answers.Beat] | None = None
+        self.parts: tuple[HttpPart, ...] = tuple(part for each in agent.features.values() if (part := each.http(self)) is not None)
         self._lists = (
             Lists(lambda: agent.view().version, lambda: agent.view().members, partial(views.members_of, agent, http)),
-            Lists(lambda: agent.leaders.version, lambda: agent.leaders.lines, partial(views.leaders_of, agent), event="leaders"),
-            Lists(PoolsVersion(agent.tickets), partial(held_lines, agent), partial(views.tickets_of, agent), event="tickets"),
+            *(each for part in self.parts for each in part.lists),
         )
         self._version = str(agent.info().get("version", ""))
         self._document = msgspec.json.encode(document(self._version))
 
     async def info(self, request: Request) -> Response:
-        return self._again("info", self._agent.info)
+        return self.again("info", self._agent.info)
 
     async def members(self, request: Request) -> Response:
-        return self._again("members", partial(views.members_of, self._agent, self._http))
+        return self.again("members", partial(views.members_of, self._agent, self._http))
 
     async def member(self, request: Request) -> Response:
         return _json(views.member_of(self._agent, self._http, request.path_params["name"]))
 
     async def ring(self, request: Request) -> Response:
-        return self._again("ring", self._ring)
+        return self.again("ring", self._ring)
 
     async def owner(self, request: Request) -> Response:
         key = request.query_params.get("key", "")
@@ -97,22 +93,16 @@ class Handlers:
         return _json(views.owner_of(self._agent, self._http, key))
 
     async def seats(self, request: Request) -> Response:
-        return self._again("seats", partial(views.seats_of, self._agent))
-
-    async def leaders(self, request: Request) -> Response:
-        return self._again("leaders", partial(views.leaders_of, self._agent))
-
-    async def tickets(self, request: Request) -> Response:
-        return self._again("tickets", partial(views.tickets_of, self._agent))
+        return self.again("seats", partial(views.seats_of, self._agent))
 
     async def grants(self, request: Request) -> Response:
-        return self._again("grants", partial(views.grants_of, self._agent))
+        return self.again("grants", partial(views.grants_of, self._agent))
 
     async def recent(self, request: Request) -> Response:
         limit = _integer(request, "limit", EVENTS_DEFAULT, EVENTS_MAX)
         internal = _flag(request, "internal")
         feed = self._feed
-        return self._again(
+        return self.again(
             f"events {limit} {internal}",
             lambda: answers.EventsAnswer(feed.life, feed.id_of(feed.last), feed.recent(limit, internal=internal)),
         )
@@ -144,23 +134,14 @@ class Handlers:
             body = msgspec.json.decode(await _body(request), type=answers.TagsBody)
         except msgspec.DecodeError as error:
             raise errors.ConfigError(f'body: {error}; accepted is {{"tags": {{"name": "text", "other": null}}}}') from None
-        await self._in_turn(partial(self._agent.set_tags, body.tags))
+        await self.in_turn(partial(self._agent.set_tags, body.tags))
         return _json(answers.Accepted(self._agent.state))
 
     async def leave(self, request: Request) -> Response:
-        await self._in_turn(partial(self._agent.drain, _nothing))
+        await self.in_turn(partial(self._agent.drain, _nothing))
         return _json(answers.Accepted(self._agent.state), 202)
 
-    async def force_leave(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        answered: asyncio.Future[Parting] = asyncio.get_running_loop().create_future()
-        await self._in_turn(partial(self._agent.farewell.ask, name, FORCE_LEAVE_TIMEOUT, partial(_answer, answered)))
-        refusal = _parting_error(await answered, name)
-        if refusal is not None:
-            raise refusal
-        return _json(answers.Accepted("agreed"))
-
-    async def _in_turn(self, work: Callable[[], Any]) -> None:
+    async def in_turn(self, work: Callable[[], Any]) -> None:
         """Everything that touches protocols enters them in their turn (F10)."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -183,8 +164,11 @@ class Handlers:
         finally:
             self._kept.clear()  # Who changed something sees it.
 
-    def _again(self, name: str, make: Callable[[], Any]) -> Response:
+    def again(self, name: str, make: Callable[[], Any]) -> Response:
         return Response(self._remembered(name, lambda: msgspec.json.encode(make())), media_type="application/json")
+
+    def json(self, value: Any, status: int = 200) -> Response:
+        return _json(value, status)
 
     def _remembered(self, name: str, make: Callable[[], bytes]) -> bytes:
         """Made anew at most every so often, however often it is asked for."""
@@ -206,7 +190,8 @@ class Handlers:
     def _metrics(self) -> bytes:
         agent = self._agent
         of_agent = numbers.of_agent(agent, self._http.metrics(), self._feed, self._lateness, self._version)
-        return numbers.render([*of_agent, *of_leadership(agent), *of_tickets(agent), *self._load.metrics()]).encode()
+        of_features = (metric for part in self.parts for metric in part.metrics())
+        return numbers.render([*of_agent, *of_features, *self._load.metrics()]).encode()
 
     def _beat(self) -> answers.Beat:
         """Looked at once for all readers."""
@@ -258,6 +243,7 @@ class Service:
 
     def __init__(self, agent: Agent, *, hosts: frozenset[str] | None, token: bytes | None) -> None:
         self._agent, self._http = agent, agent.side.http()
+        self._frequent = tuple(kind for each in agent.features.values() for kind in each.frequent)
         self.feed = Feed(str(agent.me.boot))
         self.lateness = numbers.Lateness()
         self.load = Load(agent)
@@ -296,7 +282,7 @@ class Service:
             for record in records:
                 event = record.event
                 self.lateness.note(event)
-                if isinstance(event, FREQUENT):
+                if isinstance(event, self._frequent):
                     continue
                 fields = views.fields_of(event, self._http)
                 self.feed.put(record.at, name_of(event), record.version, fields, internal=isinstance(event, Internal))
@@ -306,33 +292,16 @@ def _nothing() -> None:
     """Nobody waits for it: this server ends with the agent."""
 
 
-def _answer(answered: asyncio.Future[Parting], parting: Parting) -> None:
-    if not answered.done():
-        answered.set_result(parting)
-
-
-def _parting_error(parting: Parting, name: str) -> errors.HoldfastError | None:
-    if parting is Parting.AGREED:
-        return None
-    if parting is Parting.NOT_A_MEMBER:
-        return errors.NotAMember(f"{errors.shown(name)} is not in the group")
-    if parting is Parting.UNSEALED:
-        return errors.ConfigError("key_file: this group has no key, so anybody could send such a request; it is neither sent nor obeyed")
-    if parting is Parting.BUSY:
-        return errors.Unavailable("too many agents are being asked already; try again")
-    return errors.Timeout(
-        f"{errors.shown(name)} did not answer within {FORCE_LEAVE_TIMEOUT:g} s; the membership finds out whether it is dead"
-    )
-
-
 def is_data(path: str) -> bool:
     """Everything but the files of the page, which are in every copy of Holdfast."""
     return path not in FILES
 
 
 def _routes(handlers: Handlers) -> Generator[BaseRoute, None, None]:
-    for route in ROUTES:
-        yield StarletteRoute(route.path, getattr(handlers, route.handler), methods=[route.method], name=route.handler)
+    owned: list[tuple[Route, object]] = [(route, handlers) for route in ROUTES]
+    owned += [(route, part) for part in handlers.parts for route in part.routes]
+    for route, owner in owned:
+        yield StarletteRoute(route.path, getattr(owner, route.handler), methods=[route.method], name=route.handler)
     for path, file in FILES.items():
         yield StarletteRoute(path, partial(_file, file), methods=["GET"])
 

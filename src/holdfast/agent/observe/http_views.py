@@ -13,24 +13,15 @@ from holdfast.agent.observe.http_answers import (
     GrantAnswer,
     GrantsAnswer,
     Health,
-    LeaderAnswer,
-    LeadersAnswer,
-    LeadTiming,
     MemberAnswer,
     MembersAnswer,
     OwnerAnswer,
-    PoolAnswer,
     SeatAnswer,
     SeatsAnswer,
-    TicketAnswer,
-    TicketsAnswer,
-    TicketTiming,
 )
 from holdfast.agent.observe.seat_views import seat_views
 from holdfast.errors import NotAMember, shown
 from holdfast.events import Event
-from holdfast.features.leadership.timing import takeover_bound
-from holdfast.features.tickets.pools import pools_of
 from holdfast.host import Grant, Member, NodeId
 from holdfast.local.verdict import verdict
 
@@ -38,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.agent.life.agent import Agent
     from holdfast.agent.membership import HttpSide
     from holdfast.agent.observe.metrics import Lateness
-    from holdfast.local.calls import LeaderView, PoolView, SeatView
+    from holdfast.local.calls import SeatView
 
 POSITIONS = 1 << 64  # that a member or a key can have
 EXACT_MAX = 1 << 53  # integers above are written as hexadecimal text: JavaScript would round them
@@ -78,46 +69,6 @@ def grants_of(agent: Agent) -> GrantsAnswer:
     now = agent.host.now
     held = (grant for grant in agent.grants.all if grant.token)
     return GrantsAnswer(tuple(GrantAnswer(each.kind, each.name, each.token, each.number, max(0.0, each.published - now)) for each in held))
-
-
-def leaders_of(agent: Agent) -> LeadersAnswer:
-    config, board = agent.config, agent.leaders
-    if agent.leadership is None:
-        return LeadersAnswer(board.version, (), None, agent.seats_missing)
-    bound = takeover_bound(config, len(agent.view().members))
-    timing = LeadTiming(config.heartbeat, config.term_length(0.0), bound if isfinite(bound) else None)
-    return LeadersAnswer(board.version, tuple(_leader(agent, line) for line in board.lines), timing, "")
-
-
-def _leader(agent: Agent, line: LeaderView) -> LeaderAnswer:
-    assert agent.leadership is not None
-    return LeaderAnswer(
-        name=line.name,
-        leader=None if line.leader is None else line.leader.name,
-        boot=None if line.leader is None else line.leader.boot,
-        me=line.leader == agent.me,
-        token=line.token,
-        since=line.since,
-        terms=agent.leaders.terms(line.name),
-        vacant=agent.leaders.vacant(line.name),
-        candidates=tuple(life.name for life in agent.leadership.candidates(line.name)),
-    )
-
-
-def tickets_of(agent: Agent) -> TicketsAnswer:
-    if agent.tickets is None:
-        return TicketsAnswer((), None, agent.seats_missing)
-    numbers = agent.tickets.config
-    timing = TicketTiming(numbers.lease, numbers.period, numbers.hold - numbers.margin)
-    return TicketsAnswer(tuple(_pool(agent, pool) for pool in pools_of(agent)), timing, "")
-
-
-def _pool(agent: Agent, pool: PoolView) -> PoolAnswer:
-    tickets = (
-        TicketAnswer(each.number, each.agent.name, each.agent.boot, each.agent == agent.me, each.token, dict(each.metadata))
-        for each in pool.holders
-    )
-    return PoolAnswer(pool.pool, pool.of, tuple(tickets), pool.here, pool.waiting)
 
 
 def seats_of(agent: Agent) -> SeatsAnswer:

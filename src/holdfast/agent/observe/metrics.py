@@ -130,11 +130,10 @@ def open_descriptors() -> int:
 
 
 def of_clients(agent: Agent) -> Iterable[Metric]:
-    """What the agent counts of its clients, and of messages between members."""
+    """What the agent counts of its clients."""
     numbers = agent.metrics()
     yield gauge("grants", "What clients of this agent hold or ask for.", len(agent.grants))
     yield labelled("grants_total", "counter", "What became of grants.", "what", _with_prefix(numbers, "grants_"))
-    yield labelled("mail_total", "counter", "Messages to single members, by what became of them.", "what", _with_prefix(numbers, "mail_"))
     yield counter("log_lines_lost_total", "Log lines that nobody took.", numbers.get("log_lines_lost", 0.0))
     yield gauge("up_seconds", "Seconds since this agent was started.", numbers.get("up_seconds", 0.0))
 

@@ -15,7 +15,6 @@ from holdfast.events import (
     Failed,
     Internal,
     Joined,
-    LeaderSuspected,
     Left,
     Paused,
     RecordUnusable,
@@ -24,7 +23,6 @@ from holdfast.events import (
     TokenRefused,
     Updated,
 )
-from holdfast.features.tickets.protocol.facts import CellLost
 from holdfast.host import Member
 from holdfast.kit.seats import SeatOpened
 
@@ -32,7 +30,7 @@ SUM_PERIOD = 60.0  # seconds between two lines about drops that are known alread
 LOOK_PERIOD = 5.0  # seconds until a kind of drop that is new gets its line
 
 INFO = (Joined, Left, SeatOpened)
-WARNING = (Suspected, LeaderSuspected, Decided, Failed, Expelled, Paused, CellLost)
+WARNING = (Suspected, Decided, Failed, Expelled, Paused)
 ERROR = (ConfigMismatch, StorageFailed, RecordUnusable, TokenRefused)
 
 
@@ -40,7 +38,7 @@ class Narrator:
     """Writes what happens into the log."""
 
     def __init__(self, log: Log, *, info: tuple[type[Event], ...] = (), warning: tuple[type[Event], ...] = ()) -> None:
-        """``info``, ``warning``: facts of the membership that are told at these levels."""
+        """``info``, ``warning``: facts of the membership and of features that are told at these levels."""
         self._log = log
         self._info: tuple[type[Event], ...] = (*INFO, *info)
         self._warning: tuple[type[Event], ...] = (*WARNING, *warning)
@@ -64,10 +62,8 @@ class Narrator:
     def _level(self, event: Event) -> Callable[..., None] | None:
         if isinstance(event, ERROR):
             return self._log.error
-        if isinstance(event, LeaderSuspected) and event.cleared:
-            return self._log.info
         if isinstance(event, self._warning):
-            return self._log.warning
+            return self._log.info if getattr(event, "cleared", False) else self._log.warning  # An alarm that was false is no warning.
         if isinstance(event, self._info):
             return self._log.info
         if isinstance(event, Internal | Updated):

@@ -1,6 +1,6 @@
 """The routes of the HTTP API, as a table, and the OpenAPI 3.1 document made from it.  docs/http.md.
 
-The table is what ``http_app`` serves: a route that is not documented cannot exist.
+``every_route()`` is what ``http_app`` serves, those of features included: a route that is not documented cannot exist.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from holdfast.agent.feature import features
 from holdfast.agent.observe import http_answers as a
 
 JSON = "application/json"
@@ -28,7 +29,7 @@ class Parameter(NamedTuple):
 
 
 class Route(NamedTuple):
-    """One route: its handler is the method of this name."""
+    """One route: its handler is the method of this name, of ``http_app.Handlers`` or of a feature's ``HttpPart``."""
 
     method: str
     path: str
@@ -56,8 +57,6 @@ ROUTES = (
     Route("GET", "/v1/ring", "ring", "This agent's own part of the ring: neighbours, leases, suspicions.", a.RingAnswer),
     Route("GET", "/v1/owner", "owner", "The member closest to a key: a hint.", a.OwnerAnswer, parameters=(KEY,), errors=(400,)),
     Route("GET", "/v1/seats", "seats", "The seats, as this agent sees them.", a.SeatsAnswer),
-    Route("GET", "/v1/leaders", "leaders", "Who leads what, as this agent knows it: a hint.", a.LeadersAnswer),
-    Route("GET", "/v1/tickets", "tickets", "Who holds which ticket, as this agent heard it: a hint.", a.TicketsAnswer),
     Route("GET", "/v1/grants", "grants", "What the clients of this agent hold.", a.GrantsAnswer),
     Route("GET", "/v1/events", "recent", "The latest events.", a.EventsAnswer, parameters=(INTERNAL, LIMIT), errors=(400,)),
     Route("GET", "/v1/openapi.json", "openapi", "This document.", dict[str, Any]),
@@ -72,10 +71,6 @@ ROUTES = (
     ),
     Route("POST", "/v1/tags", "set_tags", "Change this agent's tags.", a.Accepted, body=a.TagsBody, errors=(400, 413, 503)),
     Route("POST", "/v1/leave", "leave", "Drain, leave the group and end.", a.Accepted, status=202, errors=(503,)),
-    Route(
-        "POST", "/v1/force-leave/{name}", "force_leave", "Ask another agent to drain, leave and end.", a.Accepted,
-        parameters=(NAME,), errors=(400, 404, 503, 504),
-    ),
 )  # fmt: skip
 
 ERRORS = {
@@ -90,13 +85,19 @@ ERRORS = {
 }
 
 
+def every_route() -> tuple[Route, ...]:
+    """Those of the agent, then those of its features."""
+    return (*ROUTES, *(route for feature in features() for route in feature.routes()))
+
+
 def document(version: str) -> dict[str, Any]:
     """The OpenAPI document."""
-    types = [route.answer for route in ROUTES] + [route.body for route in ROUTES] + [a.Refusal]
+    routes = every_route()
+    types = [route.answer for route in routes] + [route.body for route in routes] + [a.Refusal]
     wanted = [each for each in dict.fromkeys(types) if each is not None and each is not dict[str, Any]]
     _, components = msgspec.json.schema_components([*wanted, a.EventAnswer], ref_template="#/components/schemas/{name}")
     paths: dict[str, dict[str, Any]] = {}
-    for route in ROUTES:
+    for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",

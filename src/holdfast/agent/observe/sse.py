@@ -113,7 +113,7 @@ def frame(data: Any, *, event: str = "", event_id: str = "") -> bytes:
 
 
 class Lists:
-    """One list as the page gets it, members or leaders, encoded once for all readers."""
+    """One list as the page gets it, encoded once for all readers."""
 
     def __init__(
         self, version: Callable[[], int], lines: Callable[[], Sequence[Any]], answer: Callable[[], Any], *, event: str = "members"

@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING
 from holdfast.agent.life.version import VERSION
 from holdfast.agent.observe.seat_views import seat_views
 from holdfast.config import Config, is_loopback
-from holdfast.errors import shown
-from holdfast.features.tickets.protocol.cells import ANCHORS_MAX, CELLS_MAX, TOMBSTONES_MAX
-from holdfast.features.tickets.settings import TICKET_K_RING
 from holdfast.kit.delay import Delay
-from holdfast.kit.promise import KEYS_MAX
 from holdfast.kit.seats import SeatState
 from holdfast.local.calls import Finding, SeatView
 from holdfast.local.verdict import verdict
@@ -85,12 +81,6 @@ def of_settings(config: Config, state: Path | None, *, seat: bool) -> Iterator[F
         )  # fmt: skip
     if config.key_file and (exposed := _exposed(config.key_file)):
         yield warning("key_exposed", config.key_file, f"{exposed}.", "chmod 600 it; if others may have read it, rotate the key.")
-    if config.ticket_guardians == "ring" and config.ticket_k < TICKET_K_RING:
-        yield warning(
-            "few_guardians", f"ticket_k = {config.ticket_k}",
-            f"Tickets are kept by agents without a journal, and {config.ticket_k + 1} of them lost at once lose a ticket.",
-            f'Set ticket_k = {TICKET_K_RING} or more, or ticket_guardians = "seats", and restart the agent.',
-        )  # fmt: skip
     if seat and state is not None and (kind := file_system(state)) in FORGETFUL and not config.alone:
         yield error(
             "state_forgotten", str(state), f"It is a seat, and its state directory is on {kind}: a reboot forgets what it promised.",
@@ -127,8 +117,8 @@ def of_seats(agent: Agent, heard_since: float) -> Iterator[Finding]:
             "seat_silent", agent.me.name, f"{seats.why}.",
             "Bring its latest state directory back; see the operations guide about lost journals.",
         )  # fmt: skip
-    yield from _of_names(agent)
-    yield from _of_cells(agent)
+    for feature in agent.features.values():
+        yield from feature.findings()
     yield from _of_records(agent)
     views = seat_views(agent, heard_since)
     for view in views:
@@ -170,50 +160,13 @@ def _of_other_seat(view: SeatView) -> Iterator[Finding]:
         yield error("seat_failed", about, f"It answers, and does not vote: {view.why}.", "Run `holdfast doctor` on its machine.")
 
 
-def _of_names(agent: Agent) -> Iterator[Finding]:
-    """F16: a seat forgets no number, so a name per job fills it, and then a further name is never led."""
-    promises = None if agent.leadership is None else agent.leadership.seat.promises
-    if promises is not None and len(promises) >= WORRY * KEYS_MAX:
-        say = error if len(promises) >= KEYS_MAX else warning
-        yield say(
-            "names_full", agent.me.name, f"This seat remembers {len(promises)} names that were led once, of {KEYS_MAX} at most.",
-            "Lead few names again and again instead of a new one per job; a name beyond them is never led.",
-        )  # fmt: skip
-
-
 def _of_records(agent: Agent) -> Iterator[Finding]:
     """H174: what this seat found in its journal when it started, and says nothing about."""
-    promises = None if agent.leadership is None else agent.leadership.seat.promises
-    cells = {} if agent.tickets is None else agent.tickets.guardian.unusable
-    names = [] if promises is None else [f"the leadership {shown(key.removeprefix('lead:'))}" for key in promises.unusable]
-    for about in (*names, *(f"the pool {shown(key.pool)}" for key in cells)):
+    for about in (about for feature in agent.features.values() for about in feature.unusable()):
         yield error(
             "record_unusable", about, "The journal of this seat holds a number for it that no honest clock comes to: a peer made it up.",
             "Rotate the key, and use another name. This one is served while a majority of the seats does not have the record.",
         )  # fmt: skip
-
-
-def _of_cells(agent: Agent) -> Iterator[Finding]:
-    """H133: what a guardian has no room for it refuses. Pools are never forgotten, merged cells after ten minutes."""
-    if agent.tickets is None:
-        return
-    table = agent.tickets.guardian.table
-    if table.anchors >= WORRY * ANCHORS_MAX:
-        say = error if table.anchors >= ANCHORS_MAX else warning
-        yield say(
-            "pools_full", agent.me.name, f"This seat remembers {table.anchors} pools that were used once, of {ANCHORS_MAX} at most.",
-            "Use few pools again and again instead of a new one per job; nobody gets a ticket of a pool beyond them.",
-        )  # fmt: skip
-    for count, limit, what in (
-        (table.others, CELLS_MAX, "tickets that are held, or wait to be taken in"),
-        (len(table.tombstones), TOMBSTONES_MAX, "tickets that were taken in during the last ten minutes"),
-    ):
-        if count >= WORRY * limit:
-            say = error if count >= limit else warning
-            yield say(
-                "cells_full", agent.me.name, f"This seat remembers {count} {what}, of {limit} at most.",
-                "Hold tickets for longer, or fewer of them; beyond that nobody gets a further one until there is room.",
-            )  # fmt: skip
 
 
 def file_system(path: Path) -> str:

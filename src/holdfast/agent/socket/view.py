@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from holdfast.agent.feature import ViewLines
 from holdfast.agent.socket.changes import ViewChanges
-from holdfast.features.leadership.leaders import Board
 from holdfast.host import Host, Member, Standing
 from holdfast.local.calls import GroupView
 
@@ -15,7 +15,7 @@ Key = tuple[int, str, Mapping[str, bytes], int, str]
 class Viewer:
     """Makes a view when something changed, and notes what."""
 
-    def __init__(self, host: Host, membership: Standing, leaders: Board) -> None:
+    def __init__(self, host: Host, membership: Standing, leaders: ViewLines | None) -> None:
         self.changes = ViewChanges()
         self._host, self._membership, self._leaders = host, membership, leaders
         self._view: GroupView | None = None
@@ -24,7 +24,7 @@ class Viewer:
     def view(self, state: str) -> GroupView:
         """The same object until something changes."""
         membership = self._membership
-        key = membership.version, state, membership.rows, self._leaders.version, membership.waits_for
+        key = membership.version, state, membership.rows, 0 if self._leaders is None else self._leaders.version, membership.waits_for
         if self._view is None or key != self._key:
             number = 1 if self._view is None else self._view.version + 1
             self._view, self._key = self._made(number, state), key
@@ -42,6 +42,6 @@ class Viewer:
             me or Member(host.me, host.address, membership.rows),
             members,
             tuple(places.get(member.id, 0) for member in members) if places else (),
-            self._leaders.lines,
+            () if self._leaders is None else self._leaders.lines,
             membership.waits_for,
         )

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from holdfast.config import Config
 from holdfast.errors import ConfigError, HoldfastError, shown
+from holdfast.features.leadership.agent import KIND
 from holdfast.features.leadership.protocol.config import NAME_BYTES_MAX
 from holdfast.kit.histogram import Histogram
 from holdfast.kit.hold import Holder, Lost
@@ -188,7 +189,7 @@ class Queue:
 class LeadKind:
     """Terms as leader of a name."""
 
-    kind = "lead"
+    kind = KIND
 
     def __init__(self, leads: Leads, now: Callable[[], float], *, term_length: Callable[[float], float], longest: float) -> None:
         """``term_length`` says how long a term is for a grace, ``longest`` what the seats grant at most."""
@@ -244,14 +245,3 @@ class LeadKind:
                 f"and no grant is longer than longest_grant ({self._longest:g} s)"
             )
         return min(self._term_length(float(grace)), self._longest)
-
-
-class NoSeats:
-    """The same kind where nobody can vote: whoever asks is told which setting is missing (F12)."""
-
-    def __init__(self, kind: str, why: str) -> None:
-        self.kind, self._why = kind, why
-
-    def acquire(self, name: str, options: Mapping[str, Any], holder: Holder) -> LeadHeld:
-        del name, options, holder
-        raise ConfigError(self._why)

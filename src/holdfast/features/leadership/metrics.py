@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from holdfast.agent.observe.metrics import Metric, Sample, counter, gauge, histogram, labelled
 
 if TYPE_CHECKING:
-    from holdfast.agent.life.agent import Agent
     from holdfast.features.leadership.detector.links import LinkStats
     from holdfast.features.leadership.protocol.leadership import Leadership
+    from holdfast.features.leadership.running import LeadershipAgent
 
 LINKS_MAX = 64  # in one answer: whoever monitors more sees enough of them to judge its network
 BALLOTS = "ballots_"
@@ -19,16 +19,13 @@ BALLOTS = "ballots_"
 REFUSED = ("malformed", "not_a_seat", "far_ahead", "given_up", "table_full", "names_full", "watches_full", "two_leaders", "misplaced")
 
 
-def of_leadership(agent: Agent) -> Iterable[Metric]:
-    """Nothing where there are no seats."""
-    leadership, kind = agent.leadership, agent.lead_kind
-    if leadership is None or kind is None:
-        return
+def of_leadership(running: LeadershipAgent) -> Iterable[Metric]:
+    leadership, kind = running.leadership, running.kind
     office, links = leadership.office, leadership.watches.links
-    yield gauge("lead_names", "Names that somebody is known to lead.", sum(line.leader is not None for line in agent.leaders.lines))
-    yield gauge("lead_own", "Names that this agent leads.", agent.leaders.led_by(agent.me))
+    yield gauge("lead_names", "Names that somebody is known to lead.", sum(line.leader is not None for line in running.leaders.lines))
+    yield gauge("lead_own", "Names that this agent leads.", running.leaders.led_by(running.me))
     yield gauge("lead_candidacies", "Names for which a client of this agent asks, those that it leads included.", len(office.campaigns))
-    yield counter("lead_terms_total", "Terms that began, of whatever leader, as known here.", agent.leaders.terms_heard)
+    yield counter("lead_terms_total", "Terms that began, of whatever leader, as known here.", running.leaders.terms_heard)
     downs = {"lapsed": float(office.counts["lapsed"]), "gave_up": float(office.counts["gave_up"])}
     yield labelled("lead_step_downs_total", "counter", "Terms and questions of this agent that ended without its wish.", "reason", downs)
     yield labelled(
@@ -56,7 +53,7 @@ def of_leadership(agent: Agent) -> Iterable[Metric]:
     yield counter("lead_votes_total", "Answers to these questions.", links.counts["votes"])
     yield counter("lead_vote_seconds_total", "Seconds that these answers took.", links.vote_seconds)
     yield counter("lead_late_timers_total", "Times this agent was too late to judge a leader.", links.counts["late_timers"])
-    yield from _links(_measured(agent))
+    yield from _links(_measured(running))
     yield from _plans(leadership)
 
 
@@ -67,11 +64,10 @@ def refused(leadership: Leadership) -> dict[str, float]:
     return {reason: float(counts[reason] + kept[reason]) for reason in REFUSED}
 
 
-def _measured(agent: Agent) -> dict[str, LinkStats]:
+def _measured(running: LeadershipAgent) -> dict[str, LinkStats]:
     """Links from those who lead something: nobody else sends heartbeats."""
-    assert agent.leadership is not None
-    links = agent.leadership.watches.links
-    found = ((member.name, links.stats(member.id)) for member in agent.view().members)
+    links = running.leadership.watches.links
+    found = ((member.name, links.stats(member.id)) for member in running.view().members)
     return dict([each for each in found if each[1].samples > 0][:LINKS_MAX])
 
 

@@ -15,6 +15,7 @@ from math import inf
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.errors import ConfigError, shown
+from holdfast.features.tickets.agent import KIND
 from holdfast.features.tickets.protocol.tickets import Attempt
 from holdfast.kit.histogram import Histogram
 from holdfast.kit.hold import Holder, Lost
@@ -145,7 +146,7 @@ class TicketHeld:
 class TicketKind:
     """Tickets of pools."""
 
-    kind = "ticket"
+    kind = KIND
 
     def __init__(self, tickets: Pools, now: Callable[[], float], margin: float) -> None:
         """``margin``: so long before this agent's own deadline a client stops."""

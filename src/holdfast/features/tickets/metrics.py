@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from holdfast.agent.observe.metrics import Metric, counter, gauge, histogram, labelled
 
 if TYPE_CHECKING:
-    from holdfast.agent.life.agent import Agent
     from holdfast.features.tickets.protocol.guardian import Guardian
+    from holdfast.features.tickets.running import TicketAgent
 
 COUNTED = {  # tickets 9.7: how each is called there, how the machine counts it, what it says
     "rebounds": ("reballots", "Times a holder had to raise its ballot, because somebody had asked to take its ticket."),
@@ -36,11 +36,8 @@ TROUBLES = (
 )
 
 
-def of_tickets(agent: Agent) -> Iterable[Metric]:
-    """Nothing where there are no seats."""
-    tickets, kind = agent.tickets, agent.ticket_kind
-    if tickets is None or kind is None:
-        return
+def of_tickets(running: TicketAgent) -> Iterable[Metric]:
+    tickets, kind = running.tickets, running.kind
     owned = [each for each in tickets.coordinators if each.valid]
     yield gauge("tickets_owned", "Tickets that this agent owns.", len(owned))
     yield gauge("tickets_free_coordinated", "Free tickets that this agent can give away.", sum(each.free for each in owned))
@@ -55,7 +52,7 @@ def of_tickets(agent: Agent) -> Iterable[Metric]:
     if kind.margin_least is not None:
         yield gauge("ticket_margin_seconds_least", "Least time that was left of a client's ticket when it was renewed.", kind.margin_least)
     yield from _counters(tickets.counts)
-    rumours = agent.broadcast.counts
+    rumours = running.broadcast.counts
     yield counter("prcast_rumors_total", "Rumours that this agent heard for the first time, of whatever topic.", rumours["delivered"])
     yield counter("prcast_duplicates_total", "Rumours that it heard again.", rumours["duplicate"])
 

@@ -1,4 +1,4 @@
-"""Pools of tickets as clients, HTTP and the page see them, and what they may ask about them.  Spec: tickets 9.5, 10; docs/local-api.md."""
+"""Pools of tickets as clients, HTTP and the page see them, and the calls about them.  Spec: tickets 9.5, 10; docs/local-api.md."""
 
 from __future__ import annotations
 
@@ -9,62 +9,30 @@ from typing import TYPE_CHECKING
 
 from holdfast.agent.socket.encode import encoded
 from holdfast.agent.socket.events import EventHub
-from holdfast.errors import ConfigError, Lost, TicketLost, Unavailable, shown
+from holdfast.errors import ConfigError, Lost, Unavailable, shown
 from holdfast.events import OwnerChanged, Published
+from holdfast.features.tickets.agent import KIND, not_held
 from holdfast.features.tickets.kind import TicketHeld
 from holdfast.features.tickets.protocol.values import pool_fits
 from holdfast.local import calls
 from holdfast.local.calls import PoolView, TicketHolder
 
 if TYPE_CHECKING:
-    from holdfast.agent.life.agent import Agent
+    from holdfast.agent.feature import Parts
     from holdfast.agent.socket.connection import Connection
+    from holdfast.features.tickets.kind import TicketKind
     from holdfast.features.tickets.protocol.tickets import Tickets, TicketView
 
 BY_HAND = "an operator asked for it"
 
 
-def pools_of(agent: Agent, pool: str = "") -> tuple[PoolView, ...]:
-    """As announced: of one pool, or of all that are known here, sorted."""
-    if agent.tickets is None:
-        return ()
-    return tuple(pool_view(agent, agent.tickets.view(name)) for name in agent.tickets.pools() if pool in ("", name))
-
-
-def pool_view(agent: Agent, view: TicketView) -> PoolView:
-    holders = tuple(TicketHolder(number, each.agent, each.token, each.metadata) for number, each in sorted(view.owners.items()))
-    here = 0 if agent.ticket_kind is None else agent.ticket_kind.wishes.get(view.pool, 0)
-    return PoolView(view.pool, view.n, holders, view.hint, here, view.waiting)
-
-
-def held_lines(agent: Agent) -> range:
-    """As many as there are tickets that somebody holds."""
-    return range(0 if agent.tickets is None else sum(map(len, agent.tickets.cview.pools.values())))
-
-
-class PoolsVersion:
-    """A number that grows when what ``pools_of`` says has changed, for whoever would not send the same again."""
-
-    def __init__(self, tickets: Tickets | None) -> None:
-        self._tickets = tickets
-        self._number = 0
-        self._seen: tuple[int, dict[str, int]] = 0, {}
-
-    def __call__(self) -> int:
-        if self._tickets is not None:
-            now = self._tickets.cview.version, self._tickets.waiting
-            if now != self._seen:
-                self._seen, self._number = now, self._number + 1
-        return self._number
-
-
 class PoolStream:
     """A ``WatchTickets``: owners as they change, and what they publish."""
 
-    def __init__(self, agent: Agent, tickets: Tickets, pool: str, wake: Callable[[], None]) -> None:
+    def __init__(self, parts: Parts, tickets: Tickets, pool: str, wake: Callable[[], None]) -> None:
         """In a turn. Raises ``ConfigError`` if this agent listens to too many topics."""
-        self._pool, self._cview, self._post = pool, tickets.cview, agent.host.post
-        self._hub = EventHub(lambda: agent.version, agent.host.wall, asyncio.get_running_loop().call_soon)
+        self._pool, self._cview, self._post = pool, tickets.cview, parts.host.post
+        self._hub = EventHub(lambda: parts.life.version, parts.host.wall, asyncio.get_running_loop().call_soon)
         self._owners = {number: (each.life, each.token) for number, each in self._cview.owners(pool).items()}
         self._ends = tickets.listen(pool, self._on_published), self._cview.on_change(self._on_change)
         self._subscription = self._hub.subscribe(wake)
@@ -97,14 +65,19 @@ class PoolStream:
 
 
 class Pools:
-    """The calls about pools."""
+    """The pools of one agent, and the calls about them."""
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+    def __init__(self, parts: Parts, tickets: Tickets, kind: TicketKind) -> None:
+        self._parts, self._tickets, self._kind = parts, tickets, kind
+
+    def views(self, pool: str = "") -> tuple[PoolView, ...]:
+        """As announced: of one pool, or of all that are known here, sorted."""
+        return tuple(self._view(self._tickets.view(name)) for name in self._tickets.pools() if pool in ("", name))
+
+    # Calls.
 
     def look(self, client: Connection, call: calls.Tickets) -> None:
-        self._machine()
-        client.done(call.serial, encoded(pools_of(self._agent, call.pool)))
+        client.done(call.serial, encoded(self.views(call.pool)))
 
     def read(self, client: Connection, call: calls.ReadTickets) -> None:
         self._machine(call.pool).read(call.pool, partial(self._on_read, client, call))
@@ -112,9 +85,9 @@ class Pools:
     def stop(self, client: Connection, call: calls.StopTicket) -> None:
         """F14, F15: whoever holds it says when it has stopped, or its deadline does; nobody takes it away."""
         owner = self._machine(call.pool).view(call.pool).owners.get(call.number)
-        if self._agent.grants.ask_to_stop("ticket", call.pool, call.number, BY_HAND):
+        if self._parts.grants.ask_to_stop(KIND, call.pool, call.number, BY_HAND):
             client.done(call.serial)
-        elif owner is None or owner.agent == self._agent.me:
+        elif owner is None or owner.agent == self._parts.host.me:
             raise Lost(f"ticket: nobody holds {call.number} of {shown(call.pool)}, as far as this agent knows")
         else:
             raise ConfigError(f"ticket: {call.number} of {shown(call.pool)} is held at {owner.agent}; ask that agent")
@@ -130,7 +103,7 @@ class Pools:
     def watch(self, client: Connection, call: calls.WatchTickets) -> None:
         client.check_room()
         machine = self._machine(call.pool)
-        stream = PoolStream(self._agent, machine, call.pool, partial(client.wake, call.serial))
+        stream = PoolStream(self._parts, machine, call.pool, partial(client.wake, call.serial))
         client.open_stream(call.serial, stream)
         client.done(call.serial)
 
@@ -138,25 +111,27 @@ class Pools:
         self._machine(call.pool).abandon(call.pool, call.number, partial(_on_abandoned, client, call))
 
     def _held(self, client: Connection, serial: int) -> TicketHeld:
-        held = self._agent.grants.claim(client, serial)
+        held = self._parts.grants.claim(client, serial)
         if held is None:
-            raise TicketLost(f"grant: {serial} is not held on this connection: it is over, and nothing was done")
+            raise not_held(serial)
         if not isinstance(held, TicketHeld):
             raise ConfigError(f"grant: {serial} is no ticket, and only tickets take this")
         return held
 
-    def _machine(self, pool: str | None = None) -> Tickets:
-        if self._agent.tickets is None:
-            raise ConfigError(self._agent.seats_missing)
-        if pool is not None and not pool_fits(pool):
+    def _machine(self, pool: str) -> Tickets:
+        if not pool_fits(pool):
             raise ConfigError(f"pool: {shown(pool)} is no name of a pool; accepted are 1 to 56 bytes of printable text")
-        return self._agent.tickets
+        return self._tickets
 
     def _on_read(self, client: Connection, call: calls.ReadTickets, view: TicketView | Unavailable) -> None:
         if isinstance(view, Unavailable):
             client.refuse(call.serial, view)
         else:
-            client.done(call.serial, encoded(pool_view(self._agent, view)))
+            client.done(call.serial, encoded(self._view(view)))
+
+    def _view(self, view: TicketView) -> PoolView:
+        holders = tuple(TicketHolder(number, each.agent, each.token, each.metadata) for number, each in sorted(view.owners.items()))
+        return PoolView(view.pool, view.n, holders, view.hint, self._kind.wishes.get(view.pool, 0), view.waiting)
 
 
 def _on_abandoned(client: Connection, call: calls.AbandonTicket, refusal: str) -> None:

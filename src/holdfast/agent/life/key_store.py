@@ -7,13 +7,11 @@ changes the key file, that is the newer word.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 
 from holdfast.config import Config
 from holdfast.disk.state import State
-from holdfast.errors import HoldfastError, KeyUnusable, StorageDamaged
+from holdfast.errors import KeyUnusable, StorageDamaged
 from holdfast.wire.keys import Keyring, load_keyring, parse_key
 from holdfast.wire.seal import Plain, Sealed, Sealer
 
@@ -61,36 +59,6 @@ class KeyStore:
         if now is None or _ids(now) == _ids(self._given):
             return None
         return now
-
-
-class KeyringOfAgent:
-    """What the group may do with the keys of this agent, when all members agreed (``features.keys.protocol.warden.KeyringPort``)."""
-
-    def __init__(self, ring: Callable[[], Keyring | None], rekey: Callable[[Keyring], None]) -> None:
-        self._ring, self._rekey = ring, rekey
-
-    def ids(self) -> tuple[str, ...]:
-        return _ids(self._ring())
-
-    def install(self, key: str) -> str | None:
-        return self._change(lambda ring: ring.add(parse_key(key)))
-
-    def use(self, key_id: str) -> str | None:
-        return self._change(lambda ring: ring.use(bytes.fromhex(key_id)))
-
-    def remove(self, key_id: str) -> str | None:
-        return self._change(lambda ring: ring.remove(bytes.fromhex(key_id)) if ring.get(bytes.fromhex(key_id)) else ring)
-
-    def _change(self, change: Callable[[Keyring], Keyring]) -> str | None:
-        """None, or why it was not done; a text for people on another machine, so it never holds the key."""
-        ring = self._ring()
-        if ring is None:
-            return "this agent has no key"
-        try:
-            self._rekey(change(ring))
-        except (HoldfastError, ValueError) as error:
-            return str(error) or type(error).__name__
-        return None
 
 
 def given(config: Config) -> Keyring | None:

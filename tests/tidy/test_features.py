@@ -1,0 +1,45 @@
+"""A feature has one address: the agent names none, and one list says which there are.  docs/decisions.md H209."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from holdfast.agent.feature import features
+from holdfast.features import FEATURES
+from tests.tidy.tree import PACKAGE, source
+
+# Words by which a reader would find a feature in a file. Those of keys, names and probe are plain words as well (keys of a table, names of
+# members, probes of a load balancer), and a ring is also a ring of keys: for these the import contract speaks.
+WORDS = re.compile(r"ticket|leader|\blead\b|mail|farewell|parting|\bpools?\b", re.IGNORECASE)
+# Files of the agent that name one all the same, and why.
+LEFT = {
+    "agent/feature.py": "GroupView, a layout of the local socket, has a field for leaders",
+    "agent/socket/changes.py": "as above, and ViewChange",
+    "agent/socket/view.py": "as above",
+}
+
+
+def naming(folder: str) -> list[str]:
+    return sorted(str(path.relative_to(PACKAGE)) for path, text in source() if path.is_relative_to(PACKAGE / folder) and WORDS.search(text))
+
+
+def test_the_agent_names_no_feature() -> None:
+    """H209: what the agent has of a feature it has from the list. An exception that is gone is taken from this list."""
+    assert naming("agent") == sorted(LEFT)
+
+
+def test_the_list_has_every_feature() -> None:
+    """H209: each folder with an agent's side is a line of the list, called as the folder is; memberships have a list of their own."""
+    folders = {path.parent.name for path in (PACKAGE / "features").glob("*/agent.py")} - {"ring"}
+    found = features()
+    assert {feature.name for feature in found} == folders
+    assert [place.split(".")[2] for place in FEATURES] == [feature.name for feature in found]
+    assert all(Path(PACKAGE / "features" / feature.name).is_dir() for feature in found)
+
+
+def test_the_words_are_found() -> None:
+    """A search that finds nothing would prove nothing."""
+    assert WORDS.search("self.tickets is None")
+    assert WORDS.search("mail_total")
+    assert not WORDS.search("leaving a group")
