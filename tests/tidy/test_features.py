@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from holdfast.agent.feature import features
@@ -36,6 +38,19 @@ def test_the_list_has_every_feature() -> None:
     assert {feature.name for feature in found} == folders
     assert [place.split(".")[2] for place in FEATURES] == [feature.name for feature in found]
     assert all(Path(PACKAGE / "features" / feature.name).is_dir() for feature in found)
+
+
+def test_an_agent_without_seats_loads_no_protocol_that_needs_them() -> None:
+    """H209: memory grows with what is used. The features are built and say what is missing, without their protocols."""
+    code = (
+        "import sys, types, holdfast.agent.life.main\n"
+        "from holdfast.agent.feature import features\n"
+        "parts = types.SimpleNamespace(seats=None, seats_missing='seats: none', config=None)\n"
+        "print(*(each.build(parts).why for each in features() if each.name in ('leadership', 'tickets')), sep=', ')\n"
+        "print(*sorted(name for name in sys.modules if '.leadership.protocol' in name or '.tickets.protocol' in name))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert said == ["seats: none, seats: none", ""]
 
 
 def test_the_words_are_found() -> None:
