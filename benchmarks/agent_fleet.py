@@ -159,5 +159,7 @@ def formed(agent: AgentProcess, count: int) -> bool:
 
 
 def _environ(folder: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_") and name != "NOTIFY_SOCKET"}
+    """Without what would make an agent other than an installed one: pip compiles what it installs."""
+    other = ("NOTIFY_SOCKET", "PYTHONDONTWRITEBYTECODE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_") and name not in other}
     return {**kept, "HOLDFAST_RUNTIME_DIR": str(folder)}

@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from compileall import compile_dir
 from datetime import datetime
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+import holdfast
 from benchmarks.agent_fleet import SEEDS, AgentProcess
 from benchmarks.harness import Goal, Report, at_most, show_progress
 from benchmarks.ring_fleet import PATIENCE, NeverHappened, free_addresses
@@ -52,6 +54,7 @@ class Formed(NamedTuple):
 
 def run(rounds: int | None = None, size: Size = SIZE, agents: int | None = None, preset: str | None = None) -> Report:
     """``rounds``: starts of each group; ``agents`` and ``preset``: only these."""
+    compile_dir(Path(str(holdfast.__file__)).parent, quiet=1)  # As after an installation: no agent compiles the program.
     sizes = size.agents if agents is None else (agents,)
     presets = size.presets if preset is None else (preset,)
     starts, problems, raw, over, restarts = rounds or size.starts, list[str](), dict[str, Any](), list[float](), list[float]()
