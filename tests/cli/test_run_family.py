@@ -58,6 +58,27 @@ def test_older_and_younger_children(shell: subprocess.Popen[bytes]) -> None:
     assert len(alive(descendants(shell.pid))) == 7
 
 
+def test_a_child_as_old_as_a_tick(shell: subprocess.Popen[bytes]) -> None:
+    """H150: the kernel tells ages in ticks; a child that may have been there when the guardian died is the command's."""
+    until(lambda: len(descendants(shell.pid)) == 7, "all are there")
+    below = descendants(shell.pid)
+    found = Family([Own(shell.pid)])
+    found.until = max(family.stat_of(pid).started_at for pid in family.children_of(shell.pid)) - family.TICK
+    until(lambda: not found.round(), "nothing is left")
+    assert alive(below) == set()
+
+
+def test_a_younger_child_with_the_mark(shell: subprocess.Popen[bytes]) -> None:
+    """H150: an orphan that the command started after the death of the guardian bears the mark, so it is the command's."""
+    until(lambda: len(descendants(shell.pid)) == 7, "all are there")
+    below = descendants(shell.pid)
+    found = Family([Own(shell.pid)], mark=MARK)
+    found.until = 0.0
+    until(lambda: not found.round(), "nothing is left")
+    assert alive(below) == set()
+    assert alive({shell.pid}) == {shell.pid}
+
+
 def test_mark(shell: subprocess.Popen[bytes]) -> None:
     """H151: with nobody above, whoever bears the mark is ended, also beside the mark of an outer command; others are not."""
     until(lambda: len(descendants(shell.pid)) == 7, "all are there")

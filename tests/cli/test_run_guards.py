@@ -37,6 +37,7 @@ SHORT = [  # one of each who is left alone with it
     (("guardian", STOPPED), ("run", KILLED)),
     (("guardian", STOPPED), ("run", STOPPED)),
     (("guardian", KILLED), ("run", KILLED)),
+    (("guardian", KILLED), ("run", STOPPED)),
     (("guardian", STOPPED), ("agent", KILLED)),
 ]
 Fault = tuple[str, signal.Signals]

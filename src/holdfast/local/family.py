@@ -89,7 +89,10 @@ class Stat(NamedTuple):
     """What /proc/PID/stat says."""
 
     parent: int
-    started_at: float  # not before this instant after boot the process was there
+    started_at: float  # seconds after boot: it was there at this instant; the kernel counts in ticks, so it started within the tick before
+
+
+TICK = 1 / os.sysconf("SC_CLK_TCK")  # seconds
 
 
 NOBODY = Stat(0, EVER)
@@ -104,7 +107,7 @@ class Family:
         self.above = list(above)
         self.guardian: Process | None = None
         self.roots: list[Process] = []
-        self.until = EVER  # whoever came younger to a process above is none of it
+        self.until = EVER  # a child of a process above that is younger, and bears no mark, is none of it
         self.beyond: list[Process] = []  # belong to it, and to another user
         self.ended: set[int] = set()  # pids that were sent SIGKILL
         self._mark, self._since, self._user = mark, since, user
@@ -194,11 +197,15 @@ class Family:
         except (OSError, AttributeError):
             return None
         seen = stat_of(pid)
-        its = seen.parent == parent if parent else _bears(pid, self._mark)
-        if its and self._since < seen.started_at and not (from_above and seen.started_at > self.until) and not process.dead:
+        its = seen.parent == parent if parent else self._marked(pid)
+        younger = from_above and seen.started_at - TICK > self.until
+        if its and self._since < seen.started_at and not (younger and not self._marked(pid)) and not process.dead:
             return process
         process.close()
         return None
+
+    def _marked(self, pid: int) -> bool:
+        return bool(self._mark) and _bears(pid, self._mark)
 
     def _may(self, pid: int) -> bool:
         """The kernel's rule for signals, for the user in whose name it is done."""
@@ -223,7 +230,7 @@ def marked(environ: str, mark: str) -> str:
 def stat_of(pid: int) -> Stat:
     try:
         fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-        started = (int(fields[START_FIELD - FIRST_FIELD]) + 1) / os.sysconf("SC_CLK_TCK")
+        started = (int(fields[START_FIELD - FIRST_FIELD]) + 1) * TICK
         return Stat(int(fields[PARENT_FIELD - FIRST_FIELD]), started)
     except (OSError, ValueError, IndexError):
         return NOBODY
