@@ -23,7 +23,7 @@ from holdfast.host import Member, NodeId
 from holdfast.local.calls import EventItem, GroupView, Info, Look, Owned, Owns, Watch
 from holdfast.net import clock
 
-BECAME_MEMBER, SUSPICION, OVERSLEPT = "ring.BecameMember", "ring.Suspicion", "ring.Overslept"  # facts inside the ring
+SUSPICION, OVERSLEPT = "ring.Suspicion", "ring.Overslept"  # facts inside the ring
 LOOPBACK = "127.0.0.1"
 SEEDS = 3  # a majority of them founds the ring
 START_TIMEOUT = 30.0  # seconds until an agent's socket answers; a bare interpreter takes a tenth of one
@@ -55,7 +55,6 @@ class _Fields(msgspec.Struct):
     certain: bool = False
     seconds: float = 0.0
     peer: str = ""
-    id: str = ""
     leader: NodeId | None = None
 
 
@@ -156,7 +155,6 @@ class Fleet:
         self.names = names
         self.running: dict[str, Running] = {}
         self.heard: list[Said] = []
-        self.ring_ids: dict[str, str] = {}  # of everybody who became a member, the latest
         self.page = ""  # where the first agent shows the group; "" without the extra, and before it is up
         self.on_event: Callable[[Said], None] = _nobody
         self._untold: list[Said] = []
@@ -264,8 +262,6 @@ class Fleet:
         life = fields.leader if fields.member is None else fields.member.id
         about = life.name if life else ""
         said = Said(name, self._looked_at, item.name, about, life, fields.certain, fields.seconds, fields.peer, item.at)
-        if item.name == BECAME_MEMBER:
-            self.ring_ids[name] = fields.id
         self.heard.append(said)
         self._untold.append(said)
 

@@ -71,14 +71,14 @@ def bounds(config: Config) -> Bounds:
     return Bounds(counted(2 * ring.lease), counted(2 * ring.lease + ring.t_a), counted(2 * ring.lease) + ring.wait)
 
 
-def witnessed(victim: NodeId, ring_id: str, killed_at: float, monitors: Iterable[str], heard: Iterable[Said]) -> Death:
-    """The first time each monitor said each thing about that life. What a monitor suspects after it has heard of the decision is news to
-    nobody but the ring itself, so suspicions are taken from there."""
+def witnessed(victim: NodeId, place: str, killed_at: float, monitors: Iterable[str], heard: Iterable[Said]) -> Death:
+    """The first time each monitor said each thing about that life. A monitor that suspects it after it has heard of the decision tells
+    only the ring's own facts, so suspicions are taken from there; they name a member by its place."""
     seen: dict[str, dict[str, float]] = {event: {} for event in STEPS}
     happened: dict[str, dict[str, float]] = {event: {} for event in STEPS}
     uncertain = []
     for said in heard:
-        event = "Suspected" if (said.event, said.peer) == (SUSPICION, ring_id) else said.event if said.life == victim else ""
+        event = "Suspected" if said.event == SUSPICION and said.peer.startswith(place) else said.event if said.life == victim else ""
         if event in seen and said.at >= killed_at:
             seen[event].setdefault(said.by, said.at - killed_at)
             happened[event].setdefault(said.by, said.wall)
@@ -112,6 +112,16 @@ def _in_order(death: Death) -> Promise:
     wrong = [name for name in death.monitors if name in failed and not first <= decided.get(name, -1.0) <= failed[name]]
     measured = f"not at {', '.join(wrong)}" if wrong else "at every one of them"
     return Promise("suspicion, then decision, then declaration", not wrong, measured, "in this order")
+
+
+class Listed(NamedTuple):
+    """A member, and how facts inside the ring begin to name it."""
+
+    life: NodeId
+    place: str
+
+
+NOT_LISTED = Listed(NodeId("", 0), "")
 
 
 class Ownership(NamedTuple):
@@ -170,9 +180,7 @@ class Story:
         """The leader, who owns a key, is killed; another one leads; the others notice, decide, declare, and one of them inherits."""
         fleet = self.fleet
         before, leader = self._a_leader_with_a_key()
-        view = fleet.running[before.owner].view
-        assert view is not None
-        victim, ring_id = view.me.id, fleet.ring_ids[before.owner]
+        victim, place = self._listed(before.owner)
         self._step(
             f"{before.owner} leads {NAME!r} (fencing token {leader.token}) and may act for the key {self.key!r} (token {before.token}). "
             f"Now: kill -9 {before.owner}."
@@ -181,11 +189,11 @@ class Story:
         monitors = [name for name in fleet.names if name != before.owner]
         heard_before = len(fleet.heard)
         killed_at = fleet.kill(before.owner)
-        self.death = witnessed(victim, ring_id, killed_at, monitors, ())
+        self.death = witnessed(victim, place, killed_at, monitors, ())
         heirs: list[Ownership] = []
 
         def gone_everywhere() -> bool:
-            self.death = witnessed(victim, ring_id, killed_at, monitors, fleet.heard[heard_before:])
+            self.death = witnessed(victim, place, killed_at, monitors, fleet.heard[heard_before:])
             heirs.extend(self._owners())
             self.takeover = taken_over(killed_at, leader, self.candidates.reigns.values())
             return len(self.death.seen["Failed"]) == len(monitors) and bool(heirs) and self.takeover.next is not None
@@ -278,12 +286,19 @@ class Story:
                 owned[:] = [each for each in self._owners() if leader is not None and each.owner == leader.leader]
                 if owned:
                     break
-            return bool(owned)
+            return bool(owned) and self._listed(owned[0].owner).place != ""
 
         self._until(found, FORM_TIMEOUT, "the leader owns a key")
         leader = self.candidates.last
         assert leader is not None
         return owned[0], leader
+
+    def _listed(self, name: str) -> Listed:
+        """As that agent lists itself now."""
+        view = self.fleet.running[name].view
+        if view is None or view.me.id not in (ids := [member.id for member in view.members]):
+            return NOT_LISTED
+        return Listed(view.me.id, f"{view.positions[ids.index(view.me.id)]:016x}.")
 
     def _owners(self) -> list[Ownership]:
         found = []
