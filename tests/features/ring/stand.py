@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.config import RingConfig
-from holdfast.features.ring.protocol.facts import Departed
+from holdfast.features.ring.protocol.facts import Departed, JoinRetry
 from holdfast.features.ring.protocol.ids import Peer, RingId, hash_of
 from holdfast.features.ring.protocol.pair import Pair
 from holdfast.features.ring.protocol.rules import Rules
@@ -165,3 +165,23 @@ def crowd(*, config: RingConfig = CONFIG, rules: Rules | None = None) -> tuple[S
     stand.live(STEP)
     stand.host.sent.clear()
     return stand, peers
+
+
+def suspecting() -> tuple[Stand, Peer, list[Peer]]:
+    """P, which has just suspected one of its six peers; the other five live. Votes decide now: 4 of 7, its own is one."""
+    stand, peers = crowd()
+    silent, others = peers[0], peers[1:]
+    while stand.pair(silent).susp is None:
+        stand.answer(silent=[silent])
+        stand.host.pass_time(STEP / 4)
+    return stand, silent, others
+
+
+def expelled_again(stand: Stand, times: int, calm: float = 0.0) -> list[float]:
+    """How long it waits after each of so many forced departures; it founds its ring again each time."""
+    for _ in range(times):
+        stand.host.pass_time(calm)
+        stand.ring.depart("test")
+        stand.ring.lifecycle.stop()
+        stand.ring.found()
+    return [event.delay for event in stand.host.events(JoinRetry)]

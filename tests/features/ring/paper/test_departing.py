@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 
 from holdfast.events import Event, Expelled, Failed, Left
 from holdfast.features.ring.lab.rings import Rings
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.config import RingConfig
-from holdfast.features.ring.protocol.facts import Departed, JoinRetry, JoinStarted, Removed
+from holdfast.features.ring.protocol.facts import Departed, JoinStarted, Removed
 from holdfast.features.ring.protocol.forgetting import EPOCHS_MAX, forget
 from holdfast.features.ring.protocol.ids import RingId
 from holdfast.features.ring.protocol.rules import Rules
 from holdfast.host import Address, Message, NodeId
-from tests.features.ring.stand import STEP, T_A, T_ARB, T_L, Stand, crowd
+from tests.features.ring.stand import STEP, T_A, T_ARB, T_L, Stand, crowd, expelled_again
 
 NAMES = list("abcefg")
 
@@ -181,16 +180,6 @@ def test_a_departed_arbitrators_vote_still_binds() -> None:
 # Coming back.
 
 
-def expelled_again(stand: Stand, times: int, calm: float = 0.0) -> list[float]:
-    """How long it waits after each of so many forced departures; it founds its ring again each time."""
-    for _ in range(times):
-        stand.host.pass_time(calm)
-        stand.ring.depart("test")
-        stand.ring.lifecycle.stop()
-        stand.ring.found()
-    return [event.delay for event in stand.host.events(JoinRetry)]
-
-
 def test_the_backoff_grows_with_every_forced_departure() -> None:
     """D23: it doubles up to 60 T_l: a broken link must not eject somebody every few seconds."""
     delays = expelled_again(Stand(), 12)
@@ -279,34 +268,6 @@ def test_failed_is_for_users_what_removed_is_for_checkers() -> None:
     stand.live(stand.ring.config.wait + T_A)
     assert [event.member.id for event in stand.host.events(Left)] == [peers[0].node]
     assert [(event.member.id, event.certain) for event in stand.host.events(Failed)] == [(peers[1].node, True)]
-
-
-@pytest.mark.parametrize("answering, soon", [(0, False), (1, False), (2, True), (3, True)])
-def test_a_majority_of_the_seeds_shortens_the_absence(answering: int, soon: bool) -> None:
-    """H164: after many forced departures up to 60 T_l; when a majority of the seeds answers, 8 T_l. What it waits for is said."""
-    seeds = tuple(Address(name, 1) for name in "xyz")
-    stand = Stand(config=RingConfig(k=3))
-    expelled_again(stand, 12)
-    stand.ring.config = replace(stand.ring.config, seeds=seeds)
-    lifecycle = stand.ring.lifecycle
-    while True:  # until a long one is drawn
-        lifecycle.wanted = True
-        stand.ring.depart("test")
-        if stand.host.events(JoinRetry)[-1].delay > 30 * T_L:
-            break
-        lifecycle.stop()
-        stand.ring.found()
-    assert "or sooner when 2 of 3 seeds answer" in lifecycle.waits_for
-    stand.take(m.Discover)
-    came = False
-    for _ in range(11 * 16):
-        stand.host.pass_time(STEP)
-        for to, message in stand.take(m.Discover):
-            came = came or stand.ring.is_joining
-            if to in seeds[:answering] and isinstance(to, Address):
-                answer = m.Discovered(message.serial, m.Answer.NO_MEMBER, 0, (), seeded=False, asked=to)
-                stand.ring.on_message(NodeId(to.host, 1), answer)
-    assert (came or stand.ring.is_joining) is soon
 
 
 @pytest.mark.parametrize("beyond, kept", [(0, True), (1, False)])

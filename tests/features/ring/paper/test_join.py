@@ -2,79 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from holdfast.features.ring.protocol import messages as m
-from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.facts import BecameMember, Departed, JoinRetry, JoinStarted, PhaseReached
-from holdfast.features.ring.protocol.ids import Peer, RingId, hash_of
+from holdfast.features.ring.protocol.ids import hash_of
 from holdfast.features.ring.protocol.lifecycle import PATIENT_ATTEMPTS
 from holdfast.features.ring.protocol.pair import State
 from holdfast.features.ring.protocol.ring import Status
 from holdfast.features.ring.protocol.rules import Rules
-from holdfast.features.ring.protocol.standalone import standalone
-from holdfast.host import Address, Message, NodeId
+from holdfast.host import NodeId
+from tests.features.ring.candidate import FIGURE_5, P11, P13, P17, P19, P23, RING, SEED, VIEW, Candidate
 from tests.features.ring.stand import T_L, peer
-from tests.support.fake_host import FakeHost
-
-RING = 77
-SEED = Address("seed", 1)
-# Figure 5: k = 2; node 17 owns key 16 and has the neighbours 11, 13, 19, 23; those of candidate 16 are 11, 13, 17, 19.
-P11, P13, P17, P19, P23 = (peer(f"p{pos}", pos) for pos in (11, 13, 17, 19, 23))
-VIEW = (P17, P11, P13, P19, P23)
-FIGURE_5 = (P11, P13, P17, P19)
-
-
-class Candidate:
-    """Node 16, about to join; the test plays the ring."""
-
-    def __init__(self, *, rules: Rules | None = None, pace: bool = False) -> None:
-        self.host = FakeHost("c16")
-        config = RingConfig(k=2, seeds=(SEED,), position=16, join_pace=pace)
-        self.ring = standalone(self.host, config, rules=rules).ring
-        self.ring.start()
-        self.host.pass_time(0.0)
-
-    def say(self, whom: Peer, message: Message) -> None:
-        self.ring.on_message(whom.node, message)
-
-    def head(self, whom: Peer) -> tuple[int, RingId, int]:
-        return RING, whom.id, self.ring.id.inc
-
-    def discovered(self, answer: m.Answer, view: tuple[Peer, ...] = (), by: Peer = P17) -> None:
-        discover = self.host.take(m.Discover)[-1][1]
-        self.say(by, m.Discovered(discover.serial, answer, RING, view, seeded=True, asked=by.address))
-
-    def locked(self, grantors: Sequence[Peer], *, granted: bool = True, view: tuple[Peer, ...] = VIEW) -> None:
-        lock = next(sent.message for sent in reversed(self.host.sent) if isinstance(sent.message, m.Lock))
-        for each in grantors:
-            self.say(each, m.Locked(*self.head(each), lock.serial, granted, (each, *(other for other in view if other != each))))
-
-    def acks(self, by: Sequence[Peer], n: int, gen: int = 5) -> None:
-        for each in by:
-            cfg = tuple(sorted((each.id, self.ring.id)))
-            self.say(each, m.LeaseAck(*self.head(each), 1, n, 1, want=True, gen=gen, seen=0, view=hash_of(()), knows=0, cfg=cfg))
-
-    def until_locks(self) -> Candidate:
-        self.discovered(m.Answer.OK, VIEW)
-        return self
-
-    def until_leases(self) -> Candidate:
-        self.until_locks().locked(FIGURE_5)
-        return self
-
-    def until_ready(self) -> Candidate:
-        self.until_leases().acks(FIGURE_5, 1)
-        return self
-
-    def told(self, kind: type[Message]) -> list[str]:
-        return sorted(to.name if isinstance(to, NodeId) else to.host for to, _ in self.host.take(kind))
-
-    def failures(self) -> list[str]:
-        return [event.why for event in self.host.events(JoinRetry)]
-
 
 NAMES = ["p11", "p13", "p17", "p19"]
 
@@ -320,65 +259,6 @@ def test_backoff_grows_and_stays_within_its_bounds() -> None:
     for attempt, delay in enumerate(delays, 1):
         assert 0.2 * T_L <= delay <= T_L * min(8, max(1, 2 ** (attempt - PATIENT_ATTEMPTS)))
     assert max(delays) > 6 * T_L
-
-
-def test_a_door_that_is_taken_is_free_again_soon() -> None:
-    """H160: a join takes four round trips; whoever was in its way waits a few of those, doubled with every attempt, and never above T_l."""
-    c = Candidate()
-    for _ in range(10):
-        c.host.pass_time(0.01)  # the trip
-        c.discovered(m.Answer.BUSY)
-        while not any(isinstance(sent.message, m.Discover) for sent in c.host.sent):
-            c.host.pass_time(0.001)
-    delays = [event.delay for event in c.host.events(JoinRetry) if event.why == "busy"]
-    assert len(delays) >= 8
-    for attempt, delay in enumerate(delays, 1):
-        assert 0 <= delay <= min(T_L, 4 * 0.012 * 2**attempt)
-
-
-def test_whoever_was_sent_away_is_called() -> None:
-    """H160: the door that was taken says when it is free, and the next attempt begins there, at once."""
-    c = Candidate()
-    c.discovered(m.Answer.BUSY)
-    c.host.take(m.Discover)
-    c.say(P17, m.Discovered(m.INVITED, m.Answer.BUSY, RING, (), seeded=True, asked=P17.address))
-    c.host.pass_time(0.0)
-    assert [to for to, _ in c.host.take(m.Discover)] == [P17.address]
-
-
-def test_a_call_in_the_middle_of_an_attempt_changes_nothing() -> None:
-    """H160: whoever knocks already is not called back from there."""
-    c = Candidate().until_locks()
-    before = c.ring.id
-    c.say(P17, m.Discovered(m.INVITED, m.Answer.BUSY, RING, (), seeded=True, asked=P17.address))
-    c.host.pass_time(0.0)
-    assert c.ring.id == before
-    assert c.told(m.Discover) == []
-
-
-def test_the_next_door_if_the_first_is_silent() -> None:
-    """H160: of several seeds a silent one costs T_l / 4; the eight tries go round all of them."""
-    host = FakeHost("c16")
-    seeds = tuple(Address(name, 1) for name in "xyz")
-    standalone(host, RingConfig(k=2, seeds=seeds, position=16)).ring.start()
-    host.pass_time(2 * T_L - 0.01)
-    asked = [to for to, _ in host.take(m.Discover)]
-    assert len(asked) == 8
-    assert asked[:3] == asked[3:6]
-    assert set(asked[:3]) == set(seeds)
-
-
-def test_the_next_door_if_the_first_is_in_no_ring() -> None:
-    """H160: of several seeds one may be in a ring, and the others not yet."""
-    host = FakeHost("c16")
-    ring = standalone(host, RingConfig(k=2, seeds=tuple(Address(name, 1) for name in "xy"), position=16)).ring
-    ring.start()
-    host.pass_time(0.0)
-    ((first, discover),) = host.take(m.Discover)
-    assert isinstance(first, Address)
-    ring.on_message(NodeId(first.host, 1), m.Discovered(discover.serial, m.Answer.NO_MEMBER, 0, (), seeded=False, asked=first))
-    ((second, _),) = host.take(m.Discover)
-    assert second != first
 
 
 def test_answers_to_an_earlier_attempt_count_for_nothing() -> None:

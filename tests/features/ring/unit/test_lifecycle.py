@@ -1,9 +1,10 @@
-"""What a process does about its membership between memberships: whom it remembers, whom it asks.  Spec: ring 5.5, 5.6, D20, D23."""
+"""What a process does about its membership between memberships: whom it remembers, whom it asks.  Spec: ring 5.5, 5.6, D20, D23; H164."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.config import RingConfig
@@ -12,7 +13,7 @@ from holdfast.features.ring.protocol.lifecycle import CACHE, CACHED_MAX, SAVE_LE
 from holdfast.features.ring.protocol.ring import RingNode
 from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import Address, NodeId
-from tests.features.ring.stand import T_L, crowd
+from tests.features.ring.stand import STEP, T_L, Stand, crowd, expelled_again
 from tests.support.fake_host import FakeHost, FakeStorage
 
 SEED, KNOWN = Address("seed", 1), Address("known", 1)
@@ -107,3 +108,31 @@ def test_stop_ends_everything() -> None:
     stand.host.sent.clear()
     stand.host.pass_time(20 * T_L)
     assert [sent for sent in stand.host.sent if isinstance(sent.message, m.OfRing)] == []
+
+
+@pytest.mark.parametrize("answering, soon", [(0, False), (1, False), (2, True), (3, True)])
+def test_a_majority_of_the_seeds_shortens_the_absence(answering: int, soon: bool) -> None:
+    """H164: after many forced departures up to 60 T_l; when a majority of the seeds answers, 8 T_l. What it waits for is said."""
+    seeds = tuple(Address(name, 1) for name in "xyz")
+    stand = Stand(config=RingConfig(k=3))
+    expelled_again(stand, 12)
+    stand.ring.config = replace(stand.ring.config, seeds=seeds)
+    lifecycle = stand.ring.lifecycle
+    while True:  # until a long one is drawn
+        lifecycle.wanted = True
+        stand.ring.depart("test")
+        if stand.host.events(JoinRetry)[-1].delay > 30 * T_L:
+            break
+        lifecycle.stop()
+        stand.ring.found()
+    assert "or sooner when 2 of 3 seeds answer" in lifecycle.waits_for
+    stand.take(m.Discover)
+    came = False
+    for _ in range(11 * 16):
+        stand.host.pass_time(STEP)
+        for to, message in stand.take(m.Discover):
+            came = came or stand.ring.is_joining
+            if to in seeds[:answering] and isinstance(to, Address):
+                answer = m.Discovered(message.serial, m.Answer.NO_MEMBER, 0, (), seeded=False, asked=to)
+                stand.ring.on_message(NodeId(to.host, 1), answer)
+    assert (came or stand.ring.is_joining) is soon
