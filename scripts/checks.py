@@ -18,7 +18,8 @@ from types import FrameType
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 PATIENCE = 5  # added to the nice value of what runs beside the tests: many of them measure time
-PURE = ("tests/unit", "tests/wire", "tests/traces")  # what a change of a protocol breaks first, and it takes seconds
+# What a change of a protocol breaks first, and it takes seconds.
+PURE = ("tests/features/*/unit", "tests/papers/*/unit", "tests/spine", "tests/benchmarks", "tests/wire", "tests/traces")
 TYPED = ("src", "tests", "benchmarks", "fuzz", "scripts")
 
 RUNNING: list[subprocess.Popen[bytes]] = []
@@ -36,8 +37,13 @@ def commands() -> dict[str, list[str]]:
         "docs": ["sphinx-build", "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html"],
         # A file to each, because what a file shares stays in one process; tests/sharing.py says who gets which.
         "tests": ["pytest", "-n", "4", "--dist", "loadfile", *words],
-        "pure": ["pytest", "-n", "2", "--dist", "loadfile", *PURE, *words],
+        "pure": ["pytest", "-n", "2", "--dist", "loadfile", *pure_folders(), *words],
     }
+
+
+def pure_folders() -> list[str]:
+    """The folders that ``PURE`` stands for."""
+    return [path.relative_to(ROOT).as_posix() for pattern in PURE for path in sorted(ROOT.glob(pattern))]
 
 
 def main(names: list[str]) -> int:

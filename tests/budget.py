@@ -1,8 +1,9 @@
 """How long the tests of one area may take, checked at the end of every run.
 
-An area is a folder directly under ``tests/``; its budget stands in ``[tool.holdfast.test-budgets]`` of pyproject.toml, in
-seconds. The budget is CPU time, of this process and of the children it has waited for, over set-up, call and tear-down:
-wall-clock on a busy machine measures the neighbours, and a test that waits for a timeout is not slow code. In an area of virtual time
+An area is a folder directly under ``tests/``, or a feature: a folder under ``tests/features/``, with all its questions. Its budget
+stands in ``[tool.holdfast.test-budgets]`` of pyproject.toml, in seconds. The budget is CPU time, of this process and of the children it
+has waited for, over set-up, call and tear-down:
+wall-clock on a busy machine measures the neighbours, and a test that waits for a timeout is not slow code. In files of virtual time
 that is all. Where time is real, a test that only sleeps costs people the same minutes, so there wall-clock has a limit as well,
 ``WALL_FACTOR`` times the budget; time in which some process of the machine waited for a core does not count. An area that has no budget
 fails: who starts one says how long it may take.
@@ -20,9 +21,12 @@ import pytest
 
 from tests.lateness import pressure
 from tests.limits import cpu_seconds
-from tests.sharing import REAL_TIME
+from tests.sharing import is_real
 
 WALL_FACTOR = 8.0  # tests with real processes wait for leases and deaths; those of tests/client need a sixth of a core
+
+
+FEATURES = "features"
 
 
 @dataclass
@@ -30,7 +34,7 @@ class Spent:
     """Seconds an area took so far."""
 
     cpu: float = 0.0
-    wall: float = 0.0
+    wall: float = 0.0  # of files whose time is real
     late: float = 0.0  # of these: some process waited for a core
 
 
@@ -49,9 +53,10 @@ class Budgets:
         return cls(declared["tool"]["holdfast"]["test-budgets"], enforced=enforced)
 
     @staticmethod
-    def area(nodeid: str) -> str:
-        """The folder directly under tests/; for a file that lies in tests/ itself, its own name."""
-        return nodeid.partition("::")[0].split("/")[1]
+    def area(file: str) -> str:
+        """The folder directly under tests/, or under tests/features/; for a file that lies in tests/ itself, its own name."""
+        parts = file.split("/")
+        return "/".join(parts[1:3]) if parts[1] == FEATURES else parts[1]
 
     def complaints(self) -> list[str]:
         if not self.enforced:
@@ -63,7 +68,7 @@ class Budgets:
                 found.append(f"tests/{area} has no budget: give it one in [tool.holdfast.test-budgets] of pyproject.toml")
             elif spent.cpu > budget:
                 found.append(f"tests/{area} took {spent.cpu:.1f} s of CPU, its budget is {budget:g} s")
-            elif area in REAL_TIME and spent.wall - spent.late > WALL_FACTOR * budget:
+            elif spent.wall - spent.late > WALL_FACTOR * budget:
                 unhurried = f"took {spent.wall - spent.late:.1f} s in which the machine was not late"
                 found.append(f"tests/{area} {unhurried}, over {WALL_FACTOR:g} times its budget of {budget:g} s")
         return found
@@ -82,10 +87,12 @@ class Budgets:
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        spent = self.spent[self.area(report.nodeid)]
+        file = report.nodeid.partition("::")[0]
+        spent = self.spent[self.area(file)]
         spent.cpu += _sum(report, "cpu")
-        spent.late += _sum(report, "late")
-        spent.wall += report.duration
+        if is_real(file):
+            spent.late += _sum(report, "late")
+            spent.wall += report.duration
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self.complaints() and session.exitstatus == pytest.ExitCode.OK:

@@ -11,6 +11,7 @@ from tests import sizes
 from tests.budget import Budgets
 from tests.limits import Limits
 from tests.sharing import Shared
+from tests.support.search import Search
 from tests.told import Told
 
 pytest_plugins = ["pytester"]
@@ -56,3 +57,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def rewrite(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be written instead of compared."""
     return bool(request.config.getoption("--rewrite"))
+
+
+@pytest.fixture
+def search(request: pytest.FixtureRequest, rewrite: bool) -> Search:
+    """Finds a seed that fails. Which one is known stands beside the sweep, by file and test."""
+    known = request.path.with_name("known_seeds.json")
+    return Search(f"{request.path.name}::{request.node.name}", known, rewrite=rewrite, hunt=sizes.is_all())

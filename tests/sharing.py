@@ -18,7 +18,9 @@ from xdist.scheduler import LoadFileScheduling
 WORKERS_MIN = 3  # with fewer, none of them is patient
 PATIENCE = 5  # added to the patient worker's nice value: against one process of ours it still gets a quarter of a core
 
+# Where time is real: these folders, and the folder process/ of every feature and paper.
 REAL_TIME = {"agent", "cli", "client", "disk", "docs", "e2e", "http", "net", "page"}
+PROCESS = "process"
 VIRTUAL_TIME = {"tests/cli/test_bad_input.py", "tests/cli/test_experiments_as_json.py"}  # although they are about the command line
 
 # Files that take longer than most, and about how many seconds.
@@ -29,57 +31,58 @@ LONG = {
     "tests/e2e/test_demo.py": 40,
     "tests/docs/test_pages.py": 35,
     "tests/cli/test_run_again.py": 35,
-    "tests/e2e/test_ticket_processes.py": 30,
-    "tests/e2e/test_ticket_disk.py": 30,
-    "tests/e2e/test_ticket_ring.py": 30,
+    "tests/features/tickets/process/test_processes.py": 30,
+    "tests/features/tickets/process/test_disk.py": 30,
+    "tests/features/tickets/process/test_ring.py": 30,
     "tests/agent/test_process.py": 30,
     "tests/cli/test_exit_codes.py": 25,
     "tests/client/test_again.py": 25,
-    "tests/e2e/test_lead_processes.py": 25,
+    "tests/features/leadership/process/test_processes.py": 25,
     "tests/page/test_page.py": 25,
-    "tests/agent/test_first_leader.py": 23,
+    "tests/features/leadership/process/test_first_leader.py": 23,
     "tests/cli/test_run_guards.py": 23,
-    "tests/e2e/test_ticket_storm.py": 22,
-    "tests/net/test_ring_processes.py": 22,
+    "tests/features/tickets/process/test_storm.py": 22,
+    "tests/features/ring/process/test_processes.py": 22,
     "tests/cli/test_lab.py": 20,
     "tests/client/test_real.py": 19,
     "tests/e2e/test_kubernetes.py": 19,
-    "tests/client/test_ticket_real.py": 17,
-    "tests/e2e/test_ticket_load.py": 17,
+    "tests/features/tickets/process/test_client.py": 17,
+    "tests/features/tickets/process/test_load.py": 17,
     "tests/client/test_spelled.py": 15,
     "tests/e2e/test_replay.py": 15,
-    "tests/e2e/test_lead_partition.py": 15,
-    "tests/e2e/test_ticket_partition.py": 15,
+    "tests/features/leadership/process/test_partition.py": 15,
+    "tests/features/tickets/process/test_partition.py": 15,
     "tests/e2e/test_group.py": 14,
     "tests/e2e/test_load.py": 14,
     "tests/agent/test_delays.py": 14,
-    "tests/net/test_ring_partition.py": 14,
+    "tests/features/ring/process/test_partition.py": 14,
     "tests/agent/test_grants_processes.py": 13,
-    "tests/net/test_omega_sockets.py": 13,
+    "tests/papers/detection/process/test_omega_sockets.py": 13,
     "tests/http/test_limits.py": 10,
     "tests/docs/test_wheel.py": 10,
     "tests/agent/test_agents_fuzz.py": 9,
     "tests/cli/test_doctor_paths.py": 9,
-    "tests/sim/test_ring.py": 30,
+    "tests/features/ring/sim/test_sweeps.py": 30,
     "tests/lab/test_jobs.py": 28,
-    "tests/sim/test_kit.py": 26,
-    "tests/unit/benchmarks/test_harness.py": 25,
+    "tests/kit/test_sweeps.py": 26,
+    "tests/benchmarks/test_harness.py": 25,
     "tests/kit/test_promise_explored.py": 24,
     "tests/lab/test_determinism.py": 24,
-    "tests/sim/test_tickets_experiments_ours.py": 19,
-    "tests/sim/test_leadership.py": 16,
+    "tests/features/tickets/sim/test_experiments.py": 19,
+    "tests/features/leadership/sim/test_sweeps.py": 16,
     "tests/tidy/test_code.py": 15,
     "tests/tidy/test_limits.py": 15,
-    "tests/paper/test_ring_directed.py": 12,
-    "tests/lab/test_upgrade_model.py": 12,
-    "tests/sim/test_tickets.py": 12,
+    "tests/features/ring/sim/test_directed.py": 12,
+    "tests/features/ring/sim/test_upgrade_model.py": 12,
+    "tests/features/tickets/sim/test_sweeps.py": 12,
     "tests/tidy/test_budget.py": 11,
-    "tests/sim/test_ring_experiments_a.py": 10,
+    "tests/features/ring/sim/test_experiments_a.py": 10,
 }
 
 
 def is_real(file: str) -> bool:
-    return file.split("/")[1] in REAL_TIME and file not in VIRTUAL_TIME
+    folders = file.split("/")[1:-1]
+    return bool(folders) and (folders[0] in REAL_TIME or folders[-1] == PROCESS) and file not in VIRTUAL_TIME
 
 
 def is_patient(worker: Mapping[str, Any]) -> bool:

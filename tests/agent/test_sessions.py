@@ -53,6 +53,7 @@ def told(client: RawClient, watch: int) -> Event | None:
 
 def test_200_clients(live: Live) -> None:
     """200 clients on one agent: all are greeted, all look, all hear every event, and all are forgotten when they go."""
+    until(lambda: live.call(lambda: live.server.clients) == 0, "those of the test before are gone")
     before = len(live.agent.events)
     with ExitStack() as stack:
         clients = [stack.enter_context(RawClient(live.path)) for _ in range(CLIENTS)]

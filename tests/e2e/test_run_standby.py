@@ -17,7 +17,7 @@ from holdfast.local.calls import Info
 from holdfast.net import clock
 from tests.agent.raw_client import RawClient
 from tests.cli.recorder import WORKER, Record, alive
-from tests.e2e.ticket_fleet import LEASE, TicketFleet
+from tests.features.tickets.process.fleet import LEASE, TicketFleet
 from tests.support.agents import AgentProcess, until
 
 STOPPED = LEASE + 0.5  # seconds; more than the first deadline of a ticket, and of a term

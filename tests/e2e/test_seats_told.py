@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.lead_fleet import SEATS, Leads
 from tests.e2e.looking_on import typed
+from tests.features.leadership.process.fleet import SEATS, Leads
 from tests.support.agents import AgentProcess, until
 
 KILLED = 2

@@ -13,15 +13,7 @@ from holdfast.kit.keeper import Keeper
 from holdfast.kit.promise import Promises
 from holdfast.lab.explore import explore
 from holdfast.lab.kit.promise_model import LENGTH, Bounds, GroupModel, Seat, SeatModel
-from tests.support.kit_ablations import (
-    AnswersFirst,
-    AnyResignation,
-    ForgetsLongest,
-    ForgetsUntil,
-    IgnoresBusy,
-    TellsTheSlow,
-    TwoPerNumber,
-)
+from tests.kit.ablations import AnswersFirst, AnyResignation, ForgetsLongest, ForgetsUntil, IgnoresBusy, TellsTheSlow, TwoPerNumber
 
 STATES_MAX = 1_000_000
 

@@ -26,7 +26,7 @@ class Search:
         tried = range(seeds) if self._hunt or self._rewrite else [known.get(self._name, 0)]
         found = next((outcome for seed in tried if not (outcome := run(scenario, seed)).ok), None)
         if found is None:
-            again = "" if self._hunt else f"; look for another: pytest --rewrite '{self._name}', then read the diff"
+            again = "" if self._hunt else f"; look for another: pytest --rewrite '{self._file.with_name(self._name)}', then read the diff"
             raise AssertionError(f"{self._name}: nothing fails in {seeds_of(tried)} without this rule{again}")
         if self._rewrite:
             others = {name: seed for name, seed in known.items() if name != self._name}

@@ -79,6 +79,15 @@ def test_sleeping_that_does_not_count(session: pytest.Pytester, area: str, press
     assert result.ret == pytest.ExitCode.OK
 
 
+@pytest.mark.parametrize("question, code", [("process", pytest.ExitCode.TESTS_FAILED), ("sim", pytest.ExitCode.OK)])
+def test_a_feature_has_one_budget(session: pytest.Pytester, question: str, code: pytest.ExitCode) -> None:
+    """H206: the folders of a feature share a number; wall-clock counts in the one of real processes alone."""
+    session.makeconftest("import tests.budget\ntests.budget.pressure = lambda: 0.0\n" + CONFTEST)
+    result = run(session, area=f"features/ring/{question}", test=SLEEPY, budgets='"features/ring" = 0.1')
+    assert result.ret == code
+    result.stdout.fnmatch_lines(["CPU seconds of budget: features/ring 0.*/0.1"])
+
+
 def test_area_without_budget_fails(session: pytest.Pytester) -> None:
     """Nobody opens an area without saying how long it may take."""
     result = run(session, area="elsewhere", test=QUICK, budgets="unit = 5")

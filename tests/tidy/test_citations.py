@@ -202,3 +202,22 @@ def test_citations_are_read(source: str, expected: list[str]) -> None:
 def test_what_leads_nowhere_is_found(source: str) -> None:
     """A number that no page has, and a number that may be of two pages."""
     assert len(wrong(citations(source), anchors() - {"H9"})) == 1
+
+
+def resting_on_ours(source: str) -> list[str]:
+    """Tests whose docstring rests on decisions of ours alone: "H162, H164: ..."."""
+    found = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    return [node.name for node in found if re.match(r"H\d+(?:, H\d+)*:", ast.get_docstring(node) or "")]
+
+
+def test_paper_folders_hold_what_a_paper_says() -> None:
+    """H212: a decision of ours is tested in ``unit`` or ``sim``."""
+    files = {name(path): text for path, text in python() if re.match(r"tests/\w+/\w+/paper/", name(path))}
+    assert len(files) > 20
+    assert {file: found for file, text in files.items() if (found := resting_on_ours(text))} == {}
+
+
+@pytest.mark.parametrize("cited, ours", [("H162: no", True), ("H162, H164: no", True), ("H162, P1: no", False), ("D3: not H162", False)])
+def test_decisions_of_ours_are_told_apart(cited: str, ours: bool) -> None:
+    """H212: "H162, P1" rests on a rule of a specification, too."""
+    assert bool(resting_on_ours(f'def test_it() -> None:\n    """{cited}"""')) is ours

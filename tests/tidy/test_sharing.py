@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from collections import OrderedDict
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from tests.sharing import LONG, REAL_TIME, VIRTUAL_TIME, Sharing, is_patient, is_real
 from tests.tidy.tree import ROOT
 
-VIRTUAL, REAL = "tests/sim/test_a.py", "tests/net/test_b.py"
+VIRTUAL, REAL = "tests/features/ring/sim/test_a.py", "tests/net/test_b.py"
 
 
 class Worker:
@@ -65,3 +66,29 @@ def test_files_and_areas_exist() -> None:
     """A name that is misspelled would be shared out as any other."""
     assert [file for file in {*LONG, *VIRTUAL_TIME} if not (ROOT / file).exists()] == []
     assert [area for area in REAL_TIME if not (ROOT / "tests" / area).is_dir()] == []
+
+
+@pytest.mark.parametrize(
+    "file, real",
+    [
+        ("tests/net/test_udp.py", True),
+        ("tests/kit/test_phase.py", False),
+        ("tests/features/ring/process/test_flood.py", True),
+        ("tests/features/ring/sim/test_sweeps.py", False),
+        ("tests/papers/detection/process/test_omega_sockets.py", True),
+        ("tests/papers/detection/paper/test_omega.py", False),
+        ("tests/test_it.py", False),
+    ],
+)
+def test_time_is_real_where_processes_are(file: str, real: bool) -> None:
+    """H206: limits, priority and wall-clock follow from the folder."""
+    assert is_real(file) == real
+
+
+def test_make_check_runs_every_unit_folder() -> None:
+    """H206: what a change of a protocol breaks first; no folder of it has real time."""
+    checks = runpy.run_path(str(ROOT / "scripts" / "checks.py"))
+    folders = checks["pure_folders"]()
+    assert {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").glob("*/*/unit")} <= set(folders)
+    assert [pattern for pattern in checks["PURE"] if not any(ROOT.glob(pattern))] == []
+    assert [folder for folder in folders if is_real(f"{folder}/test_it.py")] == []

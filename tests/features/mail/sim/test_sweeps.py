@@ -1,0 +1,88 @@
+"""Mail in the lab: seeds of ``mail/pairs`` hold, every outcome occurs, and every rule that is taken out is missed by some checker.
+
+Spec: foundation F3; docs/mail.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from holdfast.events import Event
+from holdfast.features.mail.lab.checkers import LetterEnded
+from holdfast.features.mail.lab.scenarios.mail import SCENARIO, MailScenario
+from holdfast.features.mail.protocol.mail import Mail
+from holdfast.features.mail.protocol.messages import Outcome
+from holdfast.lab.host import LabHost
+from holdfast.lab.scenario import Scenario, Setup, run
+from holdfast.lab.sweep import sweep
+from holdfast.lab.world import World
+from tests import sizes
+from tests.features.mail import ablations as without
+from tests.support.search import Search
+
+SEEDS = sizes.seeds()
+SEEDS_MAX = 100  # within which a missing rule must show
+
+
+def test_sweep() -> None:
+    """F3, docs/mail.md: loss, duplication, reordering, cuts, pauses, crashes, restarts, drift; then calm."""
+    sweep(SCENARIO, range(SEEDS))
+
+
+@pytest.mark.parametrize(
+    "scenario, invariant",
+    [
+        pytest.param(without.MailAblation(inbox=without.ForgetfulInbox), "at-most-once", id="forgetful"),
+        pytest.param(without.MailAblation(inbox=without.UnorderedInbox), "in-order", id="unordered"),
+        pytest.param(without.MailAblation(inbox=without.ImpatientInbox), "calm-letters", id="impatient"),
+        pytest.param(without.MailAblation(inbox=without.KeenInbox), "outcomes-are-true", id="keen"),
+        pytest.param(without.MailAblation(without.ReadressingMail), "F3 right-life", id="readdressing"),
+        pytest.param(without.MailAblation(without.SaysNobody), "outcomes-are-true", id="says-nobody"),
+        pytest.param(without.MailAblation(without.TrustsEveryReceipt), "outcomes-are-true", id="any-receipt"),
+        pytest.param(without.MailAblation(without.NeverEnds), "answered-in-time", id="never-ends"),
+        pytest.param(without.MailAblation(without.SendsOnce), "calm-letters", id="sends-once"),
+    ],
+)
+def test_a_missing_rule_is_found(scenario: Scenario, invariant: str, search: Search) -> None:
+    """docs/mail.md: a checker that cannot fail proves nothing."""
+    assert search(scenario, SEEDS_MAX) == invariant
+
+
+def test_ablations_replace_what_they_say() -> None:
+    """The scenario without an ablation is the scenario."""
+    assert all(run(without.MailAblation(), seed).ok for seed in range(3))
+
+
+class Counted(MailScenario):
+    """Notes what became of letters, and which branches were taken."""
+
+    def __init__(self) -> None:
+        self.outcomes: Counter[Outcome] = Counter()
+        self.counts: Counter[str] = Counter()
+
+    def drive(self, world: World, setup: Setup) -> None:
+        super().drive(world, setup)
+        world.listeners.append(self._on_event)
+
+    def unsettled(self, world: World, setup: Setup) -> str:
+        why = super().unsettled(world, setup)
+        if not why:
+            for host in world.alive:
+                self.counts += host.node.use(Mail).counts
+        return why
+
+    def _on_event(self, host: LabHost, event: Event) -> None:
+        if isinstance(event, LetterEnded):
+            self.outcomes[event.outcome] += 1
+
+
+def test_everything_happens() -> None:
+    """Marks: a sweep that never loses, doubles, overtakes, refuses or restarts proves little."""
+    scenario = Counted()
+    for seed in range(sizes.seeds(40)):
+        assert run(scenario, seed).ok
+    wanted = {Outcome.QUEUED, Outcome.NOBODY, Outcome.FULL, Outcome.TIMEOUT, Outcome.NOT_A_MEMBER}
+    assert wanted <= scenario.outcomes.keys()
+    assert {"resent", "duplicate", "early", "late"} <= scenario.counts.keys()
