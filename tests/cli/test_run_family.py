@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from uuid import uuid4
 
 import pytest
 
@@ -16,7 +17,7 @@ from holdfast.local.family import Family, Own, Process, is_mark, marked
 from tests.cli.recorder import alive
 from tests.support.agents import until
 
-MARK, OTHER = "0123456789abcdef" * 2, "f" * 32
+MARK, OTHER = uuid4().hex, "f" * 32  # The first is looked for on the whole machine, where another run of these tests may be at work.
 TREE = "import os, sys, time; [os.fork() for _ in range(3)]; os.setsid() if os.getpid() != int(sys.argv[1]) else 0; time.sleep(60)"
 
 
