@@ -106,6 +106,8 @@ def test_no_word_is_found_by_accident() -> None:
     found = find(["tags", "--json"])
     assert found is not None
     assert (found[0].place, found[1]) == ("cli.tags:show", ["--json"])
+    assert find(["--version"]) == (everything().verbs["version"], [])
+    assert find(["ticket", "ls", "x"]) == (everything().verbs["ticket"].verbs["ls"], ["x"])  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("path,entry", list(entries(everything())), ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")

@@ -38,14 +38,25 @@ class Table(NamedTuple):
     quick: bool = True  # its verbs declare their words without typer
 
 
-class Offer(NamedTuple):
-    """What the ``verbs.py`` of a feature, or of a paper, adds to the command line: it declares one as ``OFFER``."""
+class Offer:
+    """What the ``verbs.py`` of a feature, or of a paper, adds to the command line: it declares one as ``OFFER``.
 
-    verbs: Mapping[str, Entry | Table] = {}
-    above: str = "run"  # the verb of this file above which ``--help`` lists them
-    last: bool = False  # of all that say the same ``above``, these come last; else in the order of the list of features
-    kinds: tuple[RunKind, ...] = ()  # what `holdfast run` can hold for a command
-    lab: Mapping[str, Entry] = {}  # verbs of `holdfast lab`
+    ``verbs`` are listed by ``--help`` above the verb of this file called ``above``, in the order of the list of features or, if ``last``,
+    behind those of the others. ``kinds`` are what `holdfast run` can hold for a command, ``lab`` has verbs of `holdfast lab`.
+    """
+
+    __slots__ = ("above", "kinds", "lab", "last", "verbs")
+
+    def __init__(
+        self,
+        verbs: Mapping[str, Entry | Table] | None = None,
+        *,
+        above: str = "run",
+        last: bool = False,
+        kinds: tuple[RunKind, ...] = (),
+        lab: Mapping[str, Entry] | None = None,
+    ) -> None:
+        self.verbs, self.above, self.last, self.kinds, self.lab = verbs or {}, above, last, kinds, lab or {}
 
 
 TAGS = Table(
@@ -127,7 +138,7 @@ def find(words: list[str]) -> tuple[Entry, list[str]] | None:
     """The verb that these words name, and the words that are left for it; None where typer has to look at it."""
     if not words:
         return None
-    at, rest = _first(words[0]), words[1:]
+    at, rest = _first(words[0] if words != ["--version"] else "version"), words[1:]
     while isinstance(at, Table):
         if not at.quick:
             return None

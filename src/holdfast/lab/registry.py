@@ -166,5 +166,5 @@ def _load(path: Path) -> ModuleType:
 
 
 def natural(name: str) -> list[int | str]:
-    """E3 before E13. Splitting at digits begins with text, so numbers meet numbers when two names are compared."""
+    """x9 before x13. Splitting at digits begins with text, so numbers meet numbers when two names are compared."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]

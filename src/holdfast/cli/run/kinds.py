@@ -23,24 +23,30 @@ class Wanted(NamedTuple):
     lengthened: bool = False  # the hold was asked for with the grace on top
 
 
-class RunKind(NamedTuple):
-    """One kind of grant."""
+class RunKind:
+    """One kind of grant.
 
-    kind: str
-    flag: Flag
-    wanted: Callable[[str, float | None], Wanted]  # from the flag's value and --grace
-    also_held: str = ""  # in the first sentence of `holdfast run --help`, beside "a lock"
-    grace: str = ""  # the default of --grace, where it is not a quarter of the hold
-    variables: Mapping[str, str] = {}  # of the command's environment -> "token" or "number", which of the hold's numbers it is
+    ``wanted`` makes of the flag's value and of ``--grace`` what is asked for. ``also_held`` stands in the first sentence of
+    `holdfast run --help`, beside "a lock"; ``grace`` is the default of ``--grace``, where it is not a quarter of the hold. ``variables`` of
+    the command's environment say which number of the hold each has: "token" or "number".
+    """
 
-    @property
-    def option(self) -> str:
-        """As it is typed."""
-        return self.flag.names[0]
+    __slots__ = ("also_held", "flag", "grace", "kind", "option", "parameter", "variables", "wanted")
 
-    @property
-    def parameter(self) -> str:
-        return self.option.strip("-").replace("-", "_")
+    def __init__(
+        self,
+        kind: str,
+        flag: Flag,
+        wanted: Callable[[str, float | None], Wanted],
+        *,
+        also_held: str = "",
+        grace: str = "",
+        variables: Mapping[str, str],
+    ) -> None:
+        self.kind, self.flag, self.wanted = kind, flag, wanted
+        self.also_held, self.grace, self.variables = also_held, grace, variables
+        self.option = flag.names[0]
+        self.parameter = self.option.strip("-").replace("-", "_")
 
 
 @cache
