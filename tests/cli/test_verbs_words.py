@@ -16,7 +16,7 @@ from typer import main as typer_main
 from holdfast.cli import show
 from holdfast.cli.app import command
 from holdfast.cli.usage import UsageError
-from holdfast.cli.verbs import VERBS, Entry, Table, find
+from holdfast.cli.verbs import Entry, Table, everything, find
 from holdfast.cli.words import Flag, Word, read
 from tests.cli.command import Run
 from tests.cli.test_start import imported
@@ -106,9 +106,11 @@ def test_no_word_is_found_by_accident() -> None:
     found = find(["tags", "--json"])
     assert found is not None
     assert (found[0].place, found[1]) == ("cli.tags:show", ["--json"])
+    assert find(["--version"]) == (everything().verbs["version"], [])
+    assert find(["ticket", "ls", "x"]) == (everything().verbs["ticket"].verbs["ls"], ["x"])  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("path,entry", list(entries(VERBS)), ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
+@pytest.mark.parametrize("path,entry", list(entries(everything())), ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
 def test_titles_are_what_verbs_say(path: tuple[str, ...], entry: Entry) -> None:
     """The list of verbs is known without importing them, and says what they say themselves."""
     text = entry.load().__doc__
@@ -116,7 +118,7 @@ def test_titles_are_what_verbs_say(path: tuple[str, ...], entry: Entry) -> None:
     assert " ".join(cleandoc(text).split()).startswith(entry.title.rstrip(".")), path
 
 
-@pytest.mark.parametrize("path,entry", list(entries(VERBS)), ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
+@pytest.mark.parametrize("path,entry", list(entries(everything())), ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
 def test_every_verb_can_be_declared_to_typer(path: tuple[str, ...], entry: Entry) -> None:
     """Help of every verb, from the same declaration that the quick reader uses."""
     built = command(path[-1], entry)
@@ -133,8 +135,9 @@ def test_one_verb_imports_no_other() -> None:
     assert not any(name.startswith(("holdfast.net.host", "holdfast.wire", "holdfast.lab", "holdfast.features")) for name in modules)
     modules = imported("--help")
     assert {name for name in modules if name.startswith("holdfast.cli.")} == {
-        f"holdfast.cli.{name}" for name in ("app", "exits", "usage", "verbs", "words")
+        f"holdfast.cli.{name}" for name in ("app", "exits", "run", "run.kinds", "usage", "verbs", "words")
     }
+    assert {name.rpartition(".")[2] for name in modules if name.startswith("holdfast.features.") and name.count(".") > 2} == {"verbs"}
 
 
 @pytest.mark.parametrize(
@@ -193,7 +196,7 @@ def test_agent_flags_are_the_settings() -> None:
     from holdfast.config import DEFAULTS
 
     assert set(agent.HELP) == set(DEFAULTS) - {"key"}
-    built = command("agent", VERBS.verbs["agent"])
+    built = command("agent", everything().verbs["agent"])
     flags = {name for parameter in built.params for name in parameter.opts}
     assert {f"--{name.replace('_', '-')}" for name in agent.HELP} <= flags
     assert "--key" not in flags

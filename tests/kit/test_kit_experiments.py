@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from holdfast.features.tickets.lab.experiments.prcast import EXPERIMENT as PRCAST
 from holdfast.lab.experiment import Experiment, Finding, parameters_of
 from holdfast.lab.kit.experiments.deadline import EXPERIMENT as DEADLINE
-from holdfast.lab.kit.experiments.prcast import EXPERIMENT as PRCAST
 from holdfast.lab.kit.experiments.promise import EXPERIMENT as PROMISE
 
 

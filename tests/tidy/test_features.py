@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from holdfast.agent.feature import features
 from holdfast.features import FEATURES
+from tests.tidy.test_citations import TOKEN
 from tests.tidy.tree import PACKAGE, source
 
 # Words by which a reader would find a feature in a file. Those of keys, names and probe are plain words as well (keys of a table, names of
@@ -22,13 +25,40 @@ LEFT = {
 }
 
 
-def naming(folder: str) -> list[str]:
-    return sorted(str(path.relative_to(PACKAGE)) for path, text in source() if path.is_relative_to(PACKAGE / folder) and WORDS.search(text))
+# In the command line and in the simulator a ring is the feature.
+MORE_WORDS = re.compile(rf"{WORDS.pattern}|\bring\b", re.IGNORECASE)
+PLAIN = {"keys", "names", "probe"}  # features whose names are plain words as well
+# Folders of the command line that name features all the same, and why.
+STORIES = {"cli/demo": "the story of the product: it shows leadership, tickets and the ring at work"}
+
+
+def naming(folder: str, words: re.Pattern[str] = WORDS) -> list[str]:
+    """The files in which a reader finds a feature. A citation ("tickets D26") names a specification, not a feature."""
+    inside = [(path, text) for path, text in source() if path.is_relative_to(PACKAGE / folder)]
+    return sorted(str(path.relative_to(PACKAGE)) for path, text in inside if words.search(TOKEN.sub(_without_citation, text)))
+
+
+def _without_citation(found: re.Match[str]) -> str:
+    return "" if found["name"] else found[0]
 
 
 def test_the_agent_names_no_feature() -> None:
     """H209: what the agent has of a feature it has from the list. An exception that is gone is taken from this list."""
     assert naming("agent") == sorted(LEFT)
+
+
+@pytest.mark.parametrize("folder", ["cli", "lab"])
+def test_the_command_line_and_the_simulator_name_no_feature(folder: str) -> None:
+    """H217: verbs come from the ``verbs.py`` of the features, trials from their ``lab``, durations from the experiments."""
+    found = naming(folder, MORE_WORDS)
+    assert [file for file in found if not file.startswith(tuple(STORIES))] == []
+    assert [story for story in STORIES if story.startswith(folder) and not any(file.startswith(story) for file in found)] == []
+
+
+def test_every_feature_has_a_word() -> None:
+    """H217: a folder that comes to features/ is looked for in the others from its first day."""
+    folders = {path.parent.name for path in (PACKAGE / "features").glob("*/__init__.py")}
+    assert {folder for folder in folders if not MORE_WORDS.search(folder)} == PLAIN
 
 
 def test_the_list_has_every_feature() -> None:
@@ -58,3 +88,6 @@ def test_the_words_are_found() -> None:
     assert WORDS.search("self.tickets is None")
     assert WORDS.search("mail_total")
     assert not WORDS.search("leaving a group")
+    assert MORE_WORDS.search("holdfast.features.ring")
+    assert not MORE_WORDS.search(TOKEN.sub(_without_citation, "Spec: foundation 4 (Rows), tickets 5.9, ring D4."))
+    assert MORE_WORDS.search(TOKEN.sub(_without_citation, "Tickets of a ring, see F14."))

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from holdfast.errors import ConfigError, shown
+from holdfast.features import MEMBERSHIPS
 
 if TYPE_CHECKING:
     from holdfast.agent.observe.http_answers import RingAnswer
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.kit.broadcast import Broadcast
     from holdfast.kit.exchange import Exchange
 
-KINDS = {"ring": "holdfast.features.ring.agent"}  # setting ``membership`` -> the module that offers ``Kind``; imported when it is used
+KINDS = dict(MEMBERSHIPS)  # setting ``membership`` -> the module that offers ``Kind``; imported when it is used
 
 
 class Hints(NamedTuple):

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command as build
 
-from holdfast.cli.verbs import VERBS, Entry, Table
+from holdfast.cli.verbs import Entry, Table, everything
 from holdfast.cli.words import Flag, Taken, Verb, Word, taken
 
 
@@ -78,14 +78,10 @@ def _root(
     """The options of the program itself."""
 
 
-def _group(name: str, table: Table) -> typer.Typer:
+def _group(name: str, table: Table, callback: Callable[..., None] = _branch) -> typer.Typer:
     kind = type("Group", (LazyGroup,), {"table": table})
-    group = _typer(name=name, help=table.title, cls=kind, no_args_is_help=True, add_completion=table is VERBS)
-
-    if table is VERBS:
-        group.callback()(_root)
-    else:
-        group.callback()(_branch)
+    group = _typer(name=name, help=table.title, cls=kind, no_args_is_help=True, add_completion=callback is _root)
+    group.callback()(callback)
     return group
 
 
@@ -141,4 +137,4 @@ def _completion(what: str) -> Callable[..., list[str]]:
     return offered
 
 
-app = _group("holdfast", VERBS)
+app = _group("holdfast", everything(), _root)

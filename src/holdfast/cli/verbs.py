@@ -1,15 +1,21 @@
 """Which verbs there are, and in which file each is. Nothing of a verb is imported before it is run.
 
-The sentence beside a verb is what ``--help`` lists; a test compares it with the beginning of the verb's own text.
+Verbs about the agent and the group stand here. Those of a feature stand in its ``verbs.py``, which offers them: nothing of that file is
+imported for a verb that stands here. The sentence beside a verb is what ``--help`` lists; a test compares it with the beginning of the
+verb's own text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from holdfast.cli.words import Verb
+
+if TYPE_CHECKING:
+    from holdfast.cli.run.kinds import RunKind
 
 
 class Entry(NamedTuple):
@@ -32,16 +38,27 @@ class Table(NamedTuple):
     quick: bool = True  # its verbs declare their words without typer
 
 
-KEYS = Table(
-    "Keys of the group: make one, and change it everywhere without a pause.",
-    {
-        "generate": Entry("features.keys.cli:generate", "Make a new key; with -o FILE into a file that only you can read."),
-        "list": Entry("features.keys.cli:listing", "Which keys each member holds; the first is the one it writes with."),
-        "install": Entry("features.keys.cli:install", "Step 1 of a rotation: every member can read with the key in this file."),
-        "use": Entry("features.keys.cli:use", "Step 2: every member writes with the key of this id."),
-        "remove": Entry("features.keys.cli:remove", "Step 3: every member forgets the key of this id."),
-    },
-)
+class Offer:
+    """What the ``verbs.py`` of a feature, or of a paper, adds to the command line: it declares one as ``OFFER``.
+
+    ``verbs`` are listed by ``--help`` above the verb of this file called ``above``, in the order of the list of features or, if ``last``,
+    behind those of the others. ``kinds`` are what `holdfast run` can hold for a command, ``lab`` has verbs of `holdfast lab`.
+    """
+
+    __slots__ = ("above", "kinds", "lab", "last", "verbs")
+
+    def __init__(
+        self,
+        verbs: Mapping[str, Entry | Table] | None = None,
+        *,
+        above: str = "run",
+        last: bool = False,
+        kinds: tuple[RunKind, ...] = (),
+        lab: Mapping[str, Entry] | None = None,
+    ) -> None:
+        self.verbs, self.above, self.last, self.kinds, self.lab = verbs or {}, above, last, kinds, lab or {}
+
+
 TAGS = Table(
     "What this agent says about itself.",
     {
@@ -50,16 +67,6 @@ TAGS = Table(
         "remove": Entry("cli.tags:remove", "Remove tags of this agent."),
     },
     default="show",
-)
-TICKET = Table(
-    "Tickets of a pool: numbered slots, each with at most one holder.",
-    {
-        "ls": Entry("features.tickets.cli:ls", "Who holds which ticket, as this agent heard it: a hint."),
-        "acquire": Entry("features.tickets.cli:acquire", "Hold a ticket around a command, or until stdin is closed."),
-        "release": Entry("features.tickets.cli:release", "Ask the client of this agent that holds a ticket to stop."),
-        "abandon": Entry("features.tickets.cli:abandon", "Give up a ticket whose guardians are lost for good."),
-    },
-    default="ls",
 )
 LAB = Table(
     "The simulator: virtual time, seeded faults, invariants, every figure of the papers.",
@@ -80,53 +87,77 @@ LAB = Table(
             "cli.lab.reproduce:reproduce",
             "Every experiment of a folder, and one page of the paper's values beside ours (exit 1: some criterion was missed).",
         ),
-        "demo": Entry(
-            "cli.lab.demo:demo", "A leader election loses its leader, its network and its patience; then a planted bug is hunted down."
-        ),
-        "node": Entry("cli.lab.node:node", "One member of a leader election on real sockets."),
-        "ring": Entry("cli.lab.ring:ring", "Members of a ring on real sockets."),
     },
     quick=False,
 )
-VERBS = Table(
-    "Coordination without a coordinator: membership, leadership and tickets with proved bounds in time.",
-    {
-        "agent": Entry("cli.agent:agent", "Run an agent: a member of a group."),
-        "members": Entry("cli.members:members", "Who is here."),
-        "watch": Entry("cli.watch:watch", "Print what happens in the group, as it happens."),
-        "info": Entry("cli.info:info", "What the agent is: its settings, its state, its counters."),
-        "join": Entry("cli.joining:join", "Let an agent that is in no group knock at these seeds."),
-        "leave": Entry("cli.joining:leave", "Let the agent drain, leave the group and end."),
-        "force-leave": Entry("cli.joining:force_leave", "Ask another agent, by its name, to drain and leave."),
-        "tags": TAGS,
-        "keys": KEYS,
-        "seats": Entry("cli.seats:seats", "List the voters (seats) and their state: each is asked."),
-        "owner": Entry("features.ring.cli:owner", "Print the member that a key belongs to."),
-        "leader": Entry("features.leadership.cli:leader", "Who leads what, as this agent knows it: a hint."),
-        "ticket": TICKET,
-        "send": Entry("features.mail.cli:send", "Send a message to one member."),
-        "cast": Entry("features.mail.cli:cast", "Tell everybody who listens to a topic."),
-        "messages": Entry("features.mail.cli:messages", "Print the messages that arrive."),
-        "run": Entry("cli.run.verb:run", "Run a command while holding a lock or leadership; stop it before the hold expires."),
-        "doctor": Entry("cli.doctor:doctor", "Look for what is wrong now, here and at other members."),
-        "demo": Entry("cli.demo.verb:demo", "A live group on this machine."),
-        "lab": LAB,
-        "version": Entry("cli.version:version", "Which Holdfast this is, and on which Python."),
-    },
-)
+RUN = Entry("cli.run.verb:run", "")  # its title names what can be held
+OWN: Mapping[str, Entry | Table] = {
+    "agent": Entry("cli.agent:agent", "Run an agent: a member of a group."),
+    "members": Entry("cli.members:members", "Who is here."),
+    "watch": Entry("cli.watch:watch", "Print what happens in the group, as it happens."),
+    "info": Entry("cli.info:info", "What the agent is: its settings, its state, its counters."),
+    "join": Entry("cli.joining:join", "Let an agent that is in no group knock at these seeds."),
+    "leave": Entry("cli.joining:leave", "Let the agent drain, leave the group and end."),
+    "force-leave": Entry("cli.joining:force_leave", "Ask another agent, by its name, to drain and leave."),
+    "tags": TAGS,
+    "seats": Entry("cli.seats:seats", "List the voters (seats) and their state: each is asked."),
+    "run": RUN,
+    "doctor": Entry("cli.doctor:doctor", "Look for what is wrong now, here and at other members."),
+    "demo": Entry("cli.demo.verb:demo", "A live group on this machine."),
+    "lab": LAB,
+    "version": Entry("cli.version:version", "Which Holdfast this is, and on which Python."),
+}
+
+
+def offers() -> Iterator[Offer]:
+    """Of the features, in the order of their list. A feature without verbs has no such file."""
+    from holdfast.features import rooms
+
+    for module in rooms("verbs"):
+        yield module.OFFER
+
+
+@cache
+def everything() -> Table:
+    """All of them, for ``--help``, completion and mistakes."""
+    from holdfast.cli.run.kinds import title
+    from holdfast.features import IN_ONE_SENTENCE
+
+    every = sorted(offers(), key=lambda offer: offer.last)
+    own = {**OWN, "run": RUN._replace(title=title()), "lab": LAB._replace(verbs=_of_lab(every))}
+    verbs: dict[str, Entry | Table] = {}
+    for name, entry in own.items():
+        for offer in every:
+            if offer.above == name:
+                verbs.update(offer.verbs)
+        verbs[name] = entry
+    return Table(IN_ONE_SENTENCE, verbs)
 
 
 def find(words: list[str]) -> tuple[Entry, list[str]] | None:
     """The verb that these words name, and the words that are left for it; None where typer has to look at it."""
-    at: Entry | Table = VERBS
-    rest = list(words)
+    if not words:
+        return None
+    at, rest = _first(words[0] if words != ["--version"] else "version"), words[1:]
     while isinstance(at, Table):
         if not at.quick:
             return None
         if at.default and (not rest or (rest[0].startswith("-") and rest[0] != "--help")):
             rest.insert(0, at.default)
-        following = at.verbs.get(rest.pop(0)) if rest else None
-        if following is None:
-            return None
-        at = following
-    return at, rest
+        at = at.verbs.get(rest.pop(0)) if rest else None
+    return None if at is None else (at, rest)
+
+
+def _first(word: str) -> Entry | Table | None:
+    if word in OWN or word.startswith("-"):
+        return OWN.get(word)
+    return next((offer.verbs[word] for offer in offers() if word in offer.verbs), None)
+
+
+def _of_lab(every: list[Offer]) -> dict[str, Entry | Table]:
+    """Nothing that ships imports a paper: their verbs are loaded by name."""
+    papers = import_module("holdfast.papers").rooms("verbs")
+    verbs = dict(LAB.verbs)
+    for offer in (*(module.OFFER for module in papers), *every):
+        verbs.update(offer.lab)
+    return verbs

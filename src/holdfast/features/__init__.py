@@ -1,8 +1,15 @@
 """What Holdfast can do, one folder per capability; a room that a feature does not need is not there.
 
 ``FEATURES`` is the one list of what an agent runs beside its membership, in the order in which machines are built and started.
+``MEMBERSHIPS`` are the features that a group stands on, by the value of the setting ``membership``.
 """
 
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from types import ModuleType
+
+IN_ONE_SENTENCE = "Coordination without a coordinator: membership, leadership and tickets with proved bounds in time."
+MEMBERSHIPS = {"ring": "holdfast.features.ring.agent"}
 FEATURES = (
     "holdfast.features.names.agent:NameFeature",
     "holdfast.features.mail.agent:MailFeature",
@@ -12,3 +19,19 @@ FEATURES = (
     "holdfast.features.leadership.agent:LeadershipFeature",
     "holdfast.features.tickets.agent:TicketFeature",
 )
+
+
+def rooms(name: str) -> Iterator[ModuleType]:
+    """The module of this name in each listed folder that has one; memberships first. Each is imported when the caller asks for it."""
+    return found((place.partition(":")[0].rpartition(".")[0] for place in (*MEMBERSHIPS.values(), *FEATURES)), name)
+
+
+def found(packages: Iterable[str], name: str) -> Iterator[ModuleType]:
+    """The module of this name in each package that has one."""
+    for package in packages:
+        place = f"{package}.{name}"
+        try:
+            yield import_module(place)
+        except ModuleNotFoundError as error:  # looking for it first would take as long again
+            if error.name != place:
+                raise

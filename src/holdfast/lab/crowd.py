@@ -1,6 +1,6 @@
-"""Crowd: a membership for the scenarios of names and keys: whoever is heard is listed, whoever is silent for long is not.
+"""Crowd: a membership for scenarios about identities and keys: a peer that is heard is listed, one that is silent for long is not.
 
-Unlike a roster it lists lives by address, so it shows two processes of one name, as a ring does.
+Unlike a roster it lists lives by address, so it shows two processes of one name, as a real group does.
 """
 
 from __future__ import annotations

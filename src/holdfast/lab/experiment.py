@@ -53,12 +53,15 @@ class Finding(Struct, frozen=True):
 class Experiment(Generic[P]):
     """Base of all experiments; without state."""
 
-    id: ClassVar[str]  # folder/number as in the spec, for example tickets/E13
+    id: ClassVar[str]  # folder/number as in the spec, for example kit/F8
     name: ClassVar[str]  # folder/readable-name
     title: ClassVar[str]
     source: ClassVar[str]  # paper and section, or spec and section
     criterion: ClassVar[str]  # the acceptance rule in words
     parameters: type[P]
+    # Seconds of one core per cell, at the parameters that it has by itself: the mean of three cells drawn at random, on one machine, so a
+    # guide and no promise. None: not measured.
+    seconds_per_cell: ClassVar[float | None] = None
     repetitions: ClassVar[str] = "seeds"  # the parameter that counts them, "" if nothing is drawn; if it is another, seeds are refused
     quick: ClassVar[Mapping[str, str]] = {}  # settings under which it takes seconds: enough for a look, not for a verdict
 

@@ -1,8 +1,8 @@
 """Which scenarios and experiments there are, by every name they answer to.  Spec: foundation 6 (names).
 
-A scenario is a module with a ``SCENARIO`` in the folder ``scenarios`` of one of ``TRIALS``, an experiment one with an
-``EXPERIMENT`` in the folder ``experiments``. A path to a Python file that has one of the two serves as a name too, so that users need no
-package.
+A scenario is a module with a ``SCENARIO`` in the folder ``lab/scenarios`` of a feature or of a paper, an experiment one with an
+``EXPERIMENT`` in the folder ``lab/experiments``. A path to a Python file that has one of the two serves as a name too, so that users need
+no package.
 """
 
 from __future__ import annotations
@@ -25,19 +25,10 @@ from holdfast.lab.experiment import Experiment
 from holdfast.lab.extras import missing
 from holdfast.lab.scenario import Scenario
 
-# Where trials are: each has a package ``scenarios``, a package ``experiments``, or both. The only place where the lab names features.
-TRIALS = (
-    "holdfast.lab.kit",
-    "holdfast.features.keys.lab",
-    "holdfast.features.leadership.lab",
-    "holdfast.features.mail.lab",
-    "holdfast.features.names.lab",
-    "holdfast.features.ring.lab",
-    "holdfast.features.tickets.lab",
-    "holdfast.papers.detection.lab",
-    "holdfast.papers.ring.lab",
-    "holdfast.papers.tickets.lab",
-)
+# The kit's trials, and where the folders are whose ``lab`` has trials: a package ``scenarios``, a package ``experiments``, or both.
+# A folder is found by its place, not by a list: the lab tries a protocol before any agent runs it.
+OF_THE_KIT = "holdfast.lab.kit"
+FOLDERS_IN = ("holdfast.features", "holdfast.papers")
 Found = Scenario | Experiment[Any]
 HOW_TO_LIST = "`holdfast lab list` shows all of them, and a path to a .py file with SCENARIO or EXPERIMENT works too"
 SUGGESTIONS_MAX = 3
@@ -95,12 +86,20 @@ def is_path(name: str) -> bool:
 
 
 def file_name(name: str) -> str:
-    """A name as the stem of a file: ``tickets/E13`` becomes ``tickets-E13``, a path becomes its stem."""
+    """A name as the stem of a file: ``kit/F8`` becomes ``kit-F8``, a path becomes its stem."""
     return Path(name).stem if is_path(name) else name.replace("/", "-")
 
 
+def _trials() -> Iterator[str]:
+    yield OF_THE_KIT
+    for home in FOLDERS_IN:
+        for folder in iter_modules(import_module(home).__path__, f"{home}."):
+            if folder.ispkg and find_spec(f"{folder.name}.lab") is not None:
+                yield f"{folder.name}.lab"
+
+
 def _modules(kind: str) -> Iterator[ModuleType]:
-    for place in TRIALS:
+    for place in _trials():
         package = f"{place}.{kind}"
         if find_spec(package) is None:
             continue
@@ -167,5 +166,5 @@ def _load(path: Path) -> ModuleType:
 
 
 def natural(name: str) -> list[int | str]:
-    """ring/E3 before ring/E13. Splitting at digits begins with text, so numbers meet numbers when two names are compared."""
+    """x9 before x13. Splitting at digits begins with text, so numbers meet numbers when two names are compared."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]

@@ -32,7 +32,7 @@ def _seconds(experiment: Any) -> float | None:
     from holdfast.lab.durations import expected_seconds
     from holdfast.lab.experiment import parameters_of
 
-    return expected_seconds(experiment.id, len(experiment.cells(parameters_of(experiment, {}), 0)))
+    return expected_seconds(experiment, len(experiment.cells(parameters_of(experiment, {}), 0)))
 
 
 def _print_table(rows: list[tuple[str, ...]]) -> None:

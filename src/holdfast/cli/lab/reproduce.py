@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -11,8 +12,14 @@ from holdfast.cli.lab.options import OUT, Jobs, Json, On, OutFolder, Seed, print
 from holdfast.cli.lab.run import perform_shown
 
 
+def _papers() -> tuple[str, ...]:
+    """Nothing that ships imports a paper: their list is loaded by name."""
+    names: tuple[str, ...] = import_module("holdfast.papers").PAPERS
+    return names
+
+
 def reproduce(
-    folder: Annotated[str, typer.Argument(help="ring, detection, tickets, ...: all experiments of one paper.", metavar="FOLDER")],
+    folder: Annotated[str, typer.Argument(help=f"{', '.join(_papers())}, ...: all experiments of one paper.", metavar="FOLDER")],
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Reduced sizes: enough for a look, not for a verdict.")] = False,
     page: Annotated[bool, typer.Option("--page", help="Run nothing: the page of the results that are in --out.")] = False,

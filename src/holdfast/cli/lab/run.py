@@ -72,7 +72,7 @@ def perform_shown(name: str, chosen: dict[str, str], seed: int, where: Where, ou
     prepared(out)
     cells = len(experiment.cells(parameters, seed))
     try:
-        with progress(experiment.id, cells, expected_seconds(experiment.id, cells, where.jobs) if not chosen else None) as advance:
+        with progress(experiment.id, cells, expected_seconds(experiment, cells, where.jobs) if not chosen else None) as advance:
             report = perform(name, parameters, seed, where, lambda: advance(1))
         write(experiment, report, out)
     except BaseException:

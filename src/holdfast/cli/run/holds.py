@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from holdfast.cli.agent_call import ANSWER_TIMEOUT, AgentCall
+from holdfast.cli.run.kinds import kinds
 from holdfast.client.holding import Held, delay_text
 from holdfast.client.line import Answer
 from holdfast.client.wire import ITEMS
@@ -267,11 +268,8 @@ class GrantHold(Connected):
     def environ(self) -> Mapping[str, str]:
         token = str(self._asked.token)
         told = {**super().environ, "HOLDFAST_HOLD": f"{self._kind}:{self._name}", "HOLDFAST_TOKEN": token}
-        if self._kind == "lead":
-            told["HOLDFAST_TERM"] = token
-        if self._kind == "ticket":
-            told["HOLDFAST_TICKET"] = str(self._asked.number)
-        return told
+        variables = (kind.variables for kind in kinds() if kind.kind == self._kind)
+        return told | {name: str(getattr(self._asked, which)) for names in variables for name, which in names.items()}
 
     def register(self, pid: int, *, before: float = 0.0, mark: str = "") -> None:
         answer = Answer()

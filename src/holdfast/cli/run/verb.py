@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Annotated, NamedTuple
+from typing import Annotated, get_type_hints
 
 from holdfast.cli.agent_call import socket_path
 from holdfast.cli.exits import NOT_EXECUTABLE, NOT_FOUND, OWN_ERROR, one_line
 from holdfast.cli.options import AGENT, GROUP, checked_timeout
+from holdfast.cli.run.kinds import Wanted, flags, grace_default, kinds, title
 from holdfast.cli.words import Flag, Word
 from holdfast.errors import ConfigError, HoldfastError, shown
 
 GRACE_MAX = 3600.0
 
 
+def taking_kinds(verb: Callable[..., int]) -> Callable[..., int]:
+    """The verb with a flag for each kind of hold that the features offer, behind the words of the command."""
+    hints, kinds_given = get_type_hints(verb, include_extras=True), {kind.parameter: kind.flag for kind in kinds()}
+    del hints["given"]
+    declared = {name: Annotated[str | None, flag] for name, flag in kinds_given.items()}
+    verb.__annotations__ = {"words": hints.pop("words"), **declared, **hints}
+    verb.__kwdefaults__ = {**dict.fromkeys(declared), **(verb.__kwdefaults__ or {})}
+    verb.__doc__ = f"{title()} Without {flags()} it runs while the agent is a member.\n\n    {verb.__doc__}"
+    return verb
+
+
+@taking_kinds
 def run(
     *,
     words: Annotated[tuple[str, ...], Word(help="The command and its words, after --.", metavar="-- CMD...")],
-    lead: Annotated[str | None, Flag("--lead", help="Run it while this agent leads this name, for this command.", metavar="NAME")] = None,
-    ticket: Annotated[
-        str | None,
-        Flag("--ticket", help="Run it while it holds one of the N tickets of this pool: HOLDFAST_TICKET says which.", metavar="POOL:N"),
-    ] = None,
     hold: Annotated[
         str | None, Flag("--hold", help="What it must hold: a kind of grant that the agent has, and a name.", metavar="KIND:NAME")
     ] = None,
     option: Annotated[tuple[str, ...], Flag("--option", help="An option of that kind; repeat it for more.", metavar="NAME=VALUE")] = (),
     grace: Annotated[
-        float | None,
-        Flag("--grace", help="Seconds from SIGTERM to SIGKILL (default: with --lead 0, else a quarter of the hold).", metavar="SECONDS"),
+        float | None, Flag("--grace", help=f"Seconds from SIGTERM to SIGKILL (default: {grace_default()}).", metavar="SECONDS")
     ] = None,
     timeout: Annotated[float | None, Flag("--timeout", help="Give up if it is not held within so many seconds.", metavar="SECONDS")] = None,
     restart: Annotated[
@@ -37,14 +45,12 @@ def run(
     ] = False,
     agent: Annotated[str, AGENT] = "",
     group: Annotated[str, GROUP] = "",
+    **given: str | None,
 ) -> int:
-    """Run a command while holding a lock or leadership; stop it before the hold expires. Without --lead, --ticket and --hold it runs
-    while the agent is a member.
-
-    Returns the command's exit code, or 124: it was stopped because the hold ended; 125: Holdfast failed; 126, 127: it cannot be run."""
+    """Returns the command's exit code, or 124: it was stopped because the hold ended; 125: Holdfast failed; 126, 127: it cannot be run."""
     try:
         _check(words, grace, timeout)
-        wanted = _wanted(lead, ticket, hold, option, grace)
+        wanted = _wanted(given, hold, option, grace)
         missing = _missing(words[0])
         if missing is not None:
             return missing
@@ -56,30 +62,17 @@ def run(
         return OWN_ERROR
 
 
-class Wanted(NamedTuple):
-    """What the command must hold."""
-
-    hold: str  # KIND:NAME; "" for membership
-    options: dict[str, object]
-    grace: float | None
-    lengthened: bool = False  # the hold was asked for with the grace on top
-
-
-def _wanted(lead: str | None, ticket: str | None, hold: str | None, option: tuple[str, ...], grace: float | None) -> Wanted:
-    """A term is asked for as much longer as the command needs to stop (detection D26): a renewal in time never costs it its grace."""
-    for flag, given in (("--lead", lead), ("--ticket", ticket), ("--hold", hold)):
-        if given == "":  # An unset variable of a script must not become "runs everywhere at once".
+def _wanted(given: Mapping[str, str | None], hold: str | None, option: tuple[str, ...], grace: float | None) -> Wanted:
+    for flag, text in (*((kind.option, given.get(kind.parameter)) for kind in kinds()), ("--hold", hold)):
+        if text == "":  # An unset variable of a script must not become "runs everywhere at once".
             raise ConfigError(f"{flag}: is empty; accepted is the name of what the command must hold, or no {flag} at all")
-        if given is not None and not given.isprintable():
-            raise ConfigError(f"{flag}: {shown(given)}; accepted is printable text")
-    short = "--lead" if lead else "--ticket"
-    if (lead or ticket) and (hold or option or (lead and ticket)):
-        raise ConfigError(f"{short}: stands for --hold and its options; accepted is one of --lead, --ticket and --hold")
-    if lead:
-        return Wanted(f"lead:{lead}", {"grace": grace or 0.0}, grace or 0.0, lengthened=True)
-    if ticket:
-        pool, of = parsed_ticket(ticket, "--ticket ")
-        return Wanted(f"ticket:{pool}", {"of": of}, grace)
+        if text is not None and not text.isprintable():
+            raise ConfigError(f"{flag}: {shown(text)}; accepted is printable text")
+    short = [(kind, text) for kind in kinds() if (text := given.get(kind.parameter))]
+    if short and (hold or option or len(short) > 1):
+        raise ConfigError(f"{short[0][0].option}: stands for --hold and its options; accepted is one of {flags()}")
+    for kind, text in short:
+        return kind.wanted(text, grace)
     if hold:
         parsed_hold(hold)
     return Wanted(hold or "", _options(option), grace)
@@ -90,13 +83,6 @@ def parsed_hold(text: str) -> tuple[str, str]:
     if not kind or not colon or not name:
         raise ConfigError(f"--hold {shown(text)}: accepted is KIND:NAME")
     return kind, name
-
-
-def parsed_ticket(text: str, flag: str = "") -> tuple[str, int]:
-    pool, _, number = text.rpartition(":")
-    if not pool or not (number.isascii() and number.isdigit()) or int(number) < 1:
-        raise ConfigError(f"{flag}{shown(text)}: accepted is POOL:N, a pool and the number of its tickets, such as gpu:8")
-    return pool, int(number)
 
 
 def _check(words: tuple[str, ...], grace: float | None, timeout: float | None) -> None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from holdfast.cli.agent_call import AgentCall, asked, socket_path
 from holdfast.cli.exits import FOUND, HOLD_LOST, OK
 from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
-from holdfast.cli.run.verb import parsed_ticket, run
 from holdfast.cli.show import print_json, print_json_line, print_table, say
 from holdfast.cli.words import Flag, Word
 from holdfast.errors import AcquireTimeout, ConfigError, shown
+from holdfast.features.tickets.verbs import parsed_ticket
 from holdfast.local.calls import AbandonTicket, PoolView, ReadTickets, StopTicket, TicketHolder, Tickets
 from holdfast.net import clock
 
@@ -65,6 +65,8 @@ def acquire(
     Exit code 124: the ticket was lost, which nobody but the reader of stdout is told. Prefer a command. 2: the pool has another number of
     tickets; 3: too few seats answer, or the agent is late or gone; 4: none was free in time."""
     if words:
+        from holdfast.cli.run.verb import run
+
         return run(words=words, ticket=ticket, timeout=timeout, agent=agent, group=group)
     from holdfast.cli.run.holds import GrantHold
 

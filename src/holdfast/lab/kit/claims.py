@@ -1,4 +1,4 @@
-"""Claimants: who uses the kit's seats and promises in the lab, as leaderships will.  Spec: foundation 4 (Promise, Seats, Phase), F8, F9.
+"""Claimants: users of the kit's seats and promises in the lab.  Spec: foundation 4 (Promise, Seats, Phase), F8, F9.
 
 Every node runs one. It claims one thing: asks all seats under a number of its own, holds it while a majority's promise
 runs by its own clock, renews, lapses, resigns, claims again. The seats among them answer.

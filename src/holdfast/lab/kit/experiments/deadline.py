@@ -51,6 +51,7 @@ class DeadlineBounds(Experiment[DeadlineParameters]):
     source = "foundation F8; ring 4; tickets D5"
     criterion = "worst overlap of holder_length and wait_length at most 0 for every rho; every naive rule overlaps at every rho"
     parameters = DeadlineParameters
+    seconds_per_cell = 0.099
     repetitions = "draws"
     quick: ClassVar[Mapping[str, str]] = {"draws": "1000"}
 

@@ -103,6 +103,7 @@ class PhaseLoss(Experiment[PhaseParameters]):
         "(99 % for all of them together), and every phase ends a round trip after a try or at its timeout"
     )
     parameters = PhaseParameters
+    seconds_per_cell = 0.064
     repetitions = "phases"
     quick: ClassVar[Mapping[str, str]] = {"phases": "400"}
 

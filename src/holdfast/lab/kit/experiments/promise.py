@@ -36,6 +36,7 @@ class ExploredPromises(Experiment[PromiseParameters]):
     source = "foundation 4 (Promise), F13"
     criterion = "every reachable state visited; in none of them two holders of one number or two holders at one time"
     parameters = PromiseParameters
+    seconds_per_cell = 1.5
     repetitions = ""
     quick: ClassVar[Mapping[str, str]] = {"seats": "[1]", "numbers": "2"}
 

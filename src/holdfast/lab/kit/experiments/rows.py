@@ -97,6 +97,7 @@ class RowsAlone(Experiment[RowsParameters]):
         "a quarter above H(N-1) (N-1) / N"
     )
     parameters = RowsParameters
+    seconds_per_cell = 0.19
     repetitions = "changes"
     quick: ClassVar[Mapping[str, str]] = {"members": "[8,32]", "changes": "50"}
 

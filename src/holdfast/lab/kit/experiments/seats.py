@@ -238,6 +238,7 @@ class SeatsRestart(Experiment[SeatsParameters]):
         "later; the smallest gap between two holders is at least 0 in true time"
     )
     parameters = SeatsParameters
+    seconds_per_cell = 0.15
     repetitions = "restarts"
     quick: ClassVar[Mapping[str, str]] = {"restarts": "25"}
 

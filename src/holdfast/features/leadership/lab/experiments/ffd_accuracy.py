@@ -60,6 +60,7 @@ class Accuracy(Experiment[AccuracyParameters]):
     source = "paper 002, section 4; fast-detection 8, E6, G1"
     criterion = "the upper 99 % limit of acted reports per heartbeat is at most P_m, in every cell"
     parameters = AccuracyParameters
+    seconds_per_cell = 1.1
     repetitions = "heartbeats"
     quick: ClassVar[Mapping[str, str]] = {
         "losses": "[0.3]",

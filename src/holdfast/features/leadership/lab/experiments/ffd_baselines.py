@@ -69,6 +69,7 @@ class Baselines(Experiment[BaselinesParameters]):
     source = "fast-detection 8, E13, D27"
     criterion = "no baseline detects faster than 2 t_itv on average with fewer than 1e-3 mistakes per heartbeat; fast detection does"
     parameters = BaselinesParameters
+    seconds_per_cell = 0.6
     repetitions = "heartbeats"
     quick: ClassVar[Mapping[str, str]] = {"heartbeats": "3000", "group_heartbeats": "4800", "deaths": "20", "training": "60"}
 

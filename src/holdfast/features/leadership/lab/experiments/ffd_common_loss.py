@@ -53,6 +53,7 @@ class CommonLoss(Experiment[CommonLossParameters]):
     source = "paper 002, section 6.2; fast-detection 8, E11, D10"
     criterion = "c ignored: mistakes within 20 % of c; c known, and c measured (after 5000 heartbeats): the 95 % interval ends below P_m"
     parameters = CommonLossParameters
+    seconds_per_cell = 0.92
     repetitions = "heartbeats"
     quick: ClassVar[Mapping[str, str]] = {
         "commons": "[0.05]",

@@ -51,6 +51,7 @@ class Estimators(Experiment[EstimatorsParameters]):
     source = "paper 002, section 6.2; fast-detection 8, E16, D8, D10"
     criterion = "the upper limit p_i is at least the true p in 95 % of the runs, in every cell"
     parameters = EstimatorsParameters
+    seconds_per_cell = 0.062
     repetitions = "runs"
     quick: ClassVar[Mapping[str, str]] = {
         "losses": "[0.003,0.1,0.3]",

@@ -44,6 +44,7 @@ class Example(Experiment[ExampleParameters]):
     source = "paper 002, section 4; fast-detection 8, E3"
     criterion = "worst crash: the temporal scheme takes on average at least 4.8 times as long as the longest fast detection, for every n"
     parameters = ExampleParameters
+    seconds_per_cell = 0.18
     quick: ClassVar[Mapping[str, str]] = {"seeds": "30"}
 
     def cells(self, parameters: ExampleParameters, seed: int) -> Sequence[Cell]:

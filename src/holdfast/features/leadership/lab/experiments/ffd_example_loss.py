@@ -43,6 +43,7 @@ class ExampleLoss(Experiment[ExampleLossParameters]):
     source = "fast-detection 8, E3b (the paper is silent)"
     criterion = "99th percentile below 21 s for n = 6 and below 11 s for n = 12"
     parameters = ExampleLossParameters
+    seconds_per_cell = 0.15
     quick: ClassVar[Mapping[str, str]] = {"seeds": "40"}
 
     def cells(self, parameters: ExampleLossParameters, seed: int) -> Sequence[Cell]:

@@ -50,6 +50,7 @@ class GroupSize(Experiment[GroupSizeParameters]):
     source = "paper 002, section 4; fast-detection 8, E7"
     criterion = "both regimes: more mistakes with k + 1 monitors than with k, fewer than with k in the largest group; never more than p^k"
     parameters = GroupSizeParameters
+    seconds_per_cell = 0.0076
     repetitions = "heartbeats"
     quick: ClassVar[Mapping[str, str]] = {"heartbeats": "60000", "monitors": "[3,4,8,20]"}
 

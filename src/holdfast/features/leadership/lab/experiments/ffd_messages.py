@@ -44,6 +44,7 @@ class Messages(Experiment[MessagesParameters]):
     source = "paper 002, section 1; fast-detection 8, E8"
     criterion = "messages per interval at most 2 (n - 1) + 2 p (n - 1)(1 + backups), and 5 %"
     parameters = MessagesParameters
+    seconds_per_cell = 0.75
     repetitions = "intervals"
     quick: ClassVar[Mapping[str, str]] = {"losses": "[0.01]", "members": "[3,7]", "intervals": "400"}
 

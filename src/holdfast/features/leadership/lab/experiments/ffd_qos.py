@@ -52,6 +52,7 @@ class Qos(Experiment[QosParameters]):
         "come every 55.5, 31.5 and 1.46 days, each within 1 %"
     )
     parameters = QosParameters
+    seconds_per_cell = 0.035
     repetitions = ""
     quick: ClassVar[Mapping[str, str]] = {}
 

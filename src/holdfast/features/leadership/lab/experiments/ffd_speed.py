@@ -53,6 +53,7 @@ class Speed(Experiment[SpeedParameters]):
     source = "paper 002, Proposition 4.2; fast-detection 8, E2, D9"
     criterion = "every detection within (t_itv, t_itv + t_lat + t_rtt] for every n of m + 1 and more; n = m needs one heartbeat more"
     parameters = SpeedParameters
+    seconds_per_cell = 0.29
     quick: ClassVar[Mapping[str, str]] = {"seeds": "5", "losses": "[0.1]", "accuracies": "[1e-3,1e-5]", "beyond": "[0,1,2,6]"}
 
     def cells(self, parameters: SpeedParameters, seed: int) -> Sequence[Cell]:

@@ -71,6 +71,7 @@ class Ships(Experiment[ShipsParameters]):
         "missed heartbeat of 7 agents, 3 of 3"
     )
     parameters = ShipsParameters
+    seconds_per_cell = 1.3
     quick: ClassVar[Mapping[str, str]] = {"seeds": "8", "losses": "[0.0]", "noise": "[0.1]", "renewals": "[2]", "heartbeats": "3900"}
 
     def cells(self, parameters: ShipsParameters, seed: int) -> Sequence[Cell]:

@@ -52,6 +52,7 @@ class ArbitratorFailure(Experiment[ArbitratorFailureParameters]):
         "exactly the dead down to 4 members in 95 % of the runs; CA with leave notices decays 30, 23, 17, 10, 3, 0 +- 2 (mean)"
     )
     parameters = ArbitratorFailureParameters
+    seconds_per_cell = 0.2
     quick: ClassVar[Mapping[str, str]] = {"seeds": "1"}
 
     def cells(self, parameters: ArbitratorFailureParameters, seed: int) -> Sequence[Cell]:

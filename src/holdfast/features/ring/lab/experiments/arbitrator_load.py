@@ -60,6 +60,7 @@ class ArbitratorLoad(Experiment[ArbitratorLoadParameters]):
         "exactly 2+2k..1+3k; CA: exactly 2kf at each arbitrator; nobody leaves but the crashed"
     )
     parameters = ArbitratorLoadParameters
+    seconds_per_cell = 300  # Figure 9 with 1000 members, from its benchmark
     quick: ClassVar[Mapping[str, str]] = {"members": "80", "crashes": "8"}
 
     def cells(self, parameters: ArbitratorLoadParameters, seed: int) -> Sequence[Cell]:

@@ -137,6 +137,7 @@ class Bounds(Experiment[BoundsParameters]):
         f"the bounds of Th. 2 to 5 are reached to {TOUCH:.0%}"
     )
     parameters = BoundsParameters
+    seconds_per_cell = 2.3
     repetitions = "faults"
     quick: ClassVar[Mapping[str, str]] = {"faults": "60", "members": "10"}
 

@@ -53,6 +53,7 @@ class DetectionTime(Experiment[DetectionTimeParameters]):
     source = "paper 000, Theorem 2 and Figure 11; ring 8, E5"
     criterion = "all of T_FD in [T_l - delay, 2 T_l); for every T_l mean 1.5 +- 0.05 T_l and quartiles 1.25, 1.5, 1.75 +- 0.1 T_l"
     parameters = DetectionTimeParameters
+    seconds_per_cell = 12
     quick: ClassVar[Mapping[str, str]] = {"seeds": "40", "members": "10", "leases": "[0.064,0.512]"}
 
     def cells(self, parameters: DetectionTimeParameters, seed: int) -> Sequence[Cell]:

@@ -38,6 +38,7 @@ class DirectedTraces(Experiment[DirectedParameters]):
         " (I2+I8, I8, I10, I10, I7), in every run, and none when on; so do the young ring, the skewed upgrade, another T_l, the gap"
     )
     parameters = DirectedParameters
+    seconds_per_cell = 0.7
     quick: ClassVar[Mapping[str, str]] = {"seeds": "2"}
 
     def cells(self, parameters: DirectedParameters, seed: int) -> Sequence[Cell]:

@@ -45,6 +45,7 @@ class Forming(Experiment[FormingParameters]):
         "I1 to I14 hold; every list is complete within 2 s of the last start (3 and 5 processes), 3 s (16), 10 s (64), in all starts"
     )
     parameters = FormingParameters
+    seconds_per_cell = 0.5
     quick: ClassVar[Mapping[str, str]] = {"seeds": "3", "sizes": "[3,8]"}
 
     def cells(self, parameters: FormingParameters, seed: int) -> Sequence[Cell]:

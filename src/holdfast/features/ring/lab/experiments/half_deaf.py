@@ -50,6 +50,7 @@ class HalfDeaf(Experiment[HalfDeafParameters]):
         "least 95 %; without the rule healthy members have to leave in more"
     )
     parameters = HalfDeafParameters
+    seconds_per_cell = 0.1
     quick: ClassVar[Mapping[str, str]] = {"seeds": "6", "sizes": "[3]", "losses": "[0.97]"}
 
     def cells(self, parameters: HalfDeafParameters, seed: int) -> Sequence[Cell]:

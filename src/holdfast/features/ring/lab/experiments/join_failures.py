@@ -56,6 +56,7 @@ class JoinFailures(Experiment[JoinFailuresParameters]):
         f"(paced: and {PACED_SLACK} T_l for the last messages)"
     )
     parameters = JoinFailuresParameters
+    seconds_per_cell = 2.7
     quick: ClassVar[Mapping[str, str]] = {"seeds": "1", "members": "8"}
 
     def cells(self, parameters: JoinFailuresParameters, seed: int) -> Sequence[Cell]:

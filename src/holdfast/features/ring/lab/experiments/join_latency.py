@@ -66,6 +66,7 @@ class JoinLatency(Experiment[JoinLatencyParameters]):
         "with k and with j (within 10 %); fast: a join that nobody contends with takes less than 20 one-way delays"
     )
     parameters = JoinLatencyParameters
+    seconds_per_cell = 1.6
     quick: ClassVar[Mapping[str, str]] = {"seeds": "1", "sizes": "[8,32]"}
 
     def cells(self, parameters: JoinLatencyParameters, seed: int) -> Sequence[Cell]:

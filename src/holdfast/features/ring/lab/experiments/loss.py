@@ -58,6 +58,7 @@ class Loss(Experiment[LossParameters]):
         "20 T_l at 5 % loss"
     )
     parameters = LossParameters
+    seconds_per_cell = 3.2
     quick: ClassVar[Mapping[str, str]] = {"members": "16", "seconds": "20", "losses": "[0.0,0.05,0.3]", "retries": "[1.0,0.125]"}
 
     def cells(self, parameters: LossParameters, seed: int) -> Sequence[Cell]:

@@ -45,6 +45,7 @@ class Messages(Experiment[MessagesParameters]):
     source = "paper 000, Equation 2; ring 8, E6"
     criterion = "LR + ACK per member and second within 1 % of 2 (2k) / T_l; everything else at most 10 % of that"
     parameters = MessagesParameters
+    seconds_per_cell = 0.25
     quick: ClassVar[Mapping[str, str]] = {"members": "[16,64]", "ks": "[1,3]"}
 
     def cells(self, parameters: MessagesParameters, seed: int) -> Sequence[Cell]:

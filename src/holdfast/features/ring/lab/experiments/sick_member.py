@@ -55,6 +55,7 @@ class SickMember(Experiment[SickMemberParameters]):
         "and a single bad link costs nobody"
     )
     parameters = SickMemberParameters
+    seconds_per_cell = 2.2
     quick: ClassVar[Mapping[str, str]] = {"seeds": "1", "members": "12", "seconds": "20"}
 
     def cells(self, parameters: SickMemberParameters, seed: int) -> Sequence[Cell]:

@@ -63,6 +63,7 @@ class Simultaneous(Experiment[SimultaneousParameters]):
         "event, is explained by a group without a live majority, and with leave notices (ours) is within 2k positions of a killed member"
     )
     parameters = SimultaneousParameters
+    seconds_per_cell = 1
     quick: ClassVar[Mapping[str, str]] = {"seeds": "1", "kills": "[1,2,3]"}
 
     def cells(self, parameters: SimultaneousParameters, seed: int) -> Sequence[Cell]:

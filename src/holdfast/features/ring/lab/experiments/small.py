@@ -51,6 +51,7 @@ class Small(Experiment[SmallParameters]):
         "an even number: 3 survive 1, 5 survive 2, 7 survive 3, 2 survive the larger id; central with 3 arbitrators: always"
     )
     parameters = SmallParameters
+    seconds_per_cell = 0.27
     quick: ClassVar[Mapping[str, str]] = {"seeds": "1", "members": "4"}
 
     def cells(self, parameters: SmallParameters, seed: int) -> Sequence[Cell]:

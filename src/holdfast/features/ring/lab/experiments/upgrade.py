@@ -57,6 +57,7 @@ class Upgrade(Experiment[UpgradeParameters]):
         "naive: both win in some states; proposal: both win nowhere, healthy members depart"
     )
     parameters = UpgradeParameters
+    seconds_per_cell = 1.4
     repetitions = "runs"
     quick: ClassVar[Mapping[str, str]] = {"runs": "4", "members": "24", "crashes": "0"}
 

@@ -47,6 +47,7 @@ class Availability(Experiment[AvailabilityParameters]):
         "a ticket is free in at least 0.999 of the rounds up to p_f = (1 - alpha)/2, and in fewer than 0.75 of them from twice that on"
     )
     parameters = AvailabilityParameters
+    seconds_per_cell = 0.0054
     repetitions = "rounds"
     quick: ClassVar[Mapping[str, str]] = {"rounds": "1000", "multiples": "[0.5,1.0,2.0,2.5]"}
 

@@ -39,6 +39,7 @@ class Chernoff(Experiment[ChernoffParameters]):
         "the tail exceeds (e/4)^(2 p_f n) in some setting, n = 800 and p_f = 0.01 among them if asked for, and (e/4)^(p_f n) in none"
     )
     parameters = ChernoffParameters
+    seconds_per_cell = 0.001
     repetitions = ""
     quick: ClassVar[Mapping[str, str]] = {"processes": "[100,400,800]"}
 

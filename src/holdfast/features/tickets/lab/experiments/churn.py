@@ -52,6 +52,7 @@ class Churn(Experiment[ChurnParameters]):
         " the paper's placement with k = 2 loses none at 1 %; no invariant violated"
     )
     parameters = ChurnParameters
+    seconds_per_cell = 0.27
     quick: ClassVar[Mapping[str, str]] = {"seeds": "1", "ks": "[1]", "rates": "[0.01]", "seconds": "12"}
 
     def cells(self, parameters: ChurnParameters, seed: int) -> Sequence[Cell]:

@@ -58,6 +58,7 @@ class Exclusion(Experiment[ExclusionParameters]):
         " of each other; no invariant violated"
     )
     parameters = ExclusionParameters
+    seconds_per_cell = 2.4
     quick: ClassVar[Mapping[str, str]] = {"seeds": "3", "coordinators": "6", "tickets": "[12]", "neighbours": "[1,2]"}
 
     def cells(self, parameters: ExclusionParameters, seed: int) -> Sequence[Cell]:

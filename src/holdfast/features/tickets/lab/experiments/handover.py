@@ -41,6 +41,7 @@ class Handover(Experiment[HandoverParameters]):
     source = "tickets 8, E11 (the paper has no measurement)"
     criterion = "median below 3 round trips + 5 ms where nothing is lost; always handed over, no invariant violated"
     parameters = HandoverParameters
+    seconds_per_cell = 0.13
     quick: ClassVar[Mapping[str, str]] = {"seeds": "5"}
 
     def cells(self, parameters: HandoverParameters, seed: int) -> Sequence[Cell]:

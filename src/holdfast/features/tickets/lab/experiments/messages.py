@@ -52,6 +52,7 @@ class Messages(Experiment[MessagesParameters]):
     source = "tickets 8, E5, D22; paper 001, section 4.2"
     criterion = "messages sent per ticket and round within 5 % of 2 (2k + 1) + 2, with guardians on the seats and with the paper's"
     parameters = MessagesParameters
+    seconds_per_cell = 0.88
     quick: ClassVar[Mapping[str, str]] = {"ks": "[1]", "seconds": "5", "owners": "8", "tickets": "16"}
 
     def cells(self, parameters: MessagesParameters, seed: int) -> Sequence[Cell]:

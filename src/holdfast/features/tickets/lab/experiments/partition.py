@@ -47,6 +47,7 @@ class Partition(Experiment[PartitionParameters]):
         " users, and after the cut all are owned again"
     )
     parameters = PartitionParameters
+    seconds_per_cell = 1.2
     quick: ClassVar[Mapping[str, str]] = {"seeds": "20"}
 
     def cells(self, parameters: PartitionParameters, seed: int) -> Sequence[Cell]:

@@ -64,6 +64,7 @@ class Ours(Experiment[OursParameters]):
         " within 100; four more fail their schedules, which hold with the rule in place"
     )
     parameters = OursParameters
+    seconds_per_cell = 2.4
     repetitions = "runs"
     quick: ClassVar[Mapping[str, str]] = {"runs": "2", "enough": "2", "mutations": '["ignore busy"]'}
 

@@ -50,6 +50,7 @@ class Backups(Experiment[BackupsParameters]):
     source = "fast-detection 8, E12, D15 (the paper is silent)"
     criterion = "each dead rank up to `backups` adds one w (within a quarter), beside as many dead monitors that never ask"
     parameters = BackupsParameters
+    seconds_per_cell = 1.1
     quick: ClassVar[Mapping[str, str]] = {"seeds": "8"}
 
     def cells(self, parameters: BackupsParameters, seed: int) -> Sequence[Cell]:

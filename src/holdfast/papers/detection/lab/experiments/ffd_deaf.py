@@ -46,6 +46,7 @@ class Deaf(Experiment[DeafParameters]):
     source = "fast-detection 8, E15, D14 (the paper is silent)"
     criterion = "paper mode: 4 new leaderships in every run, the last of them the deaf one's; quorum mode: none"
     parameters = DeafParameters
+    seconds_per_cell = 1.5
     quick: ClassVar[Mapping[str, str]] = {"seeds": "2"}
 
     def cells(self, parameters: DeafParameters, seed: int) -> Sequence[Cell]:

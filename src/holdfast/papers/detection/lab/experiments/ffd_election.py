@@ -58,6 +58,7 @@ class ElectionSpeed(Experiment[ElectionSpeedParameters]):
     source = "paper 002, section 5; fast-detection 8, E9"
     criterion = "Omega with FFD at least 4 times as fast as without, at every p; quorum with FFD on average within L + 0.3 s"
     parameters = ElectionSpeedParameters
+    seconds_per_cell = 1.1
     quick: ClassVar[Mapping[str, str]] = {"seeds": "12", "losses": "[0.01]"}
 
     def cells(self, parameters: ElectionSpeedParameters, seed: int) -> Sequence[Cell]:

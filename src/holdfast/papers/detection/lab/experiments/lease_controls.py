@@ -91,6 +91,7 @@ class Controls(Experiment[ControlsParameters]):
     source = "fast-detection 8, E19, D17 (the paper has no lease)"
     criterion = "each broken assumption gives two leaders at once, in 99 % of the runs; each kept one in none"
     parameters = ControlsParameters
+    seconds_per_cell = 0.26
     quick: ClassVar[Mapping[str, str]] = {"seeds": "4"}
 
     def cells(self, parameters: ControlsParameters, seed: int) -> Sequence[Cell]:

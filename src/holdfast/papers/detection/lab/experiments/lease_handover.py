@@ -43,6 +43,7 @@ class Handover(Experiment[HandoverParameters]):
     source = "fast-detection 8, E17, D23 (the paper has no lease)"
     criterion = "median after a resignation below 0.2 s"
     parameters = HandoverParameters
+    seconds_per_cell = 3.4
     quick: ClassVar[Mapping[str, str]] = {"seeds": "8"}
 
     def cells(self, parameters: HandoverParameters, seed: int) -> Sequence[Cell]:

@@ -44,6 +44,7 @@ class Partition(Experiment[PartitionParameters]):
     source = "fast-detection 8, E18, D20"
     criterion = "quorum mode: no instant with two leaders, in any run, and all agree after the cut; paper mode is shown"
     parameters = PartitionParameters
+    seconds_per_cell = 0.36
     quick: ClassVar[Mapping[str, str]] = {"seeds": "6"}
 
     def cells(self, parameters: PartitionParameters, seed: int) -> Sequence[Cell]:

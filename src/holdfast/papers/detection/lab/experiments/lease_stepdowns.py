@@ -52,6 +52,7 @@ class StepDowns(Experiment[StepDownsParameters]):
     source = "fast-detection 8, E14, D26 (the paper has no lease)"
     criterion = "two repeats, L = 1.5 t_itv, p = 0.1: the 95 % interval of step-downs ends below 1 per 1000 heartbeats, for every n"
     parameters = StepDownsParameters
+    seconds_per_cell = 1.6
     repetitions = "heartbeats"
     quick: ClassVar[Mapping[str, str]] = {
         "members": "[3]",

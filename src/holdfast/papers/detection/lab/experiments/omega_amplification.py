@@ -59,6 +59,7 @@ class OmegaAmplification(Experiment[OmegaAmplificationParameters]):
     source = "paper 002, section 5; fast-detection 8, E10"
     criterion = "demotions per heartbeat within 25 % of (n - 1) p^m (1 - p) wherever that is below 0.1"
     parameters = OmegaAmplificationParameters
+    seconds_per_cell = 0.18
     repetitions = "demotions"
     quick: ClassVar[Mapping[str, str]] = {"members": "[3,7]", "demotions": "200"}
 

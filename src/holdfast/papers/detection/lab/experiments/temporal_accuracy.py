@@ -54,6 +54,7 @@ class TemporalAccuracy(Experiment[TemporalAccuracyParameters]):
     source = "paper 002, section 3; fast-detection 8, E4, D11"
     criterion = "mistakes per heartbeat of the judged m (5) within a factor of 2 of p^m (1 - p)"
     parameters = TemporalAccuracyParameters
+    seconds_per_cell = 0.16
     repetitions = "heartbeats"
     quick: ClassVar[Mapping[str, str]] = {"judged": "3", "shown": "[1,2]", "heartbeats": "50000", "heartbeats_shown": "20000"}
 

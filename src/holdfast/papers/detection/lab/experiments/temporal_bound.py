@@ -57,6 +57,7 @@ class TemporalBound(Experiment[TemporalBoundParameters]):
     source = "paper 002, Proposition 4.1; fast-detection 8, E1, D11"
     criterion = "every detection within 1 % of m t_itv + t_lat, and none below t_itv log P_m / log p_L"
     parameters = TemporalBoundParameters
+    seconds_per_cell = 0.47
     quick: ClassVar[Mapping[str, str]] = {"seeds": "3"}
 
     def cells(self, parameters: TemporalBoundParameters, seed: int) -> Sequence[Cell]:

@@ -37,6 +37,7 @@ class FigureOne(Experiment[FigureParameters]):
     source = "tickets 8, E0; paper 001, Figure 1"
     criterion = "p2 owns 4 and coordinates 3 and 2 besides; every ticket is coordinated by one process, in both ways the same"
     parameters = FigureParameters
+    seconds_per_cell = 0.001
     repetitions = ""
 
     def cells(self, parameters: FigureParameters, seed: int) -> Sequence[Cell]:

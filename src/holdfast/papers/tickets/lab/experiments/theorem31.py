@@ -46,6 +46,7 @@ class Interleavings(Experiment[InterleavingParameters]):
         " where everybody may leave, some runs end with all of them waiting for each other (D8)"
     )
     parameters = InterleavingParameters
+    seconds_per_cell = 1.4
     repetitions = "runs"
     quick: ClassVar[Mapping[str, str]] = {"runs": "10", "leaving_runs": "10", "operations": "100", "joiners": "2"}
 

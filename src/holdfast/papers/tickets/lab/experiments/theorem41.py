@@ -42,6 +42,7 @@ class PaperConflicts(Experiment[ConflictParameters]):
         "in each of the traces of D3, D4 and D5 two processes act with one ticket; random link cuts show it too, with k = 1 and k = 2"
     )
     parameters = ConflictParameters
+    seconds_per_cell = 0.076
     quick: ClassVar[Mapping[str, str]] = {"seeds": "6"}
 
     def cells(self, parameters: ConflictParameters, seed: int) -> Sequence[Cell]:

@@ -46,6 +46,7 @@ class Threshold(Experiment[ThresholdParameters]):
     source = "tickets 8, E2; paper 001, Algorithm 3"
     criterion = "with 2k + 1 fewer than 1 process is left on average, with k + 1 more than 9 of 13; nothing failed in either"
     parameters = ThresholdParameters
+    seconds_per_cell = 0.045
     quick: ClassVar[Mapping[str, str]] = {"seeds": "10", "joins": "3"}
 
     def cells(self, parameters: ThresholdParameters, seed: int) -> Sequence[Cell]:

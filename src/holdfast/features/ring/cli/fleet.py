@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from holdfast.cli.exits import CannotServe
-from holdfast.cli.lab.member import Lines, check_loopback, parsed_name, resolved
+from holdfast.cli.lab.sockets import Lines, check_loopback, parsed_name, resolved
 from holdfast.disk.state import State
 from holdfast.errors import AddressUnusable, ConfigError, shown
 from holdfast.events import ConfigMismatch, Event
 from holdfast.features.ring.protocol.config import RingConfig, adopt
 from holdfast.features.ring.protocol.facts import GroupProposed, JoinStarted, NeighbourhoodChanged, PhaseReached
-from holdfast.features.ring.protocol.ids import hash_of
+from holdfast.features.ring.protocol.ids import RingId, hash_of
 from holdfast.features.ring.protocol.ring import RingNode
 from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import SEEDS_MAX, Address, Message, NodeId
@@ -177,6 +177,12 @@ class Watch:
             self._say("View", status=ring.status.name, ring=ring.ring, size=len(ring.list), digest=f"{hash_of(ring.list.ids):016x}")
 
 
+class RingLines(Lines):
+    """The ring's identities are texts as well."""
+
+    texts = (NodeId, RingId)
+
+
 class Resident:
     """One member of this process, through all its lives here."""
 
@@ -188,7 +194,7 @@ class Resident:
         self._state: State | None = None
         self._host: MeasuredHost | None = None
         self._ring: RingNode | None = None
-        self._out = Lines(NodeId(name, 0), stop, now=clock.now)
+        self._out = RingLines(NodeId(name, 0), stop, now=clock.now)
         self._adopting: asyncio.Task[None] | None = None
 
     async def wait(self) -> None:
@@ -205,7 +211,7 @@ class Resident:
             self._state = State.open(self._plan.state_dir / self.name)
             self._boot, storage = self._state.boot, self._state.journal
         me = NodeId(self.name, self._boot)
-        self._out = Lines(me, self._stop, now=clock.now)
+        self._out = RingLines(me, self._stop, now=clock.now)
         try:
             host = await MeasuredHost.open(me, self._bind, self._plan.sealer, advertise=self._advertise, storage=storage)
         except AddressUnusable as error:

@@ -61,7 +61,7 @@ def demo(
 def _show_story(story: Story, speed: float) -> None:
     from rich.console import Console
 
-    from holdfast.cli.lab.timeline import show
+    from holdfast.papers.detection.cli.timeline import show
     from holdfast.papers.detection.lab.story import ALPHA
 
     console = Console(highlight=False)

@@ -31,7 +31,8 @@ def node(
     """One member of a leader election on real sockets. Events are JSON lines on stdout; SIGTERM ends it with exit code 0."""
     import asyncio
 
-    from holdfast.cli.lab.member import Member, parsed_name, parsed_peers, sealer_for, serve
+    from holdfast.cli.lab.sockets import parsed_name, sealer_for
+    from holdfast.papers.detection.cli.member import Member, parsed_peers, serve
 
     if not INTERVAL_MIN <= interval <= INTERVAL_MAX:
         raise ConfigError(f"--interval {interval:g}: accepted are {INTERVAL_MIN:g} to {INTERVAL_MAX:g} seconds")

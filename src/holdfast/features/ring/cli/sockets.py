@@ -39,8 +39,8 @@ def ring(
     SIGTERM makes them leave and ends it with exit code 0."""
     import asyncio
 
-    from holdfast.cli.lab.fleet import Plan, parsed_members, parsed_seeds, serve
-    from holdfast.cli.lab.member import sealer_for
+    from holdfast.cli.lab.sockets import sealer_for
+    from holdfast.features.ring.cli.fleet import Plan, parsed_members, parsed_seeds, serve
     from holdfast.features.ring.protocol.config import RingConfig
 
     if idle and not orders:

@@ -85,6 +85,7 @@ class Prcast(Experiment[PrcastParameters]):
         "P(everybody) within 0.15 of, or above, exp(-e^-c); with c = 4 at least 0.97; anti-entropy closes every run in at most 3 periods"
     )
     parameters = PrcastParameters
+    seconds_per_cell = 1.8
     repetitions = "casts"
     quick: ClassVar[Mapping[str, str]] = {"members": "[50]", "casts": "50", "sure_casts": "50"}
 

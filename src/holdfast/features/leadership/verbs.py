@@ -1,0 +1,25 @@
+"""The verbs of leadership: ``holdfast leader`` and ``holdfast run --lead``."""
+
+from holdfast.cli.run.kinds import RunKind, Wanted
+from holdfast.cli.verbs import Entry, Offer
+from holdfast.cli.words import Flag
+
+
+def _wanted(name: str, grace: float | None) -> Wanted:
+    """A term is asked for as much longer as the command needs to stop (detection D26): a renewal in time never costs it its grace."""
+    return Wanted(f"lead:{name}", {"grace": grace or 0.0}, grace or 0.0, lengthened=True)
+
+
+OFFER = Offer(
+    {"leader": Entry("features.leadership.cli:leader", "Who leads what, as this agent knows it: a hint.")},
+    kinds=(
+        RunKind(
+            "lead",
+            Flag("--lead", help="Run it while this agent leads this name, for this command.", metavar="NAME"),
+            _wanted,
+            also_held="leadership",
+            grace="0",
+            variables={"HOLDFAST_TERM": "token"},
+        ),
+    ),
+)

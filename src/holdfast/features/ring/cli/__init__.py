@@ -1,0 +1,1 @@
+"""``holdfast owner`` and ``holdfast lab ring``."""

@@ -1,0 +1,1 @@
+"""``holdfast lab demo`` and ``holdfast lab node``."""
