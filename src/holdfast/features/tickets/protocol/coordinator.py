@@ -25,7 +25,7 @@ from holdfast.features.tickets.protocol.values import ANCHOR, NOBODY, Agent, Bal
 from holdfast.features.tickets.protocol.writing import Writer
 from holdfast.host import NodeId, Timer
 from holdfast.kit.deadline import Deadline, entry
-from holdfast.kit.hold import Lapsed, Lost
+from holdfast.kit.hold import Lapsed, LossReason
 from holdfast.kit.phase import Phase
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Owner(Protocol):
     def on_active(self, coordinator: Coordinator) -> None: ...
     def on_extended(self, deadline: float) -> None: ...
     def on_at_risk(self) -> None: ...
-    def on_over(self, coordinator: Coordinator, reason: Lost) -> None: ...
+    def on_over(self, coordinator: Coordinator, reason: LossReason) -> None: ...
 
 
 class Coordinator:
@@ -139,7 +139,7 @@ class Coordinator:
             self.host.emit(TicketReleased(self.pool.name, self.head, self.who))
         self.leaver.begin()
 
-    def die(self, reason: Lost | None = None) -> None:
+    def die(self, reason: LossReason | None = None) -> None:
         """A dead coordinator never acts again. Without a reason it was leaving, and its owner knows."""
         before = self.state
         if before is State.DEAD:
