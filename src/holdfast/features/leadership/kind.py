@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from holdfast.config import Config
 from holdfast.errors import ConfigError, HoldfastError, shown
-from holdfast.features.leadership.agent import KIND
+from holdfast.features.leadership import KIND
 from holdfast.features.leadership.protocol.config import NAME_BYTES_MAX
 from holdfast.kit.histogram import Histogram
 from holdfast.kit.hold import Holder, LossReason

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from holdfast.cli.agent_call import AgentCall, asked, socket_path
 from holdfast.cli.exits import FOUND, HOLD_LOST, OK
 from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
-from holdfast.cli.run.verb import parsed_ticket, run
+from holdfast.cli.run.verb import run
+from holdfast.cli.run.wanted import parsed_ticket
 from holdfast.cli.show import print_json, print_json_line, print_table, say
 from holdfast.cli.words import Flag, Word
 from holdfast.errors import AcquireTimeout, ConfigError, shown

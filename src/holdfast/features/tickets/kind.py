@@ -15,7 +15,7 @@ from math import inf
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.errors import ConfigError, shown
-from holdfast.features.tickets.agent import KIND
+from holdfast.features.tickets import KIND
 from holdfast.features.tickets.protocol.tickets import Attempt
 from holdfast.kit.histogram import Histogram
 from holdfast.kit.hold import Holder, LossReason

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import TicketLost, shown
 from holdfast.features.tickets.protocol.coordinator import Coordinator
-from holdfast.features.tickets.protocol.desk import Desk, End, Voter, voter
+from holdfast.features.tickets.protocol.desk import Desk, End, voter
 from holdfast.features.tickets.protocol.facts import TicketQueued
 from holdfast.features.tickets.protocol.line import late_text
 from holdfast.features.tickets.protocol.messages import AckCjoin, Cancel, Cjoin, Info, Queued, Reject
 from holdfast.features.tickets.protocol.reasons import Crowded, Full, Late, Mismatch, Refusal, SeatsSilent, TooManyPools
 from holdfast.features.tickets.protocol.takeover import Takeover
-from holdfast.features.tickets.protocol.values import NO_BALLOT, Agent, LeaseId, Status, Val
+from holdfast.features.tickets.protocol.values import NO_BALLOT, Agent, LeaseId, Status, Val, Voter
 from holdfast.host import NodeId, Timer
 from holdfast.kit.hold import Holder, LossReason
 

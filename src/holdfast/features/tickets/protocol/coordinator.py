@@ -14,14 +14,14 @@ from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from holdfast.features.tickets.protocol.care import Care
-from holdfast.features.tickets.protocol.desk import Desk, Voter, voter
+from holdfast.features.tickets.protocol.desk import Desk, voter
 from holdfast.features.tickets.protocol.facts import TicketAcquired, TicketAtRisk, TicketExtended, TicketLost, TicketReleased
 from holdfast.features.tickets.protocol.leaving import Leaver
 from holdfast.features.tickets.protocol.messages import Accept, AckUpdate, Alive, Cjoin, Cleave, Renew, Update
 from holdfast.features.tickets.protocol.moving import Mover
 from holdfast.features.tickets.protocol.reasons import Unanswered
 from holdfast.features.tickets.protocol.serving import Server
-from holdfast.features.tickets.protocol.values import ANCHOR, NOBODY, Agent, Ballot, Key, LeaseId, Place, Val, arc
+from holdfast.features.tickets.protocol.values import ANCHOR, NOBODY, Agent, Ballot, Key, LeaseId, Place, Val, Voter, arc
 from holdfast.features.tickets.protocol.writing import Writer
 from holdfast.host import NodeId, Timer
 from holdfast.kit.deadline import Deadline, entry
