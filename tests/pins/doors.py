@@ -18,8 +18,9 @@ from holdfast import config as settings
 from holdfast.agent.life import exits as agent_exits
 from holdfast.agent.life.told import Told
 from holdfast.agent.observe.doctor import SECURITY
+from holdfast.agent.observe.http_app import every_route
 from holdfast.agent.observe.narrator import Narrator
-from holdfast.agent.observe.openapi import document as openapi_document
+from holdfast.agent.observe.openapi import document
 from holdfast.cli import exits as cli_exits
 from holdfast.cli.app import app
 from holdfast.disk.horizon import Horizon
@@ -57,6 +58,10 @@ STREAMED: tuple[Any, ...] = (EventItem, MessageItem, GrantItem)  # what ``Pushed
 
 # Modules that no agent, client or command loads: what they define stays inside the lab and the tests.
 STAYS_INSIDE = ("lab", "papers")
+
+
+def openapi_document(version: str) -> dict[str, Any]:
+    return document(version, every_route())
 
 
 def ships(kind: type) -> bool:

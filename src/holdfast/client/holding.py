@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from holdfast.client.wire import ITEMS, error_class, made
-from holdfast.errors import AcquireTimeout, ConfigError, HoldfastError, Lost, TicketLost, shown
+from holdfast.errors import AcquireTimeout, ConfigError, HoldfastError, HoldLost, TicketLost, shown
 from holdfast.host import Grant
 from holdfast.local.calls import Acquire, GrantItem
 from holdfast.local.ends import FORKED, LAPSED, LEAVING, SILENT
@@ -24,7 +24,7 @@ NOT_YET = "it is not held yet: its block was not entered, or waits"
 class Held:
     """One ``Acquire``: asked for, granted, over."""
 
-    lost_error: ClassVar[type[Lost]] = Lost  # what ``check`` raises
+    lost_error: ClassVar[type[HoldLost]] = HoldLost  # what ``check`` raises
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
@@ -56,7 +56,7 @@ class Held:
         return max(0.0, self.deadline - now()) if self.valid else 0.0
 
     def check(self) -> None:
-        """Raise ``Lost``, or the class of it that belongs to this kind, unless ``valid``: for code that is many calls away from the block.
+        """Raise ``HoldLost``, or its subclass for this kind, unless ``valid``: for code that is many calls away from the block.
         As ``valid`` it speaks of this instant; what is done after it is for the token to protect."""
         if not self.valid:
             raise self._not_held()

@@ -410,7 +410,7 @@ class Touch(Call, frozen=True, tag=26):
 
 class Confirm(Call, frozen=True, tag=27):
     """The client read that it was granted something, before the deadline, and takes it up. Nothing is extended before; a grant that was not
-    confirmed by its first deadline is lost then. ``Lost`` if it is over."""
+    confirmed by its first deadline is lost then. ``HoldLost`` if it is over."""
 
     grant: int  # serial of its Acquire
     token: int  # as "granted" named it: who repeats it has read it

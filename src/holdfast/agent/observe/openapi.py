@@ -1,6 +1,6 @@
 """The routes of the HTTP API, as a table, and the OpenAPI 3.1 document made from it.  docs/http.md.
 
-``every_route()`` is what ``http_app`` serves, those of features included: a route that is not documented cannot exist.
+``http_app.every_route()`` is what it serves, those of features included: a route that is not documented cannot exist.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.agent.feature import features
 from holdfast.agent.observe import http_answers as a
 
 JSON = "application/json"
@@ -85,14 +84,8 @@ ERRORS = {
 }
 
 
-def every_route() -> tuple[Route, ...]:
-    """Those of the agent, then those of its features."""
-    return (*ROUTES, *(route for feature in features() for route in feature.routes()))
-
-
-def document(version: str) -> dict[str, Any]:
-    """The OpenAPI document."""
-    routes = every_route()
+def document(version: str, routes: Sequence[Route]) -> dict[str, Any]:
+    """The OpenAPI document of these routes."""
     types = [route.answer for route in routes] + [route.body for route in routes] + [a.Refusal]
     wanted = [each for each in dict.fromkeys(types) if each is not None and each is not dict[str, Any]]
     _, components = msgspec.json.schema_components([*wanted, a.EventAnswer], ref_template="#/components/schemas/{name}")

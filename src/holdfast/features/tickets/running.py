@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from holdfast.agent.feature import Parts, Running
 from holdfast.agent.observe.symptoms import WORRY, error, warning
 from holdfast.errors import shown
-from holdfast.features.tickets.agent import few_guardians
 from holdfast.features.tickets.kind import TicketKind
+from holdfast.features.tickets.missing import few_guardians
 from holdfast.features.tickets.pools import Pools
 from holdfast.features.tickets.protocol.cells import ANCHORS_MAX, CELLS_MAX, TOMBSTONES_MAX
 from holdfast.features.tickets.protocol.facts import FREQUENT, CellLost

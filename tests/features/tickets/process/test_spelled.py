@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from holdfast.client import pools, streams, waits
 from holdfast.client.checks import PUBLISH_BYTES_MAX
-from holdfast.errors import AcquireTimeout, ConfigError, Lost, NoTicket, TicketCountMismatch, TicketLost, Unavailable
+from holdfast.errors import AcquireTimeout, ConfigError, HoldLost, NoTicket, TicketCountMismatch, TicketLost, Unavailable
 from holdfast.events import EventsLost, OwnerChanged, Published
 from holdfast.features.tickets.protocol.cview import EVENT_BYTES_MAX
 from holdfast.host import NodeId
@@ -89,7 +89,7 @@ def test_a_leadership_that_was_never_held_is_not_lost(client: Spelling, agent: F
 def test_what_was_not_entered_has_not_lapsed(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """H170: one way to end has one text, and what has not begun has not ended."""
     for held in (client.run(group.lead, "boss"), client.run(group.ticket, "gpu", of=8)):
-        with pytest.raises(Lost, match="it is not held yet"):
+        with pytest.raises(HoldLost, match="it is not held yet"):
             held.check()
 
 
