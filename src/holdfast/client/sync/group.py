@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -214,10 +213,13 @@ class Group:
         connection, ownership = self._link.check(), self._link.ownership
         asked_at = now()
         grant = ownership.fresh(key, asked_at)
-        if grant is None:
-            with suppress(Timeout):  # What it says later is dropped; it has not said yes.
-                grant = ownership.heard(key, asked_at, connection.ask(calls.Owns, key, timeout=OWNS_TIMEOUT))
-        return grant
+        if grant is not None:
+            return grant
+        try:
+            owned = connection.ask(calls.Owns, key, timeout=OWNS_TIMEOUT)
+        except Timeout:  # What it says later is dropped; it has not said yes.
+            return None
+        return ownership.heard(key, asked_at, owned)
 
     def lead(self, name: str, *, grace: Seconds = 0.0, timeout: Seconds | None = None) -> Term:
         """Lead a name for the length of a block: enter it with ``with``. It begins when this process
