@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import pickle
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -11,11 +10,9 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from holdfast.client import pools, streams, waits
-from holdfast.client.checks import PUBLISH_BYTES_MAX
 from holdfast.errors import AcquireTimeout, ConfigError, HoldLost, NoTicket, TicketCountMismatch, TicketLost, Unavailable
 from holdfast.events import EventsLost, OwnerChanged, Published
-from holdfast.features.tickets.protocol.cview import EVENT_BYTES_MAX
+from holdfast.features.tickets.client_base import PUBLISH_BYTES_MAX
 from holdfast.host import NodeId
 from holdfast.local import calls
 from holdfast.net.clock import now
@@ -264,16 +261,6 @@ def test_who_holds_them(client: Spelling, agent: FakeAgent, group: Any) -> None:
     empty = client.run(pool.hint)
     assert empty[:4] == ("gpu", 0, {}, True)
     assert truth.as_of <= empty.as_of <= now()
-
-
-def test_pools_in_both_spellings() -> None:
-    """STYLE 4: the same names and docstrings."""
-    assert inspect.getdoc(pools.Pool) == inspect.getdoc(pools.BlockingPool)
-    for name in ("hint", "read", "watch"):
-        assert inspect.getdoc(getattr(pools.Pool, name)) == inspect.getdoc(getattr(pools.BlockingPool, name))
-    assert inspect.getdoc(streams.Ticket.publish) == inspect.getdoc(waits.Ticket.publish)
-    assert PUBLISH_BYTES_MAX == EVENT_BYTES_MAX
-    assert {each for each in dir(streams.Ticket) if each[0] != "_"} == {each for each in dir(waits.Ticket) if each[0] != "_"}
 
 
 # while_leader.
