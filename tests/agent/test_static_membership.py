@@ -17,13 +17,15 @@ from holdfast.agent.membership import KINDS, Kind, Side
 from holdfast.agent.observe.http import HttpServer
 from holdfast.config import CHOICES
 from holdfast.events import Updated
+from holdfast.features.mail import calls as mail_calls
+from holdfast.features.mail.calls import MessageItem
 from holdfast.features.ring import agent as ring_side
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import Address, Keyed, Standing
 from holdfast.lab.fake_host import FakeHost
 from holdfast.local import calls
-from holdfast.local.calls import EventItem, MessageItem
+from holdfast.local.calls import EventItem
 from holdfast.local.news import event_of
 from tests.agent.live import WAIT, Live
 from tests.agent.raw_client import RawClient, Sent
@@ -116,15 +118,15 @@ def test_tags_are_watched_by_others(group: Group) -> None:
 def test_messages(group: Group) -> None:
     """Send reaches a member by name, Cast every member that listens, over rumours and topics of this membership."""
     with RawClient(group.a.path) as a, RawClient(group.b.path) as b:
-        letters, news = b.say(calls.Messages), b.say(calls.Messages, "news")
-        b.answer(calls.Messages, letters)
-        b.answer(calls.Messages, news)
-        a.ask(calls.Send, "b", b"letter", WAIT)
+        letters, news = b.say(mail_calls.Messages), b.say(mail_calls.Messages, "news")
+        b.answer(mail_calls.Messages, letters)
+        b.answer(mail_calls.Messages, news)
+        a.ask(mail_calls.Send, "b", b"letter", WAIT)
         assert b.item(letters, MessageItem).payload == b"letter"
         with pytest.raises(Sent, match="no member is called"):
-            a.ask(calls.Send, "c", b"letter", WAIT)
+            a.ask(mail_calls.Send, "c", b"letter", WAIT)
         until(lambda: any("topic:u:news" in member.rows for member in a.ask(calls.Look).members), "a knows who listens")
-        a.ask(calls.Cast, "news", b"cast")
+        a.ask(mail_calls.Cast, "news", b"cast")
         assert b.item(news, MessageItem).payload == b"cast"
 
 

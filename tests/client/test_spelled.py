@@ -33,6 +33,7 @@ from holdfast.errors import (
     Unavailable,
 )
 from holdfast.events import EventsLost, Joined, LeaderChanged, LeaderSuspected
+from holdfast.features.mail import calls as mail_calls
 from holdfast.features.mail.protocol.inbox import PAYLOAD_BYTES_MAX as MAIL_BYTES_MAX
 from holdfast.features.mail.streams import USER_TOPIC_BYTES_MAX
 from holdfast.host import Grant, NodeId
@@ -139,11 +140,11 @@ def test_an_agent_without_group_knocks(client: Spelling, agent: FakeAgent) -> No
 def test_calls_and_their_errors(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """Foundation 5: what the agent refuses is raised by its class; the call on the socket is what was asked."""
     client.run(group.send, "b", b"hello", timeout=2)
-    assert agent.wait_for(calls.Send) == calls.Send(agent.wait_for(calls.Send).serial, "b", b"hello", 2.0)
+    assert agent.wait_for(mail_calls.Send) == mail_calls.Send(agent.wait_for(mail_calls.Send).serial, "b", b"hello", 2.0)
     client.run(group.cast, b"all", topic="t")
-    assert (agent.wait_for(calls.Cast).topic, agent.wait_for(calls.Cast).payload) == ("t", b"all")
+    assert (agent.wait_for(mail_calls.Cast).topic, agent.wait_for(mail_calls.Cast).payload) == ("t", b"all")
     for name, kind in (("NotAMember", NotAMember), ("Timeout", Timeout), ("Unavailable", Unavailable)):
-        agent.answers[calls.Send] = (name, "because")
+        agent.answers[mail_calls.Send] = (name, "because")
         with pytest.raises(kind, match="because"):
             client.run(group.send, "b", b"hello")
     agent.answers[calls.Info] = {"version": "1"}
@@ -231,12 +232,12 @@ def test_watch(client: Spelling, agent: FakeAgent, group: Any) -> None:
 def test_messages(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """Own messages and those of a topic are streams of their own; a refusal is raised by the reader or at once."""
     own, topic = client.run(group.messages), client.run(group.messages, "t")
-    until(lambda: len(agent.all(calls.Messages)) == 2, "both are open")
-    for opened in agent.all(calls.Messages):
-        agent.push(opened, calls.MessageItem(NodeId("b", 1), opened.topic, b"x", 2))
+    until(lambda: len(agent.all(mail_calls.Messages)) == 2, "both are open")
+    for opened in agent.all(mail_calls.Messages):
+        agent.push(opened, mail_calls.MessageItem(NodeId("b", 1), opened.topic, b"x", 2))
     assert client.next(own) == Received(NodeId("b", 1), b"x", "", 2)
     assert client.next(topic) == Received(NodeId("b", 1), b"x", "t", 2)
-    agent.answers[calls.Messages] = ("Unavailable", "too many streams")
+    agent.answers[mail_calls.Messages] = ("Unavailable", "too many streams")
     with pytest.raises(Unavailable, match="too many streams"):
         client.next(client.run(group.messages))
 
@@ -244,7 +245,7 @@ def test_messages(client: Spelling, agent: FakeAgent, group: Any) -> None:
 def test_a_closed_stream_is_closed_at_the_agent(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """close() ends the iteration and tells the agent."""
     own = client.run(group.messages)
-    opened = agent.wait_for(calls.Messages)
+    opened = agent.wait_for(mail_calls.Messages)
     client.run(own.close)
     assert agent.wait_for(calls.Close).stream == opened.serial
     with pytest.raises((StopAsyncIteration, StopIteration)):
@@ -492,7 +493,7 @@ def test_agent_lost(client: Spelling, agent: FakeAgent) -> None:
     group = client.join("orders", agent=agent.path)
     watch, own = client.run(group.watch), client.run(group.messages)
     held, _ = acquired(client, agent, group)
-    until(lambda: agent.all(calls.Messages), "open")
+    until(lambda: agent.all(mail_calls.Messages), "open")
     agent.close()
     for stream in (watch, own):
         with pytest.raises(AgentLost, match="it ended; join again"):
@@ -525,15 +526,15 @@ def test_reconnect(client: Spelling, runtime: Path) -> None:
         group = client.join("orders", agent=first.path, reconnect=True)
         watch, own = client.run(group.watch), client.run(group.messages, "t")
         held, _ = acquired(client, first, group, seconds=3.0)
-        until(lambda: first.all(calls.Messages), "open")
+        until(lambda: first.all(mail_calls.Messages), "open")
     until(lambda: group.state == "lost", "lost")
     with pytest.raises(AgentLost):
         client.run(group.info)
     with FakeAgent(runtime / "r.sock", view=view(1, member("a"), member("c"))) as second:
         assert client.next(watch) == EventsLost(0)
         assert group.members.names == ("a", "c")
-        again = second.wait_for(calls.Messages)
-        second.push(again, calls.MessageItem(NodeId("c", 1), "t", b"on"))
+        again = second.wait_for(mail_calls.Messages)
+        second.push(again, mail_calls.MessageItem(NodeId("c", 1), "t", b"on"))
         assert client.next(own) == Received(NodeId("c", 1), b"on", "t", 1)
         second.answers[calls.Owns] = calls.Owned(1, now() + 60.0)
         until(lambda: client.run(group.owns, "k"), "the new agent is asked")

@@ -28,6 +28,7 @@ from holdfast.drops import Drop
 from holdfast.errors import HoldfastError
 from holdfast.events import Event, Internal
 from holdfast.features.leadership.running import LeadershipAgent
+from holdfast.features.mail.calls import MessageItem
 from holdfast.features.ring.agent import RingSide
 from holdfast.features.tickets.running import TicketAgent
 from holdfast.host import Message, NodeId
@@ -36,7 +37,7 @@ from holdfast.lab.disk import LabDisk
 from holdfast.lab.registry import experiments, scenarios
 from holdfast.lab.scenario import run
 from holdfast.lab.trace import Trace
-from holdfast.local.calls import VERSION, Call, EventItem, FromAgent, GrantItem, MessageItem
+from holdfast.local.calls import VERSION, Call, EventItem, FromAgent, GrantItem
 from holdfast.local.frame import framed
 from holdfast.local.news import encoded_fields, name_of
 from holdfast.wire import Codec, Keyring, Plain, Sealed, parse_key

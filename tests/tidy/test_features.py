@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from holdfast.agent.feature import features
 from holdfast.features import FEATURES
+from holdfast.local.calls import OWN, Call
+from holdfast.local.table import tag_of
+from tests.support.calls import of_features
 from tests.tidy.test_citations import TOKEN
-from tests.tidy.tree import PACKAGE, source
+from tests.tidy.tree import PACKAGE, import_all, source, subclasses
 
 # Words by which a reader would find a feature in a file. Those of keys, names and probe are plain words as well (keys of a table, names of
 # members, probes of a load balancer), and a ring is also a ring of keys: for these the import contract speaks.
@@ -81,6 +85,21 @@ def test_an_agent_without_seats_loads_no_protocol_that_needs_them() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
     assert said == ["seats: none, seats: none", ""]
+
+
+def test_every_call_is_declared_once() -> None:
+    """H215: a tag belongs to one call for ever. A call is one of the agent's own, or in the ``calls.py`` of a feature in the list."""
+    declared = [*OWN, *(kind for kinds in of_features().values() for kind in kinds)]
+    tags = Counter(tag_of(kind) for kind in declared)
+    assert {tag: count for tag, count in tags.items() if count > 1} == {}
+    import_all()
+    assert {kind for kind in subclasses(Call) if is_of_agent(kind)} == set(declared)
+    assert len(of_features()) >= 4
+
+
+def is_of_agent(kind: type[Call]) -> bool:
+    """Tests may declare calls of their own."""
+    return kind.__module__.startswith("holdfast.")
 
 
 def test_the_words_are_found() -> None:

@@ -123,14 +123,19 @@ class HttpPart:
         return ()
 
 
+class Calls(NamedTuple):
+    """What a feature answers clients on the local socket."""
+
+    at_once: Mapping[type[Call], Handler] = NONE  # calls that only read what the agent knows
+    in_turn: Mapping[type[Call], Handler] = NONE  # calls that enter a protocol
+
+
 class Running:
     """One feature of one life. The defaults offer nothing: a feature overrides what it has."""
 
     on_seats = False  # its machines start after the seats, because they need them
     machines: tuple[Machine, ...] = ()
     grant_kind: GrantKind | None = None
-    at_once: Mapping[type[Call], Handler] = NONE  # calls that only read what the agent knows
-    in_turn: Mapping[type[Call], Handler] = NONE  # calls that enter a protocol
     hears: tuple[type[Event], ...] = ()  # events that ``on_event`` gets, before any subscriber
     info: tuple[type[Event], ...] = ()  # facts that the log tells at this level
     warning: tuple[type[Event], ...] = ()
@@ -154,6 +159,11 @@ class Running:
     def running_until(self) -> float:
         """When the last promise of this agent's seat ends (H154)."""
         return -inf
+
+    def calls(self) -> Calls:
+        """Called once, when a client uses a call that the agent and the features before it in the list do not have: the
+        ``calls.py`` of the feature is imported then."""
+        return Calls()
 
     def counts(self) -> dict[str, float]:
         """Numbers for ``Info``, by name."""
@@ -184,11 +194,9 @@ class Running:
 class Missing(Running):
     """A feature that cannot run with these settings: a client that asks for it is told which one is missing (F12)."""
 
-    def __init__(self, why: str, *, kind: str = "", at_once: Iterable[type[Call]] = (), in_turn: Iterable[type[Call]] = ()) -> None:
+    def __init__(self, why: str, *, kind: str = "") -> None:
         self.why = why
         self.grant_kind = Refused(kind, why) if kind else None
-        self.at_once = dict.fromkeys(at_once, self.refuse)
-        self.in_turn = dict.fromkeys(in_turn, self.refuse)
 
     def refuse(self, client: Connection, call: Call) -> NoReturn:
         del client, call

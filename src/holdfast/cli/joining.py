@@ -8,7 +8,8 @@ from holdfast.cli.agent_call import GRACE, asked
 from holdfast.cli.options import AGENT, GROUP, JSON, MEMBER, TIMEOUT, checked_timeout
 from holdfast.cli.show import print_json, shown
 from holdfast.cli.words import Flag, Word
-from holdfast.local.calls import ForceLeave, Join, Leave
+from holdfast.features.farewell.calls import ForceLeave
+from holdfast.local.calls import Join, Leave
 
 LEAVE_TIMEOUT = 60.0  # seconds; F14: leaving waits for whatever clients were told, at most a few leases
 

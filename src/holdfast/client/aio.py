@@ -29,6 +29,7 @@ from holdfast.client.start import Child
 from holdfast.client.streams import Holding, Messages, Opened, PoolWatch, Term, Ticket, Watch
 from holdfast.client.wire import CALL_TIMEOUT
 from holdfast.errors import AgentLost, HoldfastError, Timeout
+from holdfast.features.mail import calls as mail_calls
 from holdfast.host import Grant, Member, NodeId
 from holdfast.local import calls
 from holdfast.net.clock import now
@@ -169,14 +170,14 @@ class Group(Readable):
         if nobody reads there. Costs a round trip to that member."""
         limit = checks.seconds(timeout, "timeout", most=CALL_SECONDS_MAX)
         fields = self._name_of(peer), checks.payload(data, SEND_BYTES_MAX), limit
-        await self._check().call(calls.Send, *fields, timeout=limit + CALL_TIMEOUT)
+        await self._check().call(mail_calls.Send, *fields, timeout=limit + CALL_TIMEOUT)
 
     async def cast(self, data: bytes, *, topic: str) -> None:
         """Tell up to 16 KiB to everybody who listens to a topic, as a rumour: it reaches all of them with high probability, at most
         once each, in no particular order; the own streams of this group object do not hear it. Returns when this agent has begun to
         spread it."""
         fields = checks.topic(topic), checks.payload(data, CAST_BYTES_MAX)
-        await self._check().call(calls.Cast, *fields)
+        await self._check().call(mail_calls.Cast, *fields)
 
     async def set_tags(self, tags: Mapping[str, str | None] | None = None, /, **more: str | None) -> None:
         """Change some of the own tags; None removes one. On return ``group.me`` has them; others follow within moments and hear

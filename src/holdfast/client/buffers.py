@@ -10,8 +10,9 @@ from msgspec import Struct
 from holdfast.client.wire import ITEMS
 from holdfast.errors import AgentLost, HoldfastError, shown
 from holdfast.events import Event, EventsLost
+from holdfast.features.mail.calls import MessageItem, Messages
+from holdfast.features.tickets.calls import WatchTickets
 from holdfast.host import NodeId
-from holdfast.local.calls import MessageItem, Messages, WatchTickets
 from holdfast.local.news import event_of
 
 T = TypeVar("T")

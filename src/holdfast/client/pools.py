@@ -8,8 +8,8 @@ from typing import NamedTuple
 from holdfast.client import streams, waits
 from holdfast.client.connection import Connection
 from holdfast.client.pump import Pump
+from holdfast.features.tickets import calls as ticket_calls
 from holdfast.host import NodeId
-from holdfast.local import calls
 from holdfast.net.clock import now
 
 READ_TIMEOUT = 60.0  # seconds; an agent that reaches too few seats says so earlier
@@ -62,12 +62,12 @@ class Pool:
 
     async def hint(self) -> PoolView:
         """As this agent heard it: costs nothing but a word with it, and may be late."""
-        return hinted(self.name, await self._connected().call(calls.Tickets, self.name))
+        return hinted(self.name, await self._connected().call(ticket_calls.Tickets, self.name))
 
     async def read(self) -> PoolView:
         """The newest version that a majority of the seats has: a change that is being written may be in it, or not yet. A holder that has
         died counts until its ticket is reclaimed. Raises ``Unavailable`` if too few answer."""
-        return viewed(await self._connected().call(calls.ReadTickets, self.name, timeout=READ_TIMEOUT))
+        return viewed(await self._connected().call(ticket_calls.ReadTickets, self.name, timeout=READ_TIMEOUT))
 
 
 class BlockingPool:
@@ -89,18 +89,18 @@ class BlockingPool:
 
     def hint(self) -> PoolView:
         """As this agent heard it: costs nothing but a word with it, and may be late."""
-        return hinted(self.name, self._connected().call(calls.Tickets, self.name))
+        return hinted(self.name, self._connected().call(ticket_calls.Tickets, self.name))
 
     def read(self) -> PoolView:
         """The newest version that a majority of the seats has: a change that is being written may be in it, or not yet. A holder that has
         died counts until its ticket is reclaimed. Raises ``Unavailable`` if too few answer."""
-        return viewed(self._connected().call(calls.ReadTickets, self.name, timeout=READ_TIMEOUT))
+        return viewed(self._connected().call(ticket_calls.ReadTickets, self.name, timeout=READ_TIMEOUT))
 
 
-def hinted(pool: str, views: tuple[calls.PoolView, ...]) -> PoolView:
-    return viewed(views[0] if views else calls.PoolView(pool, 0, (), True))
+def hinted(pool: str, views: tuple[ticket_calls.PoolView, ...]) -> PoolView:
+    return viewed(views[0] if views else ticket_calls.PoolView(pool, 0, (), True))
 
 
-def viewed(view: calls.PoolView) -> PoolView:
+def viewed(view: ticket_calls.PoolView) -> PoolView:
     holders = {each.number: Holder(each.agent, each.token, each.metadata) for each in view.holders}
     return PoolView(view.pool, view.of, holders, view.hint, now())

@@ -17,6 +17,8 @@ from holdfast.client.holding import Held, TicketHeld, not_granted
 from holdfast.client.wire import forked
 from holdfast.errors import AgentLost, HoldfastError, LeadershipLost
 from holdfast.events import Event
+from holdfast.features.mail import calls as mail_calls
+from holdfast.features.tickets import calls as ticket_calls
 from holdfast.host import SLEEP_MAX
 from holdfast.local import calls
 from holdfast.local.ends import RELEASED, UNWANTED
@@ -81,7 +83,7 @@ class Opened(Kept[T], Reader[T], Generic[T]):
 class Messages(MessageBuffer, Opened[Received]):
     """Messages, in the order of their coming, from the call of ``messages`` on."""
 
-    call = calls.Messages
+    call = mail_calls.Messages
 
     def __init__(self, topic: str) -> None:
         super().__init__()
@@ -91,7 +93,7 @@ class Messages(MessageBuffer, Opened[Received]):
 class PoolWatch(PoolBuffer, Opened[Event]):
     """Events of one pool of tickets, in order, from the call of ``watch`` on."""
 
-    call = calls.WatchTickets
+    call = ticket_calls.WatchTickets
 
     def __init__(self, pool: str) -> None:
         super().__init__()
@@ -211,11 +213,11 @@ class Ticket(TicketHeld, Holding):
         told = checks.payload(data, PUBLISH_BYTES_MAX)
         self.check()
         with self._named():
-            await self._connection.call(calls.Publish, self._serial, told)
+            await self._connection.call(ticket_calls.Publish, self._serial, told)
 
     async def touch(self) -> None:
         """Say that this program is at work: a ticket that was asked for with ``user_ttl`` wants to hear it at least so often. Raises
         ``TicketLost`` if the ticket is over."""
         self.check()
         with self._named():
-            await self._connection.call(calls.Touch, self._serial)
+            await self._connection.call(ticket_calls.Touch, self._serial)
