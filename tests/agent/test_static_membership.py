@@ -13,10 +13,11 @@ from urllib.request import urlopen
 
 import pytest
 
-from holdfast.agent.membership import KINDS, Kind, Side
+from holdfast.agent.membership import Kind, Side
 from holdfast.agent.observe.http import HttpServer
 from holdfast.config import CHOICES
 from holdfast.events import Updated
+from holdfast.features import MEMBERSHIPS
 from holdfast.features.mail import calls as mail_calls
 from holdfast.features.mail.calls import MessageItem
 from holdfast.features.ring import agent as ring_side
@@ -90,7 +91,7 @@ def test_both_kinds_offer_what_an_agent_asks() -> None:
     keyed: Keyed = ring
     assert (side.standing, side.keyed) == (standing, keyed)
     assert kind is not other
-    assert tuple(KINDS) == CHOICES["membership"]
+    assert tuple(MEMBERSHIPS) == CHOICES["membership"]
 
 
 def test_members_and_state(group: Group) -> None:

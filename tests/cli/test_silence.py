@@ -19,7 +19,7 @@ from tests.cli.fake_agent import GROUP_VIEW, FakeAgent
 def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAgent]:
     with FakeAgent(tmp_path / "agent.sock") as agent:
         waits_for = "no seed answers; it asks again within 3 s"
-        agent.answers[calls.Look] = replace(GROUP_VIEW, state="joining", members=(), positions=(), leaders=(), waits_for=waits_for)
+        agent.answers[calls.Look] = replace(GROUP_VIEW, state="joining", members=(), positions=(), waits_for=waits_for)
         agent.answers[calls.Info] = {}
         agent.answers[ticket_calls.Tickets] = ()
         agent.answers[ticket_calls.ReadTickets] = PoolView("gpu", 8, (), hint=False)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 import holdfast
 from holdfast import errors
@@ -189,6 +190,22 @@ def test_an_event_brings_what_changed() -> None:
     assert (mirror.members.names, mirror.members.state) == (("b", "c", "d"), "leaving")
     mirror.push(joined(3))
     assert (len(events.read()), looks) == (2, [])
+
+
+def test_lines_of_a_feature_are_read_once() -> None:
+    """H216: what a feature added to the view is decoded when it is asked for, and again only where a line is another one."""
+    mirror, reads = Mirror(lambda: None), list[bytes]()
+
+    def read(line: Raw) -> bytes:
+        reads.append(bytes(line))
+        return reads[-1]
+
+    mirror.start(replace(view(1), lines={"x": {"a": Raw(b"\x01"), "b": Raw(b"\x02")}, "y": {"c": Raw(b"\x03")}}))
+    assert (mirror.lines("x", read), mirror.lines("x", read)) == ({"a": b"\x01", "b": b"\x02"},) * 2
+    change = calls.ViewChange(1, "member", lines={"x": {"b": Raw(b"\x04")}}, lines_gone={"x": ("a",), "y": ("c",)})
+    mirror.push(encode(calls.EventItem(2, 0.0, "Paused", Raw(encode({"seconds": 1.0})), change)))
+    assert (mirror.lines("x", read), mirror.lines("y", read), reads) == ({"b": b"\x04"}, {}, [b"\x01", b"\x02", b"\x04"])
+    assert list(mirror.view.lines) == ["x"]
 
 
 def test_a_change_that_does_not_follow_asks_once() -> None:

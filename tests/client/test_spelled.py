@@ -33,6 +33,7 @@ from holdfast.errors import (
     Unavailable,
 )
 from holdfast.events import EventsLost, Joined, LeaderChanged, LeaderSuspected
+from holdfast.features.leadership.calls import LeaderView
 from holdfast.features.mail import calls as mail_calls
 from holdfast.features.mail.protocol.inbox import PAYLOAD_BYTES_MAX as MAIL_BYTES_MAX
 from holdfast.features.mail.streams import USER_TOPIC_BYTES_MAX
@@ -44,6 +45,7 @@ from holdfast.net.clock import now
 from tests.client.fake_agent import SILENCE, FakeAgent, encode, member, view
 from tests.client.spelling import Aio, Spelling
 from tests.support.agents import until
+from tests.support.calls import leader_lines
 
 POLL_INTERVAL = 0.01
 DEADLINE = 30.0
@@ -449,8 +451,8 @@ def test_leader_is_a_local_read(client: Spelling, agent: FakeAgent, group: Any) 
     """PRODUCT: it never waits, and is at least as new as the event that was read."""
     watch = client.run(group.watch)
     assert (group.leader("scheduler"), group.leaders) == (None, {})
-    lines = (calls.LeaderView("gone", None, 4, 1.0), calls.LeaderView("scheduler", NodeId("a", 1), 9, 1.0))
-    agent.view = replace(view(2), leaders=(*lines, calls.LeaderView("unlisted", NodeId("z", 3), 5, 1.0)))
+    lines = (LeaderView("gone", None, 4, 1.0), LeaderView("scheduler", NodeId("a", 1), 9, 1.0))
+    agent.view = replace(view(2), lines=leader_lines(*lines, LeaderView("unlisted", NodeId("z", 3), 5, 1.0)))
     agent.happened("LeaderChanged", 2, name="scheduler", leader=("a", 1), token=9)
     assert client.next(watch) == LeaderChanged("scheduler", NodeId("a", 1), 9)
     leader = group.leader("scheduler")
@@ -461,7 +463,7 @@ def test_leader_is_a_local_read(client: Spelling, agent: FakeAgent, group: Any) 
 
 def test_a_suspicion_of_a_leader_is_news(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """Foundation 5, H138: it is read in both spellings, and changes nothing about who leads."""
-    agent.view = replace(view(2), leaders=(calls.LeaderView("scheduler", NodeId("a", 1), 9, 1.0),))
+    agent.view = replace(view(2), lines=leader_lines(LeaderView("scheduler", NodeId("a", 1), 9, 1.0)))
     watch = client.run(group.watch)
     for cleared in (False, True):
         agent.happened("LeaderSuspected", 2, name="scheduler", leader=("a", 1), token=9, cleared=cleared)

@@ -27,6 +27,7 @@ from holdfast.disk.state import State
 from holdfast.drops import Drop
 from holdfast.errors import HoldfastError
 from holdfast.events import Event, Internal
+from holdfast.features.leadership import calls as leader_calls
 from holdfast.features.leadership.running import LeadershipAgent
 from holdfast.features.mail.calls import MessageItem
 from holdfast.features.ring.agent import RingSide
@@ -46,7 +47,7 @@ from tests.tidy.tree import import_all, source, subclasses
 
 __all__ = [
     "Codec", "Keyring", "Plain", "Sealed", "parse_key", "Message", "NodeId",
-    "Call", "FromAgent", "LOCAL_VERSION", "STREAMED", "framed",
+    "Call", "FromAgent", "LOCAL_VERSION", "LINES", "STREAMED", "framed",
     "Event", "Internal", "name_of", "encoded_fields", "log_line",
     "Checker", "Trace", "experiments", "run", "scenarios", "saved_in", "file_records", "state_files",
     "Drop", "openapi_document", "security_findings", "root_command", "exit_codes", "source_texts",
@@ -54,6 +55,7 @@ __all__ = [
 ]  # fmt: skip
 
 LOCAL_VERSION = VERSION
+LINES = {leader_calls.LINES: leader_calls.LeaderView}  # what features add to a view, by the name of the feature
 STREAMED: tuple[Any, ...] = (EventItem, MessageItem, GrantItem)  # what ``Pushed`` carries; calls say in ``answers`` what ``Done`` carries
 
 # Modules that no agent, client or command loads: what they define stays inside the lab and the tests.

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
+import msgspec
+from msgspec import Raw
 
-from holdfast.features import FEATURES
-from holdfast.local.calls import OWN, Call
+from holdfast.features import rooms
+from holdfast.features.leadership.calls import LINES, LeaderView
+from holdfast.local.calls import OWN, Call, Lines
 from holdfast.local.table import CallTable, tag_of
 
 
 def of_features() -> dict[str, tuple[type[Call], ...]]:
     """The calls that each feature declares in its ``calls.py``."""
-    found = {}
-    for place in FEATURES:
-        module = f"{place.partition('.agent:')[0]}.calls"
-        if find_spec(module) is not None:
-            kinds = vars(import_module(module)).values()
-            found[module] = tuple(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Call) and kind is not Call)
-    return found
+    return {room.__name__: tuple(each for each in vars(room).values() if _is_call(each)) for room in rooms("calls")}
+
+
+def _is_call(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Call) and kind is not Call
+
+
+def leader_lines(*leaders: LeaderView) -> Lines:
+    """As a view has them."""
+    return {LINES: {line.name: Raw(msgspec.msgpack.encode(line)) for line in leaders}}
 
 
 CALLS = tuple(sorted((*OWN, *(kind for kinds in of_features().values() for kind in kinds)), key=tag_of))

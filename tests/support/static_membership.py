@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import membership
 from holdfast.agent.membership import Hints, Leases
 from holdfast.agent.observe.metrics import Metric, gauge
 from holdfast.config import Config
 from holdfast.events import Event, MembershipEvent
+from holdfast.features import MEMBERSHIPS
 from holdfast.host import Address, Host, Keyed, Member, NodeId
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import AE_PERIOD, Exchange
@@ -29,7 +29,7 @@ _addresses: dict[str, Address] = {}  # of the group, by name
 
 def plugged_in(monkeypatch: pytest.MonkeyPatch, addresses: Mapping[str, Address]) -> None:
     """Agents that are built from now on have these members. The setting stays as it is: no other value is accepted yet."""
-    monkeypatch.setitem(membership.KINDS, "ring", __name__)
+    monkeypatch.setitem(MEMBERSHIPS, "ring", __name__)
     monkeypatch.setattr(f"{__name__}._addresses", dict(addresses))
 
 

@@ -21,12 +21,6 @@ from tests.tidy.tree import PACKAGE, import_all, source, subclasses
 # Words by which a reader would find a feature in a file. Those of keys, names and probe are plain words as well (keys of a table, names of
 # members, probes of a load balancer), and a ring is also a ring of keys: for these the import contract speaks.
 WORDS = re.compile(r"ticket|leader|\blead\b|mail|farewell|parting|\bpools?\b", re.IGNORECASE)
-# Files of the agent that name one all the same, and why.
-LEFT = {
-    "agent/feature.py": "GroupView, a layout of the local socket, has a field for leaders",
-    "agent/socket/changes.py": "as above, and ViewChange",
-    "agent/socket/view.py": "as above",
-}
 
 
 # In the command line and in the simulator a ring is the feature.
@@ -47,8 +41,8 @@ def _without_citation(found: re.Match[str]) -> str:
 
 
 def test_the_agent_names_no_feature() -> None:
-    """H209: what the agent has of a feature it has from the list. An exception that is gone is taken from this list."""
-    assert naming("agent") == sorted(LEFT)
+    """H209: what the agent has of a feature it has from the list."""
+    assert naming("agent") == []
 
 
 @pytest.mark.parametrize("folder", ["cli", "lab"])

@@ -16,6 +16,8 @@ from holdfast.errors import ConfigError
 from holdfast.features import FEATURES
 
 if TYPE_CHECKING:
+    from msgspec import Raw
+
     from holdfast.agent.grants.grants import Grants
     from holdfast.agent.grants.kinds import GrantKind
     from holdfast.agent.observe.metrics import Metric
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from holdfast.kit.exchange import Exchange
     from holdfast.kit.hold import Claim, Holder
     from holdfast.kit.seats import Seats
-    from holdfast.local.calls import Call, Finding, GroupView, LeaderView
+    from holdfast.local.calls import Call, Finding, GroupView
     from holdfast.net.host import NetHost
     from holdfast.wire.keys import Keyring
 
@@ -93,12 +95,13 @@ class Pinger(Protocol):
 
 
 class ViewLines(Protocol):
-    """What a feature adds to the view that clients keep (``GroupView.leaders``). The version grows with every change."""
+    """What a feature adds to the view that clients keep (``GroupView.lines``). The version grows with every change."""
 
     @property
     def version(self) -> int: ...
     @property
-    def lines(self) -> tuple[LeaderView, ...]: ...
+    def lines(self) -> Mapping[str, Raw]:
+        """By name, each encoded once. The same objects until something changes."""
 
 
 class Web(Protocol):

@@ -1,6 +1,6 @@
 """Which membership an agent runs, and what a kind of membership brings beside ``host.Standing``.
 
-``KINDS`` is the one place that knows their names. Everything else in the agent uses ``Standing``, ``Keyed`` and the ``Side`` below.
+``holdfast.features.MEMBERSHIPS`` is the one list of them. The agent uses ``Standing``, ``Keyed`` and the ``Side`` below.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from holdfast.host import Host, Keyed, Machine, NodeId, Standing
     from holdfast.kit.broadcast import Broadcast
     from holdfast.kit.exchange import Exchange
-
-KINDS = dict(MEMBERSHIPS)  # setting ``membership`` -> the module that offers ``Kind``; imported when it is used
 
 
 class Hints(NamedTuple):
@@ -112,6 +110,6 @@ def owners_in(side: Side) -> Keyed:
 
 
 def kind_of(config: Config) -> Kind:
-    """What the settings ask for. They were checked, so it is one of ``KINDS``."""
-    kind: Any = import_module(KINDS[config.membership])
+    """What the settings ask for. They were checked, so it is in the list; the module is imported when it is used."""
+    kind: Any = import_module(MEMBERSHIPS[config.membership])
     return kind  # type: ignore[no-any-return]

@@ -13,6 +13,7 @@ from holdfast.client.mirror import Mirror
 from holdfast.client.ownership import Ownership
 from holdfast.client.wire import forked
 from holdfast.errors import NotAMember
+from holdfast.features.leadership.calls import LINES, read_line
 from holdfast.host import Member, NodeId
 
 
@@ -81,7 +82,7 @@ class Readable:
     def leaders(self) -> dict[str, Leader]:
         """All names that somebody leads, as this agent heard it last, sorted. Never waits."""
         mirror = self._read()
-        lives = {line.name: (line.leader, line.token) for line in mirror.leaders.values() if line.leader is not None}
+        lives = {line.name: (line.leader, line.token) for line in mirror.lines(LINES, read_line).values() if line.leader is not None}
         # Terms of this process are known before the news of them: whoever has just begun to lead finds itself here.
         lives.update((held.name, (mirror.me.id, held.token)) for held in self._held() if held.kind == "lead" and held.valid)
         listed = {member.id: member for member in mirror.members} if lives else {}

@@ -19,7 +19,11 @@ from msgspec import Raw, Struct
 
 from holdfast.host import Member, NodeId
 
-VERSION = 2  # of this conversation; an agent speaks with clients of its own version only, and says so. 2: grants are confirmed
+# Of this conversation; an agent speaks with clients of its own version only, and says so. 2: grants are confirmed. 3: views have lines
+# of features.
+VERSION = 3
+
+Lines = Mapping[str, Mapping[str, Raw]]  # of a view: the name of a feature -> the name of a line -> what its ``calls.py`` says it is
 
 
 # What an agent says.
@@ -73,15 +77,6 @@ class Welcome(Struct, frozen=True, array_like=True):
     session: int  # names this connection in logs
 
 
-class LeaderView(Struct, frozen=True, array_like=True):
-    """Who leads one name, as this agent knows it: a hint."""
-
-    name: str
-    leader: NodeId | None  # None: somebody led it, and nobody is known to lead it now
-    token: int  # of that term; of the last one where nobody leads
-    since: float  # wall-clock seconds when this agent heard of it
-
-
 class GroupView(Struct, frozen=True, array_like=True):
     """Who is here, as this agent knows it."""
 
@@ -90,7 +85,7 @@ class GroupView(Struct, frozen=True, array_like=True):
     me: Member  # this agent, with its own tags, also while it is no member
     members: tuple[Member, ...]  # sorted by id; empty while this agent is no member
     positions: tuple[int, ...]  # on the ring, one per member in the same order; empty where members have none
-    leaders: tuple[LeaderView, ...] = ()  # sorted by name
+    lines: Lines = {}  # of features that have some
     waits_for: str = ""  # what an agent that is in no group, and wants to be, waits for; a sentence
 
 
@@ -117,8 +112,8 @@ class ViewChange(Struct, frozen=True, array_like=True):
     me: Member | None = None  # None: as before
     listed: tuple[Listed, ...] = ()  # members that are new or have changed, sorted by id; one of the same name is replaced
     gone: tuple[str, ...] = ()  # names of members that are not in the list any more
-    leaders: tuple[LeaderView, ...] = ()  # names whose line is new or has changed
-    forgotten: tuple[str, ...] = ()  # names without a line in ``leaders`` any more
+    lines: Lines = {}  # those that are new or have changed
+    lines_gone: Mapping[str, tuple[str, ...]] = {}  # the name of a feature -> names of lines that are not in the view any more
     waits_for: str = ""  # as it is now
 
 

@@ -71,7 +71,8 @@ class Agent:
         self._gates = tuple(each.gate for each in features if each.gate is not None)
         self._hearers = tuple((each.hears, each.on_event) for each in features if each.hears)
         self.seat_watch = None if self.seats is None else SeatWatch(host, self.seats, log)
-        self._viewer = Viewer(host, self.membership, next((each.view_lines for each in features if each.view_lines is not None), None))
+        lines = {name: each.view_lines for name, each in self.features.items() if each.view_lines is not None}
+        self._viewer = Viewer(host, self.membership, lines)
         self.events = EventHub(lambda: self.version, clock.wall, loop.call_soon, changes=self._viewer.changes.take)
         for each in features:
             if each.grant_kind is not None:

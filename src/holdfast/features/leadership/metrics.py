@@ -22,7 +22,7 @@ REFUSED = ("malformed", "not_a_seat", "far_ahead", "given_up", "table_full", "na
 def of_leadership(running: LeadershipAgent) -> Iterable[Metric]:
     leadership, kind = running.leadership, running.kind
     office, links = leadership.office, leadership.watches.links
-    yield gauge("lead_names", "Names that somebody is known to lead.", sum(line.leader is not None for line in running.leaders.lines))
+    yield gauge("lead_names", "Names that somebody is known to lead.", sum(line.leader is not None for line in running.leaders.views))
     yield gauge("lead_own", "Names that this agent leads.", running.leaders.led_by(running.me))
     yield gauge("lead_candidacies", "Names for which a client of this agent asks, those that it leads included.", len(office.campaigns))
     yield counter("lead_terms_total", "Terms that began, of whatever leader, as known here.", running.leaders.terms_heard)
