@@ -142,10 +142,11 @@ def test_keys_have_no_owners(group: Group) -> None:
 
 
 def test_doctor_examines_it(group: Group) -> None:
-    """Doctor: seeds and members are pinged, and neither leases nor a ring are mentioned."""
+    """Doctor: seeds and members are pinged, neither leases nor a ring are mentioned, and the membership has findings of its own."""
     with RawClient(group.b.path) as client:
         findings = client.ask(calls.Doctor, 2.0)
     assert [each for each in findings if each.code in ("not_a_member", "not_joined", "unreachable", "closed_port")] == []
+    assert [each.about for each in findings if each.code == "static"] == ["members"]
     assert not any("lease" in each.text + each.advice for each in findings if each.code != "seats_waiting")
 
 
@@ -162,20 +163,21 @@ def test_info_and_metrics_have_its_names(group: Group) -> None:
 
 
 def test_http(group: Group) -> None:
-    """HTTP: the member list without positions, health, recent events; the ring's own route says that there is none."""
+    """HTTP: the member list without positions, health, recent events; the ring's own route and its part of a beat are not there."""
     members = group.read("v1/members")["members"]
     assert [(each["name"], each["position"], each["since"]) for each in members] == [("a", None, None), ("b", None, None)]
     assert group.read("v1/members/b")["boot"] > 0
     assert group.read("healthz") == {"state": "ok"}
     assert any(event["name"] in ("Joined", "Updated") for event in group.read("v1/events?internal=true")["events"])
-    assert group.refused("v1/ring") == (404, "membership: 'static' is no ring")
+    assert group.refused("v1/ring")[0] == 404
+    assert "/v1/ring" not in group.read("v1/openapi.json")["paths"]
     with urlopen(f"{group.url}events?pulse=true", timeout=WAIT) as stream:
         while not (line := stream.readline()).startswith(b"event: pulse"):
             assert line
         while not (line := stream.readline()).startswith(b"data:"):
             assert line
         beat = json.loads(line.removeprefix(b"data:"))
-    assert (beat["state"], beat["ring"], beat["health"]["safe_for_most"]) == ("member", None, None)
+    assert (beat["state"], "ring" in beat, beat["health"]["safe_for_most"]) == ("member", False, None)
 
 
 def test_it_leaves_and_joins_again(group: Group) -> None:

@@ -17,11 +17,13 @@ from typer.main import get_command
 from holdfast import config as settings
 from holdfast.agent.life import exits as agent_exits
 from holdfast.agent.life.told import Told
+from holdfast.agent.membership import kind_of
 from holdfast.agent.observe.doctor import SECURITY
 from holdfast.agent.observe.narrator import Narrator
-from holdfast.agent.observe.openapi import document as openapi_document
+from holdfast.agent.observe.openapi import document
 from holdfast.cli import exits as cli_exits
 from holdfast.cli.app import app
+from holdfast.config import Config
 from holdfast.disk.horizon import Horizon
 from holdfast.disk.state import State
 from holdfast.drops import Drop
@@ -94,6 +96,11 @@ def fingerprints(folder: Path, **given: Any) -> dict[bytes, list[str]]:
         for kind, route in live.agent.host.node._routes.items():
             found.setdefault(b"" if route.machine is None else route.machine.fingerprint, []).append(kind.__name__)
     return found
+
+
+def openapi_document(version: str) -> dict[str, Any]:
+    """Of an agent with the settings that are the default."""
+    return document(version, kind_of(Config()))
 
 
 def root_command() -> Any:

@@ -19,8 +19,8 @@ from tests.tidy.test_citations import TOKEN
 from tests.tidy.tree import PACKAGE, import_all, source, subclasses
 
 # Words by which a reader would find a feature in a file. Those of keys, names and probe are plain words as well (keys of a table, names of
-# members, probes of a load balancer), and a ring is also a ring of keys: for these the import contract speaks.
-WORDS = re.compile(r"ticket|leader|\blead\b|mail|farewell|parting|\bpools?\b", re.IGNORECASE)
+# members, probes of a load balancer): for these the import contract speaks.
+WORDS = re.compile(r"ticket|leader|\blead\b|mail|farewell|parting|\bpools?\b|\bring|_ring\b", re.IGNORECASE)
 
 
 # In the command line and in the simulator a ring is the feature.
@@ -100,6 +100,8 @@ def test_the_words_are_found() -> None:
     """A search that finds nothing would prove nothing."""
     assert WORDS.search("self.tickets is None")
     assert WORDS.search("mail_total")
+    assert WORDS.search("RingAnswer")
+    assert not WORDS.search("the string of a Keyring, during")
     assert not WORDS.search("leaving a group")
     assert MORE_WORDS.search("holdfast.features.ring")
     assert not MORE_WORDS.search(TOKEN.sub(_without_citation, "Spec: foundation 4 (Rows), tickets 5.9, ring D4."))

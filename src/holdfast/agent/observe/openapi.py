@@ -1,17 +1,21 @@
 """The routes of the HTTP API, as a table, and the OpenAPI 3.1 document made from it.  docs/http.md.
 
-``every_route()`` is what ``http_app`` serves, those of features included: a route that is not documented cannot exist.
+``every_route()`` is what ``http_app`` serves, those of the membership and of features included: a route that is not
+documented cannot exist.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from holdfast.agent.feature import features
 from holdfast.agent.observe import http_answers as a
+
+if TYPE_CHECKING:
+    from holdfast.agent.membership import Kind
 
 JSON = "application/json"
 EVENTS_MAX = 512  # events in one answer of /v1/events
@@ -54,7 +58,6 @@ ROUTES = (
     Route("GET", "/v1/info", "info", "What this agent is: version, settings without secrets, counters.", dict[str, Any]),
     Route("GET", "/v1/members", "members", "Who is here, as this agent knows it.", a.MembersAnswer),
     Route("GET", "/v1/members/{name}", "member", "One member.", a.MemberAnswer, parameters=(NAME,), errors=(404,)),
-    Route("GET", "/v1/ring", "ring", "This agent's own part of the ring: neighbours, leases, suspicions.", a.RingAnswer),
     Route("GET", "/v1/owner", "owner", "The member closest to a key: a hint.", a.OwnerAnswer, parameters=(KEY,), errors=(400,)),
     Route("GET", "/v1/seats", "seats", "The seats, as this agent sees them.", a.SeatsAnswer),
     Route("GET", "/v1/grants", "grants", "What the clients of this agent hold.", a.GrantsAnswer),
@@ -85,14 +88,14 @@ ERRORS = {
 }
 
 
-def every_route() -> tuple[Route, ...]:
-    """Those of the agent, then those of its features."""
-    return (*ROUTES, *(route for feature in features() for route in feature.routes()))
+def every_route(kind: Kind) -> tuple[Route, ...]:
+    """Those of the agent, then those of its membership and its features."""
+    return (*ROUTES, *kind.routes(), *(route for feature in features() for route in feature.routes()))
 
 
-def document(version: str) -> dict[str, Any]:
-    """The OpenAPI document."""
-    routes = every_route()
+def document(version: str, kind: Kind) -> dict[str, Any]:
+    """The OpenAPI document of an agent with this membership."""
+    routes = every_route(kind)
     types = [route.answer for route in routes] + [route.body for route in routes] + [a.Refusal]
     wanted = [each for each in dict.fromkeys(types) if each is not None and each is not dict[str, Any]]
     _, components = msgspec.json.schema_components([*wanted, a.EventAnswer], ref_template="#/components/schemas/{name}")
