@@ -168,7 +168,9 @@ def test_http(group: Group) -> None:
     assert [(each["name"], each["position"], each["since"]) for each in members] == [("a", None, None), ("b", None, None)]
     assert group.read("v1/members/b")["boot"] > 0
     assert group.read("healthz") == {"state": "ok"}
-    assert any(event["name"] in ("Joined", "Updated") for event in group.read("v1/events?internal=true")["events"])
+    with RawClient(group.a.path) as client:
+        client.ask(calls.SetTags, {"seen": "over HTTP"})
+    until(lambda: "Updated" in [event["name"] for event in group.read("v1/events?internal=true")["events"]], "the event is there")
     assert group.refused("v1/ring")[0] == 404
     assert "/v1/ring" not in group.read("v1/openapi.json")["paths"]
     with urlopen(f"{group.url}events?pulse=true", timeout=WAIT) as stream:

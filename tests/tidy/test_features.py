@@ -21,19 +21,15 @@ from tests.tidy.tree import PACKAGE, import_all, source, subclasses
 # Words by which a reader would find a feature in a file. Those of keys, names and probe are plain words as well (keys of a table, names of
 # members, probes of a load balancer): for these the import contract speaks.
 WORDS = re.compile(r"ticket|leader|\blead\b|mail|farewell|parting|\bpools?\b|\bring|_ring\b", re.IGNORECASE)
-
-
-# In the command line and in the simulator a ring is the feature.
-MORE_WORDS = re.compile(rf"{WORDS.pattern}|\bring\b", re.IGNORECASE)
 PLAIN = {"keys", "names", "probe"}  # features whose names are plain words as well
 # Folders of the command line that name features all the same, and why.
 STORIES = {"cli/demo": "the story of the product: it shows leadership, tickets and the ring at work"}
 
 
-def naming(folder: str, words: re.Pattern[str] = WORDS) -> list[str]:
+def naming(folder: str) -> list[str]:
     """The files in which a reader finds a feature. A citation ("tickets D26") names a specification, not a feature."""
     inside = [(path, text) for path, text in source() if path.is_relative_to(PACKAGE / folder)]
-    return sorted(str(path.relative_to(PACKAGE)) for path, text in inside if words.search(TOKEN.sub(_without_citation, text)))
+    return sorted(str(path.relative_to(PACKAGE)) for path, text in inside if WORDS.search(TOKEN.sub(_without_citation, text)))
 
 
 def _without_citation(found: re.Match[str]) -> str:
@@ -48,7 +44,7 @@ def test_the_agent_names_no_feature() -> None:
 @pytest.mark.parametrize("folder", ["cli", "lab"])
 def test_the_command_line_and_the_simulator_name_no_feature(folder: str) -> None:
     """H217: verbs come from the ``verbs.py`` of the features, trials from their ``lab``, durations from the experiments."""
-    found = naming(folder, MORE_WORDS)
+    found = naming(folder)
     assert [file for file in found if not file.startswith(tuple(STORIES))] == []
     assert [story for story in STORIES if story.startswith(folder) and not any(file.startswith(story) for file in found)] == []
 
@@ -56,7 +52,7 @@ def test_the_command_line_and_the_simulator_name_no_feature(folder: str) -> None
 def test_every_feature_has_a_word() -> None:
     """H217: a folder that comes to features/ is looked for in the others from its first day."""
     folders = {path.parent.name for path in (PACKAGE / "features").glob("*/__init__.py")}
-    assert {folder for folder in folders if not MORE_WORDS.search(folder)} == PLAIN
+    assert {folder for folder in folders if not WORDS.search(folder)} == PLAIN
 
 
 def test_the_list_has_every_feature() -> None:
@@ -103,6 +99,6 @@ def test_the_words_are_found() -> None:
     assert WORDS.search("RingAnswer")
     assert not WORDS.search("the string of a Keyring, during")
     assert not WORDS.search("leaving a group")
-    assert MORE_WORDS.search("holdfast.features.ring")
-    assert not MORE_WORDS.search(TOKEN.sub(_without_citation, "Spec: foundation 4 (Rows), tickets 5.9, ring D4."))
-    assert MORE_WORDS.search(TOKEN.sub(_without_citation, "Tickets of a ring, see F14."))
+    assert WORDS.search("holdfast.features.ring")
+    assert not WORDS.search(TOKEN.sub(_without_citation, "Spec: foundation 4 (Rows), tickets 5.9, ring D4."))
+    assert WORDS.search(TOKEN.sub(_without_citation, "Tickets of a ring, see F14."))
