@@ -29,17 +29,17 @@ help: ## this list
 demo: setup ## seven agents on this machine: they find each other, one is killed, every promise beside what was measured
 	@$(VENV)/bin/holdfast demo
 
-check: setup ## style, types, imports, and the tests of protocols without a clock, in a minute: before every commit
-	@exec env PYTEST_ARGS="$(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py style format types imports pure
+check: setup ## style, spelling, types, imports, and the tests of protocols without a clock, in a minute: before every commit
+	@exec env PYTEST_ARGS="$(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py style format spelling types imports pure
 
-test: setup debian ## every check: style, types, imports, documentation, tests in random order with 20 seeds of each scenario, in 6 minutes
+test: setup debian ## every check: style, spelling, types, imports, documentation, tests in random order with 20 seeds of each scenario, in 6 minutes
 	@exec env PYTEST_ARGS="$(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py
 
 test-all: setup debian ## as make test, with the nightly tests, 200 seeds of each scenario and every page as printed; takes as long as it takes
 	@exec env PYTEST_ARGS="--all $(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py
 
-lint: setup ## style, types and imports only
-	@$(VENV)/bin/python scripts/checks.py style format types imports
+lint: setup ## style, spelling, types and imports only
+	@$(VENV)/bin/python scripts/checks.py style format spelling types imports
 
 docs: setup ## the documentation, into docs/_build/html
 	@$(VENV)/bin/python scripts/checks.py docs

@@ -25,8 +25,8 @@ import msgspec
 from benchmarks.agent_echo import EchoConnection, EchoLine
 from benchmarks.agent_fleet import cpu_seconds
 from holdfast import sync
-from holdfast.client.connection import Connection
 from holdfast.client.line import Line
+from holdfast.client.loop.connection import Connection
 from holdfast.local import calls
 
 TASKS = 50

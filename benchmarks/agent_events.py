@@ -17,7 +17,7 @@ from holdfast.agent.socket.encode import done, encoded, pushed
 from holdfast.agent.socket.events import EventHub
 from holdfast.client.conversation import Conversation
 from holdfast.client.mirror import Looking, Mirror, Opening
-from holdfast.client.waits import Watch
+from holdfast.client.sync.streams import Watch
 from holdfast.events import Updated
 from holdfast.features.ring.protocol.ids import position_of
 from holdfast.host import Address, Member, NodeId

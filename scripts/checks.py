@@ -32,6 +32,7 @@ def commands() -> dict[str, list[str]]:
     return {
         "style": ["ruff", "check", "--quiet", "."],
         "format": ["ruff", "format", "--quiet", "--check", "."],
+        "spelling": ["python", "scripts/spell.py", "--check"],
         "types": ["mypy", "--no-error-summary", *typed],
         "imports": ["lint-imports", "--no-logo"],
         "docs": ["sphinx-build", "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html"],

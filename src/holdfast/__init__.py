@@ -10,26 +10,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from holdfast.client.aio import Group, join
-    from holdfast.client.buffers import Received
-    from holdfast.client.group import Leader
+    from holdfast.client.aio.group import Group, join
+    from holdfast.client.aio.holds import Holding
     from holdfast.client.members import Members
-    from holdfast.client.pools import Pool, PoolView
-    from holdfast.client.streams import Holding, Term, Ticket
     from holdfast.errors import (
         AcquireTimeout,
         AddressUnusable,
+        AgentExpelled,
         AgentLost,
         ConfigError,
-        Expelled,
         ExtraMissing,
         Forked,
         HoldfastError,
+        HoldLost,
         JoinFailed,
         JoinTimeout,
         KeyUnusable,
         LeadershipLost,
-        Lost,
         NameConflict,
         NotAMember,
         NoTicket,
@@ -41,6 +38,11 @@ if TYPE_CHECKING:
         Timeout,
         Unavailable,
     )
+    from holdfast.features.leadership.client import Term
+    from holdfast.features.leadership.client_base import Leader
+    from holdfast.features.mail.client_base import Received
+    from holdfast.features.tickets.client import Pool, Ticket
+    from holdfast.features.tickets.client_base import PoolView
     from holdfast.host import Address, Grant, Host, Machine, Member, Membership, MemberStatus, Message, NodeId, Storage, Timer
     from holdfast.node import Node
 
@@ -58,19 +60,19 @@ __all__ = [
     "AcquireTimeout",
     "Address",
     "AddressUnusable",
+    "AgentExpelled",
     "AgentLost",
     "ConfigError",
-    "Expelled",
     "ExtraMissing",
     "Forked",
     "Grant",
+    "HoldLost",
     "HoldfastError",
     "Host",
     "JoinFailed",
     "JoinTimeout",
     "KeyUnusable",
     "LeadershipLost",
-    "Lost",
     "Machine",
     "Member",
     "MemberStatus",
@@ -93,22 +95,22 @@ __all__ = [
 ]
 
 _OF_CLIENT = {
-    "join": "aio",
-    "Group": "aio",
-    "Term": "streams",
-    "Leader": "group",
-    "Ticket": "streams",
-    "Pool": "pools",
-    "PoolView": "pools",
-    "Holding": "streams",
-    "Members": "members",
-    "Received": "buffers",
+    "join": "client.aio.group",
+    "Group": "client.aio.group",
+    "Term": "features.leadership.client",
+    "Leader": "features.leadership.client_base",
+    "Ticket": "features.tickets.client",
+    "Pool": "features.tickets.client",
+    "PoolView": "features.tickets.client_base",
+    "Holding": "client.aio.holds",
+    "Members": "client.members",
+    "Received": "features.mail.client_base",
 }
 _HOMES = ("holdfast.errors", "holdfast.host", "holdfast.node")  # of all others, in the order of their cost
 
 
 def __getattr__(name: str) -> Any:
-    homes = (f"holdfast.client.{_OF_CLIENT[name]}",) if name in _OF_CLIENT else _HOMES if name in __all__ else ()
+    homes = (f"holdfast.{_OF_CLIENT[name]}",) if name in _OF_CLIENT else _HOMES if name in __all__ else ()
     for home in homes:
         module = import_module(home)
         if name in vars(module):

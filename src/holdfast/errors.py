@@ -15,12 +15,12 @@ HoldfastError
 |- JoinFailed                    this process cannot become a member, however long it waits
 |  `- NameConflict               a living agent has the same name
 |- NotAMember                    it asks for a member that is not there, or is none itself
-|- Expelled                      this agent was put out of the group; it comes back by itself, under a new id
-|- Lost                          what was held is held no more
-|  |- LeadershipLost             somebody else may lead now
-|  `- TicketLost                 somebody else may have this ticket now
-|- Unavailable                   nobody who could answer is there: no seat, no such kind of grant, no listener, a queue is full
-|  `- NoTicket                   every ticket of the pool is held, and nobody was to wait
+|- AgentExpelled                 this agent was put out of the group; it comes back by itself, under a new id
+|- HoldLost                      what was held is held no more
+|  |- LeadershipLost             another client may lead now
+|  `- TicketLost                 another client may hold this ticket now
+|- Unavailable                   the call cannot be served now: no seat, no such kind of grant, no listener, or a full queue
+|  `- NoTicket                   every ticket of the pool is held, and the caller did not want to wait
 |- AgentLost (ConnectionError)   the agent ended, or was never there
 `- Forked (RuntimeError)         a connection was used by a child of the process that made it
 """
@@ -118,7 +118,7 @@ class JoinTimeout(Timeout):
 
 
 class AcquireTimeout(Timeout):
-    """A grant was not to be had in time. ``position`` says where it waited last, 1 is next; 0: nobody held a place for it."""
+    """A grant was not to be had in time. ``position`` is its last place in the queue, 1 is next; 0: it had no place."""
 
     def __init__(self, text: str = "", position: int = 0) -> None:
         super().__init__(text)
@@ -137,20 +137,20 @@ class NotAMember(HoldfastError):
     """The one that was asked for is not in the group, or this agent is not."""
 
 
-class Expelled(HoldfastError):
-    """This agent was put out of the group. It comes back by itself, under a new id."""
+class AgentExpelled(HoldfastError):
+    """This agent was removed from the group. It rejoins by itself, under a new id."""
 
 
-class Lost(HoldfastError):
-    """What was held is held no more."""
+class HoldLost(HoldfastError):
+    """A leadership, ticket or other hold of this process is over. The event of the same is ``events.Lost``."""
 
 
-class LeadershipLost(Lost):
-    """This process does not lead any more; somebody else may."""
+class LeadershipLost(HoldLost):
+    """This process does not lead any more; another client may."""
 
 
-class TicketLost(Lost):
-    """This process does not hold the ticket any more; somebody else may. ``ticket`` is its number, None if it was never owned; ``token``
+class TicketLost(HoldLost):
+    """This process does not hold the ticket any more; another client may. ``ticket`` is its number, None if it was never owned; ``token``
     the one it was held under, or 0; ``reason`` the text without the name of the pool."""
 
     def __init__(self, text: str = "", *, ticket: int | None = None, token: int = 0, reason: str = "") -> None:
@@ -159,8 +159,8 @@ class TicketLost(Lost):
 
 
 class Unavailable(HoldfastError):
-    """Nobody who could answer is there. If it is seats that are missing, ``needed`` of them must answer and ``reachable`` did; 0 and 0
-    where nobody counted them."""
+    """The call cannot be served now: a seat, a listener or room is missing. If seats are missing, ``needed`` of them must answer and
+    ``reachable`` did; 0 and 0 where they were not counted."""
 
     NUMBERS = ("needed", "reachable")
 

@@ -6,13 +6,16 @@ with holdfast.sync.join("orders") as group:
 
 from __future__ import annotations
 
-from holdfast.client.blocking import Group, join
-from holdfast.client.buffers import Received
-from holdfast.client.group import Leader
 from holdfast.client.members import Members
-from holdfast.client.pools import BlockingPool as Pool
-from holdfast.client.pools import PoolView
-from holdfast.client.waits import Holding, Messages, PoolWatch, Term, Ticket, Watch
+from holdfast.client.sync.group import Group, join
+from holdfast.client.sync.holds import Holding
+from holdfast.client.sync.streams import Watch
+from holdfast.features.leadership.client_base import Leader
+from holdfast.features.leadership.client_sync import Term
+from holdfast.features.mail.client_base import Received
+from holdfast.features.mail.client_sync import Messages
+from holdfast.features.tickets.client_base import PoolView
+from holdfast.features.tickets.client_sync import Pool, PoolWatch, Ticket
 from holdfast.host import Grant, Member
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Any, cast
 from holdfast.agent.grants.bodies import Body
 from holdfast.agent.grants.grants import TOKEN_FIRST_MIN, Grants
 from holdfast.errors import ConfigError, HoldfastError
-from holdfast.kit.hold import Holder, Lost
+from holdfast.kit.hold import Holder, LossReason
 from holdfast.local.calls import Acquire, GrantItem
 from tests.support.fake_host import FakeHost
 
@@ -100,7 +100,7 @@ class FakeSession:
         return self.items[-1][1]
 
 
-class Because(Lost, frozen=True):
+class Because(LossReason, frozen=True):
     """A reason of the test's choice."""
 
     word = "because"

@@ -46,7 +46,7 @@ def test_frames_are_what_msgspec_writes(serial: int) -> None:
     assert encode.pushed(serial, value) == framed(msgspec.msgpack.encode(Pushed(serial, msgspec.Raw(value))))
     refused = Refused(serial, "Unavailable", "x", {"needed": 2})
     assert encode.refused(serial, Unavailable("x", needed=2)) == framed(msgspec.msgpack.encode(refused))
-    assert encode.closed(serial, "Lost", "x") == framed(msgspec.msgpack.encode(Closed(serial, "Lost", "x")))
+    assert encode.closed(serial, "HoldLost", "x") == framed(msgspec.msgpack.encode(Closed(serial, "HoldLost", "x")))
 
 
 def test_greeting(live: Live, client: RawClient) -> None:
@@ -255,7 +255,7 @@ def test_messages(live: Live) -> None:
         (calls.Join, ((), 1.0), "ConfigError", "seeds"),
         (calls.Join, (("127.0.0.1:1",), -1.0), "ConfigError", "timeout"),
         (calls.Acquire, ("moon", "x", {}), "Unavailable", "kind"),
-        (calls.Body, (7, 1), "Lost", "grant"),
+        (calls.Body, (7, 1), "HoldLost", "grant"),
         (ticket_calls.Publish, (7, b"x"), "TicketLost", "grant"),
         (ticket_calls.Touch, (7,), "TicketLost", "grant"),
         (ticket_calls.WatchTickets, ("a\nb",), "ConfigError", "pool|seats|state_dir"),

@@ -9,9 +9,8 @@ import pytest
 from holdfast.agent.grants.bodies import Body
 from holdfast.agent.grants.grants import BODIES_MAX, GRANTS_PER_SESSION_MAX, READING_INTERVAL, TOKEN_FIRST_MIN, TOKEN_MAX
 from holdfast.agent.grants.reaper import Asked
-from holdfast.errors import ConfigError, Forked, Lost, Unavailable
-from holdfast.events import AtRisk, Granted, Released, TokenRefused
-from holdfast.events import Lost as LostEvent
+from holdfast.errors import ConfigError, Forked, HoldLost, Unavailable
+from holdfast.events import AtRisk, Granted, Lost, Released, TokenRefused
 from holdfast.kit.hold import Deposed
 from holdfast.local import ends
 from holdfast.local.calls import Acquire
@@ -138,7 +137,7 @@ def test_what_has_ended_is_not_extended() -> None:
     held.holder.on_extended(1100.0)
     assert session.said == ["granted", "lost"]
     assert held.calls == ["release"]
-    assert len(stand.host.events(LostEvent)) == 1
+    assert len(stand.host.events(Lost)) == 1
     assert stand.host.events(Released) == []
 
 
@@ -168,7 +167,7 @@ def test_lost_by_its_protocol() -> None:
     held.holder.on_extended(1100.0)
     stand.host.pass_time(10.0)
     assert held.calls == ["release"]
-    assert [type(event) for event in stand.host.emitted] == [Granted, AtRisk, LostEvent]
+    assert [type(event) for event in stand.host.emitted] == [Granted, AtRisk, Lost]
 
 
 def test_lost_before_it_was_granted() -> None:
@@ -301,7 +300,7 @@ def test_a_grant_is_never_revived_by_another_connection() -> None:
     held = stand.hold(first, 10.0)
     stand.leave(first)
     stand.law.stopped(second, 1)
-    with pytest.raises(Lost):
+    with pytest.raises(HoldLost):
         stand.law.add_body(second, 1, 1)
     assert held.calls == []
     stand.host.pass_time(10.0)
@@ -529,7 +528,7 @@ def test_what_is_not_confirmed_is_not_extended() -> None:
     stand.host.pass_time(2.0)
     assert (session.said, held.calls) == (["granted", "lost"], ["release"])
     assert session.last.why == UNTAKEN
-    with pytest.raises(Lost):
+    with pytest.raises(HoldLost):
         stand.law.confirm(session, 1, stand.token)
 
 
@@ -556,7 +555,7 @@ def test_a_confirmation_after_the_deadline_is_none() -> None:
     held = stand.hold(session, 10.0)
     held.holder.on_extended(stand.host.now + 20.0)
     stand.host.pause(11.0)
-    with pytest.raises(Lost):
+    with pytest.raises(HoldLost):
         stand.law.confirm(session, 1, stand.token)
     assert (session.said, held.calls) == (["granted", "lost"], ["release"])
 

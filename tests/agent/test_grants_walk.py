@@ -11,7 +11,7 @@ import pytest
 from holdfast.agent.grants.granted import NEVER, State
 from holdfast.agent.grants.granted import Granted as GrantedOne
 from holdfast.agent.grants.grants import Grants
-from holdfast.errors import Lost
+from holdfast.errors import HoldLost
 from holdfast.local.calls import GrantItem
 from tests.agent.law import Because, FakeHeld, FakeSession, Stand
 
@@ -75,7 +75,7 @@ class Walk:
 
     def _confirm(self, session: FakeSession, held: FakeHeld) -> None:
         if session.said and session.connected and not session.paused:
-            with suppress(Lost):
+            with suppress(HoldLost):
                 self.stand.law.confirm(session, 1, session.items[0][1].token)
                 self.confirmed.add(session.number)
 

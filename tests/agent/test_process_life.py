@@ -19,7 +19,7 @@ from holdfast.errors import ConfigError, JoinFailed
 from holdfast.features.tickets.protocol.values import ANCHOR, Key, Status
 from holdfast.features.tickets.running import TicketAgent
 from holdfast.host import MemberStatus
-from holdfast.kit.hold import Lost
+from holdfast.kit.hold import LossReason
 from holdfast.wire.keys import Keyring, generate, parse_key
 from tests.support.realtime import eventually, run
 
@@ -142,7 +142,7 @@ class RecordingHolder:
     def on_at_risk(self) -> None:
         """Its guardian is deaf."""
 
-    def on_lost(self, reason: Lost) -> None:
+    def on_lost(self, reason: LossReason) -> None:
         """It is over."""
 
 

@@ -242,4 +242,7 @@ def test_kills_can_be_drawn() -> None:
     """The picture takes what was measured, nothing included."""
     figures = pytest.importorskip("matplotlib.figure")
     for result in (kills((0.2, 0.01), (0.3, 0.02)), kills()):
-        KILLS.draw(figures.Figure(), KILLS.judge(KillParameters(), [result]))
+        figure = figures.Figure()
+        KILLS.draw(figure, KILLS.judge(KillParameters(), [result]))
+        assert all(axes.get_xlabel() for axes in figure.axes)
+        assert figure.axes

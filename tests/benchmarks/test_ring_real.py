@@ -133,7 +133,9 @@ def test_every_picture_can_be_drawn() -> None:
         (LATENCY, LATENCY.judge(LatencyParameters(), [latencies(), {**latencies(), "size": 16, "kills": []}])),
     ]
     for experiment, finding in findings:
-        experiment.draw(figures.Figure(), finding)
+        figure = figures.Figure()
+        experiment.draw(figure, finding)
+        assert figure.axes
 
 
 @pytest.mark.parametrize("settings", [{"members": "8", "least": "8"}, {"members": "8", "alone": "8", "least": "4"}])

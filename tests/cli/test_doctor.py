@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.agent.observe import symptoms
 from holdfast.config import Config
-from holdfast.features.tickets.agent import few_guardians
+from holdfast.features.tickets.missing import few_guardians
 from holdfast.local.calls import Finding
 from holdfast.net.bind import RECEIVE_BYTES
 from holdfast.wire.keys import generate

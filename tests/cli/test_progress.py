@@ -69,6 +69,7 @@ def test_a_terminal_without_rich_gets_lines(capsys: pytest.CaptureFixture[str], 
         while "work: 0 of 3, " not in seen:
             time.sleep(0.01)
             seen += capsys.readouterr().err
+    assert "\x1b" not in seen  # lines, and no bar
 
 
 def on_a_terminal(*words: str) -> tuple[int, str, str]:

@@ -135,7 +135,7 @@ def test_one_verb_imports_no_other() -> None:
     assert not any(name.startswith(("holdfast.net.host", "holdfast.wire", "holdfast.lab", "holdfast.features")) for name in modules)
     modules = imported("--help")
     assert {name for name in modules if name.startswith("holdfast.cli.")} == {
-        f"holdfast.cli.{name}" for name in ("app", "exits", "run", "run.kinds", "usage", "verbs", "words")
+        f"holdfast.cli.{name}" for name in ("app", "exits", "run", "run.kind", "run.kinds", "usage", "verbs", "words")
     }
     assert {name.rpartition(".")[2] for name in modules if name.startswith("holdfast.features.") and name.count(".") > 2} == {"verbs"}
 

@@ -9,7 +9,8 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import Any
 
-from holdfast.client import aio, blocking
+from holdfast.client.aio import group as aio
+from holdfast.client.sync import group as blocking
 
 DEADLINE = 60.0  # seconds; only a broken program reaches it
 

@@ -13,12 +13,20 @@ from typing import Any
 import pytest
 
 import holdfast.sync
-from holdfast import errors
+from holdfast import errors, sync
 from holdfast.agent.socket.answers import TIMEOUT_MAX
-from holdfast.client import aio, blocking, checks, pools, streams, waits
+from holdfast.client import checks
+from holdfast.client.aio import group as aio
+from holdfast.client.aio import streams
 from holdfast.client.members import Members
+from holdfast.client.sync import group as blocking
+from holdfast.client.threads.held import Signal
 from holdfast.errors import SHOWN_CHARS_MAX, ConfigError, shown
+from holdfast.features.leadership import client_base as leading
 from holdfast.features.leadership.protocol.config import NAME_BYTES_MAX as LEAD_BYTES_MAX
+from holdfast.features.mail import client_base as mail
+from holdfast.features.tickets import client_base as tickets
+from holdfast.features.tickets.client import PoolWatch
 from holdfast.features.tickets.protocol.cview import EVENT_BYTES_MAX
 from holdfast.features.tickets.protocol.values import POOL_BYTES_MAX, TICKETS_MAX
 from holdfast.features.tickets.protocol.view import METADATA_BYTES_MAX
@@ -109,17 +117,17 @@ def group(client: Spelling, agent: FakeAgent) -> Iterator[Any]:
 
 def test_the_table_is_complete() -> None:
     """Every argument of every public call has its row: a new one is refused here until it has."""
-    for kind in (aio.Group, blocking.Group):
+    for kind in (holdfast.Group, sync.Group):
         found = {name for name in dir(kind) if not name.startswith("_")}
         assert found - NO_ARGUMENTS == GROUP.keys()
         for name, rows in GROUP.items():
             assert [each for each in inspect.signature(getattr(kind, name)).parameters if each != "self"] == list(rows)
-    for join in (aio.join, blocking.join):
+    for join in (holdfast.join, sync.join):
         assert list(inspect.signature(join).parameters) == list(JOIN)
     arguments: dict[type, set[str]] = {
-        streams.Term: set(), waits.Term: set(), streams.Ticket: {"data"}, waits.Ticket: {"data"},
-        streams.Watch: set(), waits.Watch: {"timeout"}, streams.PoolWatch: set(), waits.PoolWatch: {"timeout"}, waits.Signal: {"timeout"},
-        pools.Pool: set(), pools.BlockingPool: set(),
+        holdfast.Term: set(), sync.Term: set(), holdfast.Ticket: {"data"}, sync.Ticket: {"data"},
+        streams.Watch: set(), sync.Watch: {"timeout"}, PoolWatch: set(), sync.PoolWatch: {"timeout"}, Signal: {"timeout"},
+        holdfast.Pool: set(), sync.Pool: set(),
         Members: {"name", "key"},
     }  # fmt: skip
     inherited = {"push", "put", "end", "finish", "missed", "open", "count", "index"}  # of the conversation, and of every sequence
@@ -131,9 +139,9 @@ def test_the_table_is_complete() -> None:
 
 def test_the_limits_are_those_of_the_protocols() -> None:
     """A change of one of them is found here."""
-    assert (checks.NAME_BYTES_MAX, checks.POOL_BYTES_MAX, checks.TICKETS_MAX) == (LEAD_BYTES_MAX, POOL_BYTES_MAX, TICKETS_MAX)
-    assert (checks.METADATA_BYTES_MAX, checks.PUBLISH_BYTES_MAX) == (METADATA_BYTES_MAX, EVENT_BYTES_MAX)
-    assert (checks.MEMBER_BYTES_MAX, checks.CALL_SECONDS_MAX) == (NAME_BYTES_MAX, TIMEOUT_MAX)
+    assert (leading.NAME_BYTES_MAX, tickets.POOL_BYTES_MAX, tickets.TICKETS_MAX) == (LEAD_BYTES_MAX, POOL_BYTES_MAX, TICKETS_MAX)
+    assert (tickets.METADATA_BYTES_MAX, tickets.PUBLISH_BYTES_MAX) == (METADATA_BYTES_MAX, EVENT_BYTES_MAX)
+    assert (mail.MEMBER_BYTES_MAX, checks.CALL_SECONDS_MAX) == (NAME_BYTES_MAX, TIMEOUT_MAX)
 
 
 def test_odd_values_cost_nothing(client: Spelling, agent: FakeAgent, group: Any) -> None:

@@ -16,15 +16,16 @@ from msgspec.structs import replace
 import holdfast
 from holdfast import errors
 from holdfast.client import holding as holding_module
-from holdfast.client import leading
-from holdfast.client.buffers import EVENTS_MAX, MESSAGES_MAX, EventBuffer, MessageBuffer
+from holdfast.client.buffers import EVENTS_MAX, EventBuffer
 from holdfast.client.conversation import Conversation
 from holdfast.client.holding import Held
+from holdfast.client.loop.held import _stopped
 from holdfast.client.members import Members
 from holdfast.client.mirror import Mirror
 from holdfast.client.wire import agent_lost, error_of, frame_of
 from holdfast.events import Event, EventsLost, Joined
 from holdfast.features.mail import calls as mail_calls
+from holdfast.features.mail.client_base import MESSAGES_MAX, MessageBuffer
 from holdfast.features.ring.protocol.ids import RingId, owner_of, position_of
 from holdfast.host import NodeId
 from holdfast.local import calls
@@ -485,7 +486,7 @@ async def _cancelled_twice() -> list[str]:
 
     work = asyncio.ensure_future(cleaning())
     await asyncio.sleep(0)
-    waiting = asyncio.ensure_future(leading._stopped(work))
+    waiting = asyncio.ensure_future(_stopped(work))
     await asyncio.sleep(0)
     waiting.cancel()
     with suppress(asyncio.CancelledError):

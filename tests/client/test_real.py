@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from holdfast import sync
-from holdfast.client import aio, start
+from holdfast.client import start
+from holdfast.client.aio import group as aio
 from holdfast.client.conversation import Conversation
 from holdfast.errors import AddressUnusable, AgentLost, JoinFailed, Unavailable
 from holdfast.events import Event, EventsLost, Failed, Joined, Left, Updated
@@ -70,7 +71,7 @@ def gone(pid: int) -> bool:
 
 
 def pid_of(group: Any) -> int:
-    pid: int = group._child.pid
+    pid: int = group._link.child.pid
     return pid
 
 
@@ -217,7 +218,7 @@ CHILD = """
 import os, sys, time
 from holdfast import sync
 group = sync.join({group!r}, name={name!r}, **{options!r})
-print(os.getpid(), group._child.pid, flush=True)
+print(os.getpid(), group._link.child.pid, flush=True)
 {rest}
 """
 
@@ -371,9 +372,9 @@ def test_without_seeds_all_share_one_agent(client: Spelling, runtime: Path) -> N
         thread.join()
     assert len(groups) == 3
     assert len({group.me.id for group in groups}) == 1
-    started = [group._child for group in groups if group._child is not None]
+    started = [group._link.child for group in groups if group._link.child is not None]
     assert len(started) == 1
-    for group in sorted(groups, key=lambda group: group._child is None):
+    for group in sorted(groups, key=lambda group: group._link.child is None):
         client.run(group.leave)
     assert started[0].alive
     started[0].end()

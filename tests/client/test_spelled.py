@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -17,9 +18,9 @@ from msgspec.structs import replace
 
 import holdfast.sync
 from holdfast.agent.socket.handlers import KEY_BYTES_MAX as AGENT_KEY_BYTES_MAX
-from holdfast.client import aio, blocking, streams, waits
-from holdfast.client.buffers import Received
-from holdfast.client.checks import CAST_BYTES_MAX, KEY_BYTES_MAX, SEND_BYTES_MAX, TOPIC_BYTES_MAX
+from holdfast.client.aio import group as aio
+from holdfast.client.aio import streams
+from holdfast.client.checks import KEY_BYTES_MAX
 from holdfast.client.line import Line
 from holdfast.errors import (
     AcquireTimeout,
@@ -35,6 +36,7 @@ from holdfast.errors import (
 from holdfast.events import EventsLost, Joined, LeaderChanged, LeaderSuspected
 from holdfast.features.leadership.calls import LeaderView
 from holdfast.features.mail import calls as mail_calls
+from holdfast.features.mail.client_base import CAST_BYTES_MAX, SEND_BYTES_MAX, TOPIC_BYTES_MAX, Received
 from holdfast.features.mail.protocol.inbox import PAYLOAD_BYTES_MAX as MAIL_BYTES_MAX
 from holdfast.features.mail.streams import USER_TOPIC_BYTES_MAX
 from holdfast.host import Grant, NodeId
@@ -596,23 +598,34 @@ def public(kind: type) -> dict[str, Any]:
     return {name: inspect.getattr_static(kind, name) for name in dir(kind) if not name.startswith("_")}
 
 
-def parameters(function: Any) -> list[str]:
-    return [str(each).replace("streams.", "").replace("waits.", "") for each in inspect.signature(function).parameters.values()]
+def documented(kind: Any) -> Iterator[tuple[str, str]]:
+    """Docstrings of ours: of a class or function, and of what a program may call on it."""
+    yield kind.__name__, inspect.getdoc(kind) or ""
+    if isinstance(kind, type):
+        for name, value in public(kind).items():
+            if getattr(inspect.unwrap(getattr(value, "fget", value)), "__module__", "").startswith("holdfast"):
+                yield f"{kind.__name__}.{name}", inspect.getdoc(value) or ""
 
 
 def test_both_spellings_are_one() -> None:
-    """STYLE 4: the same names, arguments and docstrings."""
-    assert public(aio.Group).keys() == public(blocking.Group).keys()
-    for name, one in public(aio.Group).items():
-        other = public(blocking.Group)[name]
-        assert inspect.getdoc(one) == inspect.getdoc(other), name
-        assert inspect.getdoc(one), name
-        if callable(one):
-            assert parameters(one) == parameters(other), name
-    assert parameters(aio.join) == parameters(blocking.join)
-    assert inspect.getdoc(aio.join) == (inspect.getdoc(blocking.join) or "").replace("with holdfast.sync.join", "async with holdfast.join")
-    assert public(streams.Holding).keys() == public(waits.Holding).keys()
-    assert public(streams.Term).keys() == public(waits.Term).keys()
-    assert inspect.getdoc(streams.Term.resign) == inspect.getdoc(waits.Term.resign)
-    assert set(public(waits.Watch)) - set(public(streams.Watch)) == {"next"}
+    """STYLE 4: the same names and arguments. That the rest is the same follows from the one source (H213)."""
+    for name in ("Group", "Holding", "Term", "Ticket", "Pool"):
+        one, other = getattr(holdfast, name), getattr(holdfast.sync, name)
+        assert public(one).keys() == public(other).keys()
+        for method, value in public(one).items():
+            if inspect.isfunction(value):
+                assert [*inspect.signature(value).parameters] == [*inspect.signature(public(other)[method]).parameters], method
+    assert [*inspect.signature(holdfast.join).parameters] == [*inspect.signature(holdfast.sync.join).parameters]
+    assert set(public(holdfast.sync.Watch)) - set(public(streams.Watch)) == {"next"}
     assert all(hasattr(holdfast.sync, name) for name in holdfast.sync.__all__)
+
+
+def test_docstrings_are_of_their_spelling() -> None:
+    """STYLE 4: what a thread reads about its client has no word of ``await``; every method of a group has one."""
+    told = dict(pair for name in holdfast.sync.__all__ for pair in documented(getattr(holdfast.sync, name)))
+    assert [name for name, text in told.items() if re.search(r"\bawait\b|\basync with\b|\basync for\b|holdfast\.join", text)] == []
+    assert "``with holdfast.sync.join(" in told["join"]
+    assert told["Group"].endswith("Made by ``holdfast.sync.join``; any thread may use it.")
+    assert "``term.lost.wait()`` returns when the term is over" in told["Term"]
+    assert "``await term.lost`` returns when the term is over" in (holdfast.Term.__doc__ or "")
+    assert [name for name, text in documented(holdfast.Group) if not text or not told[name]] == []

@@ -12,9 +12,11 @@ from typing import Any, cast
 import pytest
 from msgspec import Raw
 
-from holdfast.client import blocking, reaching, start
+from holdfast.client import start
+from holdfast.client.loop import reaching
 from holdfast.client.options import Plan
-from holdfast.client.pump import Pump
+from holdfast.client.sync import group as blocking
+from holdfast.client.threads.connection import Connection
 from holdfast.errors import AgentLost, HoldfastError, LeadershipLost
 from holdfast.features.mail import calls as mail_calls
 from holdfast.host import NodeId
@@ -102,13 +104,13 @@ def test_an_agent_that_is_lost_twice_is_looked_for_once(agent: FakeAgent, client
 def test_a_loss_is_noticed_or_refused(agent: FakeAgent) -> None:
     """Who asks to be told of a loss that has happened already is told at once, and not twice."""
     told: list[HoldfastError] = []
-    pump = Pump(agent.path)
-    pump.notice(told.append)
+    connection = Connection(agent.path)
+    connection.notice(told.append)
     agent.session_of(agent.wait_for(calls.Hello)).close()
-    pump.join()
+    connection.join()
     assert [type(error) for error in told] == [AgentLost]
     with pytest.raises(AgentLost):
-        pump.notice(told.append)
+        connection.notice(told.append)
     assert len(told) == 1
 
 
@@ -124,8 +126,7 @@ def test_a_machine_without_room_is_asked_again(agent: FakeAgent, client: Spellin
             raise refused[0]
         return reach(*args)
 
-    monkeypatch.setattr(reaching, "reach", full_once)
-    monkeypatch.setattr(blocking, "reach", full_once)
+    monkeypatch.setattr(start, "reach", full_once)
     agent.session_of(agent.wait_for(calls.Watch)).close()
     agent.wait_for(calls.Watch, 2)
     assert len(refused) == 1
@@ -145,7 +146,7 @@ def test_cancelled_twice_while_an_agent_starts(monkeypatch: pytest.MonkeyPatch) 
         return start.Reached(plan, cast(start.Child, Started()))
 
     async def main() -> None:
-        task = asyncio.ensure_future(reaching.reach_beside(Plan("path", "g", ""), DEADLINE))
+        task = asyncio.ensure_future(reaching.reach(Plan("path", "g", ""), DEADLINE, lambda: False))
         for _ in range(2):
             await asyncio.sleep(0.01)
             task.cancel()
@@ -153,7 +154,7 @@ def test_cancelled_twice_while_an_agent_starts(monkeypatch: pytest.MonkeyPatch) 
             await task
         may_end.set()
 
-    monkeypatch.setattr(reaching, "reach", slow)
+    monkeypatch.setattr(start, "reach", slow)
     asyncio.run(main())
     assert ended.is_set()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.observe import http_app, metrics
+from holdfast.agent.observe import agent_metrics, http_app, metrics
 from holdfast.agent.observe.doctor import SECURITY
 from holdfast.config import TAG_BYTES_MAX, TAGS_BYTES_MAX, TAGS_MAX
 from holdfast.features.leadership import metrics as lead_metrics
@@ -19,7 +19,9 @@ from holdfast.host import SEEDS_MAX
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "operations.md").read_text()
 SOURCES = [ROOT / "src" / "holdfast" / name for name in ("agent/observe/doctor.py", "agent/observe/symptoms.py", "cli/doctor.py")]
-SOURCES += [path for name in ("agent", "running") for path in sorted((ROOT / "src" / "holdfast" / "features").glob(f"*/{name}.py"))]
+SOURCES += [
+    path for name in ("agent", "missing", "running") for path in sorted((ROOT / "src" / "holdfast" / "features").glob(f"*/{name}.py"))
+]
 FINDING = re.compile(r'\b(?:error|warning|note|say|Finding)\(\s*"([a-z_]+)"')
 METRIC = re.compile(r"\bholdfast_([a-z_]+)")
 
@@ -44,7 +46,7 @@ def test_every_finding_is_explained() -> None:
 
 def exposed() -> set[str]:
     """The names of metrics, as the code that exposes them spells them."""
-    modules = (metrics, mail_http, ring_http, lead_metrics, ticket_metrics, http_app)
+    modules = (metrics, agent_metrics, mail_http, ring_http, lead_metrics, ticket_metrics, http_app)
     text = "".join(Path(str(module.__file__)).read_text() for module in modules)
     plain = set(re.findall(r'(?:counter|gauge|labelled|histogram|Metric)\(\s*"([a-z_]+)"', text))
     ring = {f"ring_{ring_http.RING_SECONDS.get(name, name)}" for name in ring_http.RING_GAUGES}

@@ -52,7 +52,7 @@ def _end_agents(runtime: Path) -> None:
 
 @pytest.mark.parametrize("page", NAMES)
 def test_python_runs(page: str) -> None:
-    """Style 6: code in documents is executed."""
+    """Style 6: code in documents is executed, and its own asserts with it."""
     found = [block for block in blocks(TEXTS[page]) if block.language == "python" and not block.skipped]
     if found:
         run_python(page, found)

@@ -52,7 +52,7 @@ def test_a_command_that_fails_is_not_typed_again(shell: Shell) -> None:
 
 
 def test_what_is_shown_may_take_a_moment(shell: Shell) -> None:
-    """A background job is not there at once."""
+    """A background job is not there at once: ``run_line`` asks again, and fails only if what is printed never comes."""
     run_line(Line("(sleep 0.3; echo here >later.txt) &", []), shell)
     run_line(Line("cat later.txt", ["here"]), shell)
 

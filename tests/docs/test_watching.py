@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from holdfast.agent.observe import http_app, metrics
+from holdfast.agent.observe import agent_metrics, http_app, metrics
 from holdfast.agent.observe.http_server import PROBES
 from holdfast.features.leadership import metrics as lead_metrics
 from holdfast.features.ring import http as ring_http
@@ -99,7 +99,8 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
 def test_every_expression_names_what_exists(where: str, exposed: dict[str, str]) -> None:
     """An alert or a panel on a name that no agent exposes never says anything; a rate of a gauge says nothing true."""
     expression = expressions()[where]
-    source = "".join(Path(str(module.__file__)).read_text() for module in (metrics, lead_metrics, ring_http, ticket_metrics, http_app))
+    modules = (metrics, agent_metrics, lead_metrics, ring_http, ticket_metrics, http_app)
+    source = "".join(Path(str(module.__file__)).read_text() for module in modules)
     for name in names_in(expression):
         if name in SOMETIMES:
             assert f'"{name.removeprefix("holdfast_").removeprefix("ring_")}"' in source or f'"{name.removeprefix("holdfast_")}"' in source

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from holdfast.agent.observe.metrics import CONTENT_TYPE, Lateness, Metric, Sample, counter, render
+from holdfast.agent.observe.agent_metrics import Lateness
+from holdfast.agent.observe.metrics import CONTENT_TYPE, Metric, Sample, counter, render
 from holdfast.events import Paused
 from tests.http.wire import ask
 from tests.page.stub_agent import StubGroup

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.agent.membership import kind_of
-from holdfast.agent.observe.http_app import PAGE
-from holdfast.agent.observe.openapi import every_route
+from holdfast.agent.observe.http_app import PAGE, every_route
 from holdfast.config import Config
 from tests.http.conftest import HOSTILE, TOKEN
 from tests.http.wire import Answer, ask

@@ -27,7 +27,7 @@ from holdfast.features.leadership.leaders import Board
 from holdfast.features.ring.agent import RingSide
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.standalone import standalone
-from holdfast.features.tickets.agent import NoTickets
+from holdfast.features.tickets.missing import NoTickets
 from holdfast.host import TAG_ROW, Address, Member, NodeId
 from holdfast.local.calls import GroupView
 from holdfast.net.host import NetHost

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from holdfast.agent.observe.http import HttpServer, accepted_hosts, listen
+from holdfast.agent.observe.http import HttpServer, listen
 from holdfast.agent.observe.http_app import Service
+from holdfast.agent.observe.http_guard import accepted_hosts
 from holdfast.features.ring.protocol.ids import Peer, RingId, position_of
 from holdfast.host import Address, NodeId
 from tests.page.chromium import Page

@@ -1,4 +1,4 @@
-"""The pictures of the documentation: written only when asked for (--rewrite), and then looked at by a person."""
+"""The pictures of the documentation: each can be taken; with --rewrite they are kept, and looked at by a person."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ MEMBERS = {
 }  # fmt: skip
 LED = ("scheduler", "mailer")  # by the first two
 CALM = (("light", False, 1360, 1500, 1.5), ("phone", False, 390, 844, 2.0), ("dark", True, 1360, 1500, 1.5))
+
+
+@pytest.fixture
+def pictures(tmp_path: Path, rewrite: bool) -> Path:
+    """Where pictures go: into the documentation only when asked for, else to where they are forgotten."""
+    return PICTURES if rewrite else tmp_path
 
 
 def free_port() -> int:
@@ -54,10 +60,9 @@ def _kill_first_seen_by(kelp: AgentProcess, url: str, victim: AgentProcess) -> N
     victim.kill()
 
 
-def test_picture_of_pools(page: Page, tmp_path: Path, rewrite: bool) -> None:
+@pytest.mark.nightly
+def test_picture_of_pools(page: Page, tmp_path: Path, pictures: Path) -> None:
     """Three agents whose clients hold tickets of two pools; one waits."""
-    if not rewrite:
-        pytest.skip("pictures are taken with --rewrite")
     with Fleet(tmp_path, lease=LEASE, preset="lan", group="orders") as fleet, ExitStack() as holding, ThreadPoolExecutor(1) as pool:
         seed = f"127.0.0.1:{free_port()}"
         for name in ("kelp", "reef", "skerry"):
@@ -71,16 +76,15 @@ def test_picture_of_pools(page: Page, tmp_path: Path, rewrite: bool) -> None:
             page.open(str(fleet.agents[0].ready["http"]), width=1360, height=1500, scale=1.5, calm=True)
             page.until("document.querySelector('[data-pool=migrate] .waiting')?.textContent === '1 waiter'")
             page.until("document.querySelectorAll('[data-pool=gpu] li[data-is=held]').length === 5")
-            page.picture(PICTURES / "page-tickets.png", "#pools")
+            page.picture(pictures / "page-tickets.png", "#pools")
         waiting.result(120).release()
         assert page.errors == []
 
 
+@pytest.mark.nightly  # half a minute of watching each
 @pytest.mark.timeout(600)
-def test_pictures(page: Page, tmp_path: Path, rewrite: bool) -> None:
+def test_pictures(page: Page, tmp_path: Path, pictures: Path) -> None:
     """Seven real agents in calm, light, dark and on a phone; one of them suspected, then decided."""
-    if not rewrite:
-        pytest.skip("pictures are taken with --rewrite")
     with Fleet(tmp_path, lease=LEASE, preset="lan", group="orders", longest_grant=4.0) as fleet, ExitStack() as leading:
         seed = f"127.0.0.1:{free_port()}"
         for name, (zone, role) in MEMBERS.items():
@@ -93,17 +97,17 @@ def test_pictures(page: Page, tmp_path: Path, rewrite: bool) -> None:
         for path, dark, width, height, scale in CALM:
             _shown(page, url, members=len(MEMBERS), dark=dark, width=width, height=height, scale=scale)
             time.sleep(6.0 if width < 500 else 24.0)  # Until the lines of the last seconds have something to show.
-            page.picture(PICTURES / f"page-{path}.png")
+            page.picture(pictures / f"page-{path}.png")
         for number, victim in enumerate(fleet.agents[3:], 1):
             _shown(page, url, members=len(MEMBERS) - number + 1, dark=True, width=1360, height=850, scale=1.5)
             _kill_first_seen_by(kelp, url, victim)
             page.until("document.querySelector('#ring .node:is(.suspected, .decided)')")
             if page.js("document.querySelector('#ring .node.suspected') !== null"):
                 time.sleep(0.3)  # The waves are under way.
-                page.picture(PICTURES / "page-suspicion.png")
+                page.picture(pictures / "page-suspicion.png")
                 break
             page.until("document.querySelector('#ring .node.gone')")
         page.until("document.querySelector('#ring .node.decided')")
         page.until("document.querySelector('#ring .middle').textContent.includes('declared out in 2')")
-        page.picture(PICTURES / "page-decision.png")
+        page.picture(pictures / "page-decision.png")
         assert page.errors == []

@@ -19,6 +19,7 @@ from holdfast.agent.life import exits as agent_exits
 from holdfast.agent.life.told import Told
 from holdfast.agent.membership import kind_of
 from holdfast.agent.observe.doctor import SECURITY
+from holdfast.agent.observe.http_app import every_route
 from holdfast.agent.observe.narrator import Narrator
 from holdfast.agent.observe.openapi import document
 from holdfast.cli import exits as cli_exits
@@ -64,6 +65,10 @@ STREAMED: tuple[Any, ...] = (EventItem, MessageItem, GrantItem)  # what ``Pushed
 STAYS_INSIDE = ("lab", "papers")
 
 
+def openapi_document(version: str) -> dict[str, Any]:
+    return document(version, every_route(kind_of(Config())))
+
+
 def ships(kind: type) -> bool:
     """Whether an agent may load the type, so that its name can leave the process."""
     return not set(kind.__module__.split(".")) & set(STAYS_INSIDE)
@@ -96,11 +101,6 @@ def fingerprints(folder: Path, **given: Any) -> dict[bytes, list[str]]:
         for kind, route in live.agent.host.node._routes.items():
             found.setdefault(b"" if route.machine is None else route.machine.fingerprint, []).append(kind.__name__)
     return found
-
-
-def openapi_document(version: str) -> dict[str, Any]:
-    """Of an agent with the settings that are the default."""
-    return document(version, kind_of(Config()))
 
 
 def root_command() -> Any:

@@ -7,15 +7,19 @@ import inspect
 import re
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import holdfast
 import holdfast.errors
 import holdfast.events
+import holdfast.host
+import holdfast.node
 import holdfast.sync
 from tests.pins.conftest import Pinned
 
 MODULES = (holdfast, holdfast.sync, holdfast.events, holdfast.errors)
+# The two spellings of the client have one name for one thing, to await and to wait for (H219).
+SPELLED_TWICE = ["Group", "Holding", "Pool", "Term", "Ticket", "join"]
 MODULE_PATH = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z_])")
 PYTHONS_OWN = {"builtins", "typing", "enum", "msgspec", "collections.abc"}
 # What only Holdfast makes, and what only Holdfast calls on it: a program gets the object, and the rest is free to change.
@@ -96,6 +100,23 @@ def described(name: str, value: Any) -> Iterator[str]:
         yield f"{word(value)}{name}{signature(value)}"
     else:
         yield f"{name} = {bare(repr(value))}"
+
+
+def meanings(modules: tuple[ModuleType, ...]) -> dict[str, set[int]]:
+    """Of each public name, the things that it is in these modules."""
+    found: dict[str, set[int]] = {}
+    for module in modules:
+        for name in names(module):
+            value = getattr(module, name)
+            if callable(value) and not isinstance(value, TypeVar):
+                found.setdefault(name, set()).add(id(value))
+    return found
+
+
+def test_a_public_name_means_one_thing() -> None:
+    """H219: a reader of `except HoldLost` or `case Lost()` knows which of both it is without looking at the imports."""
+    found = meanings((*MODULES, holdfast.host, holdfast.node))
+    assert sorted(name for name, things in found.items() if len(things) > 1) == SPELLED_TWICE
 
 
 def test_public_names(pinned: Pinned) -> None:

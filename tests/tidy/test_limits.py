@@ -69,12 +69,14 @@ def write(session: pytest.Pytester, area: str, test: str, name: str = "test_it.p
     (folder / name).write_text(test)
 
 
-def test_virtual_time_is_limited_by_cpu_alone(session: pytest.Pytester) -> None:
-    """H206: a busy machine fails no test of virtual time, which takes no more CPU there; one that does not end is ended."""
+@pytest.mark.parametrize("method", ["signal", "thread"])
+def test_virtual_time_is_limited_by_cpu_alone(session: pytest.Pytester, method: str) -> None:
+    """H206: a busy machine fails no test of virtual time, which takes no more CPU there; one that does not end is ended. The limit of
+    wall-clock is off however it would be kept: that of a signal shares our alarm, that of a thread does not."""
     write(session, "sim", BUSY, "test_busy.py")
     write(session, "sim", SLOW, "test_slow.py")
     write(session, "sim", HANGING, "test_hanging.py")
-    result = session.runpytest_subprocess("-p", "no:randomly")
+    result = session.runpytest_subprocess("-p", "no:randomly", "-o", f"timeout_method={method}")
     result.assert_outcomes(passed=1, failed=2)
     result.stdout.fnmatch_lines(
         [

@@ -7,14 +7,19 @@ directory, where agents put it unless told otherwise.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from itertools import islice
+from math import inf
 from typing import Any
 
+from holdfast.cli.options import checked_limits
 from holdfast.client.conversation import ENDED, STRANGE
 from holdfast.client.line import Line
 from holdfast.client.wire import error_of
 from holdfast.disk.places import default_socket
 from holdfast.errors import AddressUnusable, AgentLost, HoldfastError, Timeout, shown_path
 from holdfast.local.calls import Call
+from holdfast.net.clock import now
 
 ANSWER_TIMEOUT = 5.0  # seconds; an agent answers from memory, so only a stopped or overwhelmed one takes longer
 GRACE = 1.0  # seconds on top of a time limit that the agent keeps by itself: its own answer is the better one
@@ -67,3 +72,11 @@ def asked(agent: str, group: str, kind: type[Call], *fields: Any, timeout: float
     """One question, one answer."""
     with AgentCall(socket_path(agent, group), timeout=min(timeout, ANSWER_TIMEOUT)) as call:
         return call.ask(kind, *fields, timeout=timeout)
+
+
+def streamed(agent: str, group: str, count: int, seconds: float, kind: type[Call], *fields: Any) -> Iterator[Any]:
+    """The items of a stream as they come: ``count`` of them, for so many ``seconds``; 0: no limit."""
+    checked_limits(count, seconds)
+    until = now() + seconds if seconds else inf
+    with AgentCall(socket_path(agent, group)) as call:
+        yield from islice(call.stream(kind, *fields, until=until), count or None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.errors import ConfigError, Expelled, ExtraMissing, HoldfastError, JoinFailed, Lost, NotAMember, Timeout
+from holdfast.errors import AgentExpelled, ConfigError, ExtraMissing, HoldfastError, HoldLost, JoinFailed, NotAMember, Timeout
 
 OK = 0
 FOUND = 1  # a violation, a missed criterion, a name that is no member: the command worked and this is its answer
@@ -15,7 +15,7 @@ NOT_EXECUTABLE = 126  # `holdfast run`: the command is there and cannot be run, 
 NOT_FOUND = 127  # `holdfast run`: there is no such command, as in a shell
 INTERRUPTED = 130  # Ctrl-C
 
-ANSWERS = (NotAMember, Expelled, Lost, JoinFailed)  # the group, or somebody in it, said no
+ANSWERS = (NotAMember, AgentExpelled, HoldLost, JoinFailed)  # the group, or somebody in it, said no
 
 
 class CannotServe(HoldfastError):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from holdfast.cli.words import Verb
 
 if TYPE_CHECKING:
-    from holdfast.cli.run.kinds import RunKind
+    from holdfast.cli.run.kind import RunKind
 
 
 class Entry(NamedTuple):

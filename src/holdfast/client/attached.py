@@ -10,7 +10,7 @@ from holdfast.errors import ConfigError, JoinFailed, JoinTimeout, KeyUnusable, N
 from holdfast.local.calls import GroupView, Welcome
 from holdfast.net.clock import now
 
-LEAVE_TIMEOUT = 30.0  # seconds for an agent to drain and leave: the longest deadline it may have published, and the ring's farewell
+LEAVE_TIMEOUT = 30.0  # seconds for an agent to drain and leave: the longest deadline it may have published, and the last round trips
 END_TIMEOUT = 5.0  # seconds for a process that has left to end
 PAUSE_MIN, PAUSE_MAX = 0.01, 0.2  # seconds between looks whether the group was joined
 RETRY_MIN, RETRY_MAX = 0.1, 2.0  # seconds between attempts to find an agent again

@@ -1,33 +1,16 @@
-"""What waits for a reader: bounded, so that a reader who never comes costs a little memory and nothing else."""
+"""What waits for a reader: bounded, so that a stream without a reader costs a little memory and nothing else."""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import Any, Generic, TypeVar
 
-from msgspec import Struct
-
-from holdfast.client.wire import ITEMS
 from holdfast.errors import AgentLost, HoldfastError, shown
 from holdfast.events import Event, EventsLost
-from holdfast.features.mail.calls import MessageItem, Messages
-from holdfast.features.tickets.calls import WatchTickets
-from holdfast.host import NodeId
-from holdfast.local.news import event_of
 
 T = TypeVar("T")
 
 EVENTS_MAX = 1024  # per watch: the news of a thousand members that come or go at once
-MESSAGES_MAX = 256  # per stream: 8 MiB of the longest
-
-
-class Received(Struct, frozen=True):
-    """A message that came for this process."""
-
-    sender: NodeId
-    data: bytes
-    topic: str  # "" if it was sent to this member alone
-    lost: int = 0  # at least so many went missing just before it, because they were not read in time
 
 
 class Buffer(Generic[T]):
@@ -49,7 +32,8 @@ class Buffer(Generic[T]):
         return self._over
 
     def __repr__(self) -> str:
-        about = next((f" of {shown(each)}" for each in (getattr(self, "topic", ""), getattr(self, "pool", "")) if each), "")
+        name = getattr(self, "about", "")  # what it is a stream of, if that has a name
+        about = f" of {shown(name)}" if name else ""
         return f"<{type(self).__name__}{about}: {len(self._items)} to read{', over' if self._over else ''}>"
 
     def _wake(self) -> None:
@@ -95,38 +79,5 @@ class Kept(Buffer[T], Generic[T]):
         raise NotImplementedError
 
     def missed(self) -> None:
-        """The connection was another one for a while: nobody knows what happened."""
+        """Another connection carries it from now on: what happened in between is not known."""
         raise NotImplementedError
-
-
-class PoolBuffer(EventBuffer, Kept[Event]):
-    """Events of one pool of tickets."""
-
-    def push(self, item: Any) -> None:
-        event = event_of(ITEMS[WatchTickets](item))
-        if event is not None:
-            self.put(event)
-
-    def missed(self) -> None:
-        self.put(EventsLost(0))
-
-
-class MessageBuffer(Kept[Received]):
-    """Messages; the first one after a gap says how many are missing."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._lost = 0
-
-    def push(self, item: Any) -> None:
-        message: MessageItem = ITEMS[Messages](item)
-        self._lost += message.lost
-        if self._over or len(self._items) >= MESSAGES_MAX:
-            self._lost += 1
-            return
-        self._items.append(Received(message.sender, message.payload, message.topic, self._lost))
-        self._lost = 0
-        self._wake()
-
-    def missed(self) -> None:
-        self._lost += 1

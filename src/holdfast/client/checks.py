@@ -1,7 +1,8 @@
 """What a program may say: every argument of the public API is checked here, before anything is sent.  docs/client.md (what can go wrong).
 
 A wrong argument costs one ``ConfigError`` that names the field, what it was and what is accepted. It never reaches the agent, so the
-connection, and with it every leadership and ticket, stays. The limits are those of the protocols; a test compares them.
+connection, and with it everything that is held, stays. The limits are those of the protocols; a test compares them. What only one feature
+accepts is checked in the feature's folder.
 """
 
 from __future__ import annotations
@@ -15,17 +16,7 @@ from typing import Any
 
 from holdfast.config import TAG_NAME, check_tags
 from holdfast.errors import ConfigError, shown
-from holdfast.host import Member, NodeId
 
-SEND_BYTES_MAX = 32 * 1024  # of one message to one member
-CAST_BYTES_MAX = 16 * 1024  # of one rumour: every member passes it on several times
-PUBLISH_BYTES_MAX = 15 * 1024  # of one event of a ticket: a rumour, less its stamp
-TOPIC_BYTES_MAX = 62
-MEMBER_BYTES_MAX = 64  # of a member's name
-NAME_BYTES_MAX = 100  # of a leadership
-POOL_BYTES_MAX = 56
-TICKETS_MAX = 4096  # of one pool
-METADATA_BYTES_MAX = 512  # of one ticket, names and values together
 KEY_BYTES_MAX = 4096  # of a key: the agent hashes it
 CALL_SECONDS_MAX = 3600.0  # that an agent waits for a peer
 SECONDS_MAX = 366 * 86_400.0  # a year: who waits longer gives no limit
@@ -48,10 +39,10 @@ def limit(value: Seconds | None, field: str = "timeout") -> float | None:
 
 def patience(value: Seconds | None, field: str = "timeout") -> float | None:
     """The same of something that may be there already: 0 only looks."""
-    return None if value is None else grace(value, field)
+    return None if value is None else duration(value, field)
 
 
-def grace(value: Seconds, field: str = "grace") -> float:
+def duration(value: Seconds, field: str) -> float:
     """A duration that may be none at all. What is too long for this group is the agent's to say: it knows the settings."""
     number = _number(value)
     if number is None or not 0 <= number <= SECONDS_MAX:
@@ -65,19 +56,11 @@ def flag(value: bool, field: str) -> bool:
     return value
 
 
-def name(value: str, field: str = "name", bytes_max: int = NAME_BYTES_MAX) -> str:
-    """Of a leadership, or of a pool."""
+def name(value: str, field: str, bytes_max: int) -> str:
+    """Of something that can be asked for."""
     if not isinstance(value, str) or not value.isprintable() or not 1 <= len(value.encode()) <= bytes_max:
         raise ConfigError(f"{field}: {shown(value)}; accepted are 1 to {bytes_max} bytes of printable text")  # half a surrogate is none
     return value
-
-
-def pool(value: str) -> str:
-    return name(value, "pool", POOL_BYTES_MAX)
-
-
-def topic(value: str) -> str:
-    return name(value, "topic", TOPIC_BYTES_MAX)
 
 
 def text(value: str, field: str) -> str:
@@ -89,25 +72,12 @@ def text(value: str, field: str) -> str:
 
 def key(value: str | bytes) -> bytes:
     """Whose owner is asked for."""
-    data = _utf8(value) if isinstance(value, str) else value
+    data = utf8(value) if isinstance(value, str) else value
     if not isinstance(data, bytes):
         raise ConfigError(f"key: {shown(value)}; accepted are texts and bytes")
     if len(data) > KEY_BYTES_MAX:
         raise ConfigError(f"key: {len(data)} bytes; accepted are up to {KEY_BYTES_MAX}")
     return data
-
-
-def peer(value: Member | NodeId | str) -> NodeId | str:
-    """Whom a message is for: a life, or the member that has the name."""
-    life = value.id if isinstance(value, Member) else value
-    if isinstance(life, NodeId):
-        if not isinstance(life.boot, int):
-            raise ConfigError(f"peer: {shown(value)}; accepted is an id as a member has it")
-        name(life.name, "peer", MEMBER_BYTES_MAX)
-        return life
-    if not isinstance(life, str):
-        raise ConfigError(f"peer: {shown(value)}; accepted are a member of the group, its id, and its name")
-    return name(life, "peer", MEMBER_BYTES_MAX)
 
 
 def payload(data: bytes | bytearray | memoryview, bytes_max: int) -> bytes:
@@ -121,7 +91,7 @@ def payload(data: bytes | bytearray | memoryview, bytes_max: int) -> bytes:
 
 def tags(given: Mapping[str, str | None] | None, more: Mapping[str, str | None]) -> dict[str, str | None]:
     """Some tags to change; None removes one. How many there may be in all is the agent's to say: it knows the others."""
-    merged = {**_table(given, "tags", "texts, or None to remove a tag"), **more}
+    merged = {**table(given, "tags", "texts, or None to remove a tag"), **more}
     for tag, value in merged.items():
         if not isinstance(tag, str) or not TAG_NAME.fullmatch(tag):
             raise ConfigError(f"tags: {shown(tag)} is no name of a tag; accepted are 1 to 32 of A-Z a-z 0-9 _ . -")
@@ -133,30 +103,12 @@ def tags(given: Mapping[str, str | None] | None, more: Mapping[str, str | None])
 
 def first_tags(given: Mapping[str, str] | None) -> dict[str, str]:
     """Those of ``join``."""
-    table = _table(given, "tags", "texts")
-    for tag, value in table.items():
+    found = table(given, "tags", "texts")
+    for tag, value in found.items():
         if not isinstance(tag, str) or not isinstance(value, str):
             raise ConfigError(f"tags: the value {shown(value)} of {shown(tag)}; accepted is a table of texts")
-    check_tags(table)
-    return table
-
-
-def ticket_options(of: int, metadata: Mapping[str, str] | None, user_ttl: Seconds | None, *, wait: bool) -> dict[str, Any]:
-    if isinstance(of, bool) or not isinstance(of, int) or not 1 <= of <= TICKETS_MAX:
-        raise ConfigError(f"of: {shown(of)}; accepted is the number of tickets in the pool, from 1 to {TICKETS_MAX}")
-    table = _table(metadata, "metadata", "texts")
-    parts = [_utf8(part) if isinstance(part, str) else None for pair in table.items() for part in pair]
-    if None in parts:
-        raise ConfigError(f"metadata: {shown(metadata)}; accepted is a table of texts")
-    if (size := sum(len(part) for part in parts if part is not None)) > METADATA_BYTES_MAX:
-        raise ConfigError(f"metadata: {size} bytes; accepted are up to {METADATA_BYTES_MAX}, names and values together")
-    limited = {} if user_ttl is None else {"user_ttl": seconds(user_ttl, "user_ttl")}
-    return {"of": of, "wait": flag(wait, "wait"), "metadata": table, **limited}
-
-
-def function(value: Any, field: str) -> None:
-    if not callable(value):
-        raise ConfigError(f"{field}: {shown(value)}; accepted is a function of the term")
+    check_tags(found)
+    return found
 
 
 # The arguments of ``join``.
@@ -203,7 +155,7 @@ def group_key(value: str | bytes | None) -> str | bytes | None:
     """An empty one is an error: a variable that is not set must not become a group without a key. It is not repeated."""
     if value is None:
         return None
-    if not isinstance(value, str | bytes) or not value or (isinstance(value, str) and _utf8(value) is None):
+    if not isinstance(value, str | bytes) or not value or (isinstance(value, str) and utf8(value) is None):
         kind = type(value).__name__ if not isinstance(value, str | bytes) else "empty, or no text"
         raise ConfigError(f"key: {kind}; accepted are the text that `holdfast keys generate` prints, 32 bytes, or None")
     return value
@@ -219,14 +171,16 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _utf8(value: str) -> bytes | None:
+def utf8(value: str) -> bytes | None:
+    """None if it is no text that can be written."""
     try:
         return value.encode()
     except UnicodeEncodeError:  # half a surrogate
         return None
 
 
-def _table(value: Any, field: str, of: str) -> dict[Any, Any]:
+def table(value: Any, field: str, of: str) -> dict[Any, Any]:
+    """A copy; empty if none was given."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):

@@ -7,12 +7,11 @@ or the machine was asleep. What was once over never becomes valid again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from holdfast.client.wire import ITEMS, error_class, made
-from holdfast.errors import AcquireTimeout, ConfigError, HoldfastError, Lost, TicketLost, shown
+from holdfast.errors import AcquireTimeout, ConfigError, HoldfastError, HoldLost, shown
 from holdfast.host import Grant
 from holdfast.local.calls import Acquire, GrantItem
 from holdfast.local.ends import FORKED, LAPSED, LEAVING, SILENT
@@ -24,12 +23,12 @@ NOT_YET = "it is not held yet: its block was not entered, or waits"
 class Held:
     """One ``Acquire``: asked for, granted, over."""
 
-    lost_error: ClassVar[type[Lost]] = Lost  # what ``check`` raises
+    lost_error: ClassVar[type[HoldLost]] = HoldLost  # what ``check`` raises
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
         self.token = 0  # grows with every holder of this name; a resource refuses a smaller one than it has seen
-        self.number = 0  # of a ticket
+        self.number = 0  # of what was granted, where there are several of a name
         self.deadline = 0.0  # on this machine's clock (``holdfast.client.clock``); it moves as the agent renews
         self.position = 0  # before it is granted: where it waits, 1 is next; 0: nowhere yet
         self.waits_for = ""  # before it is granted: what it waits for beside its turn, as its agent said last
@@ -56,7 +55,7 @@ class Held:
         return max(0.0, self.deadline - now()) if self.valid else 0.0
 
     def check(self) -> None:
-        """Raise ``Lost``, or the class of it that belongs to this kind, unless ``valid``: for code that is many calls away from the block.
+        """Raise ``HoldLost``, or its subclass for this kind, unless ``valid``: for code that is many calls away from the block.
         As ``valid`` it speaks of this instant; what is done after it is for the token to protect."""
         if not self.valid:
             raise self._not_held()
@@ -164,27 +163,3 @@ def not_granted(held: Held, timeout: float | None) -> AcquireTimeout:
 def delay_text(why: str, seconds: float) -> str:
     """Why the seats grant nothing, and for how long if that is known."""
     return f"{why}; they grant nothing for another {seconds:.1f} s" if seconds > 0 else why
-
-
-class TicketHeld(Held):
-    """One ticket: which errors it has, in both spellings."""
-
-    lost_error = TicketLost
-
-    @property
-    def _title(self) -> str:
-        return f"Ticket {self.number} of {shown(self.name)}" if self._granted else f"Ticket of {shown(self.name)}"
-
-    def _error(self, error: type[HoldfastError], text: str, why: str) -> HoldfastError:
-        if error is TicketLost:
-            return TicketLost(text, ticket=self.number if self._granted else None, token=self.token, reason=why)
-        return super()._error(error, text, why)
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        """What the agent refuses is about this ticket."""
-        try:
-            yield
-        except TicketLost as error:
-            error.ticket, error.token, error.reason = self.number, self.token, str(error)
-            raise

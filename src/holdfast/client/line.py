@@ -16,7 +16,7 @@ from threading import RLock
 from typing import Any, Self
 
 from holdfast.client.conversation import ENDED, NOBODY, Conversation, Sink, Waiter
-from holdfast.client.wire import CALL_TIMEOUT, ITEMS, agent_lost, check_clock, check_version, forked
+from holdfast.client.wire import CALL_TIMEOUT, ITEMS, agent_lost, check_clock, check_version, forked, silent
 from holdfast.errors import AgentLost, HoldfastError, Timeout
 from holdfast.local import calls
 from holdfast.net.clock import now
@@ -182,7 +182,7 @@ class Line:
         return agent_lost(path, why, error)
 
     def silent(self, kind: type[calls.Call], limit: float) -> Timeout:
-        return Timeout(f"agent {self.path}: no answer within {limit:g} s; is its machine overloaded, or the agent stopped?")
+        return silent(self.path, limit)
 
     # Under the lock.
 

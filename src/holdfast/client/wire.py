@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from holdfast import errors
-from holdfast.errors import AgentLost, ConfigError, Forked, HoldfastError, shown
+from holdfast.errors import AgentLost, ConfigError, Forked, HoldfastError, Timeout, shown
 from holdfast.local import calls
 from holdfast.local.frame import CALL_BYTES_MAX, framed
 
@@ -84,6 +84,10 @@ def check_version(path: str, welcome: calls.Welcome) -> None:
 def agent_lost(path: str, why: str, error: str = "") -> AgentLost:
     """However the agent called it (``error``): to a client it is gone."""
     return AgentLost(f"agent {path}: {why}; join again. What it granted ends at its deadline")
+
+
+def silent(path: str, limit: float) -> Timeout:
+    return Timeout(f"agent {path}: no answer within {limit:g} s; is its machine overloaded, or the agent stopped?")
 
 
 def forked() -> Forked:

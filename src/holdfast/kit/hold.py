@@ -19,7 +19,7 @@ from holdfast.local.ends import DEPOSED, LAPSED
 NO_NUMBERS: Mapping[str, int] = {}
 
 
-class Lost(Struct, frozen=True):
+class LossReason(Struct, frozen=True):
     """Why it is over, or was never to be had. As text it is what a user reads."""
 
     word: ClassVar[str]  # in traces and messages
@@ -39,7 +39,7 @@ class Lost(Struct, frozen=True):
         raise NotImplementedError
 
 
-class Lapsed(Lost, frozen=True):
+class Lapsed(LossReason, frozen=True):
     """The deadline passed before it was renewed."""
 
     word = "lapsed"
@@ -48,7 +48,7 @@ class Lapsed(Lost, frozen=True):
         return LAPSED
 
 
-class Deposed(Lost, frozen=True):
+class Deposed(LossReason, frozen=True):
     """Another one has it: those that vote knew first that it had lapsed."""
 
     word = "deposed"
@@ -72,7 +72,7 @@ class Holder(Protocol):
     def on_at_risk(self) -> None:
         """It was not renewed in time. Once, until it is extended again."""
 
-    def on_lost(self, reason: Lost) -> None:
+    def on_lost(self, reason: LossReason) -> None:
         """It is over, or was never to be had."""
 
 

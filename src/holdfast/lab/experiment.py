@@ -95,6 +95,12 @@ class Report(Struct, frozen=True):
     version: str
 
 
+def in_batches(cell: Cell, runs: int, size: int, seed: int) -> list[Cell]:
+    """So many runs of one kind as cells of at most ``size``: beside what they share each has its ``runs``, and the ``seed`` of the first of
+    them; each further run has the next seed."""
+    return [{**cell, "runs": min(size, runs - first), "seed": seed + first} for first in range(0, runs, size)]
+
+
 def parameters_of(experiment: Experiment[P], settings: Mapping[str, str]) -> P:
     """Defaults with ``k=v`` settings applied; a wrong one is a ConfigError that names the field and what is accepted."""
     kind = experiment.parameters

@@ -286,7 +286,7 @@ class Doctor(Call, frozen=True, tag=19):
 
 class Confirm(Call, frozen=True, tag=27):
     """The client read that it was granted something, before the deadline, and takes it up. Nothing is extended before; a grant that was not
-    confirmed by its first deadline is lost then. ``Lost`` if it is over."""
+    confirmed by its first deadline is lost then. ``HoldLost`` if it is over."""
 
     grant: int  # serial of its Acquire
     token: int  # as "granted" named it: who repeats it has read it

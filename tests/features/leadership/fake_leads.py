@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.agent.grants.grants import TOKEN_FIRST_MIN
-from holdfast.kit.hold import Holder, Lapsed, Lost
+from holdfast.kit.hold import Holder, Lapsed, LossReason
 
 
 class FakeLeads:
@@ -60,7 +60,7 @@ class FakeLeads:
         if self.allowed[name]:
             holder.on_extended(self._now() + length)
 
-    def lose(self, name: str, reason: Lost = Lapsed()) -> None:  # noqa: B008 - a constant
+    def lose(self, name: str, reason: LossReason = Lapsed()) -> None:  # noqa: B008 - a constant
         """As the real one: the candidacy would stand on."""
         del self.leading[name]
         self.candidacies[name][1].on_lost(reason)

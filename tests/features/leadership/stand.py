@@ -12,7 +12,7 @@ from holdfast.features.leadership.protocol.leadership import Leadership, Leaders
 from holdfast.host import Address, Host, Machine
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
-from holdfast.kit.hold import Lost
+from holdfast.kit.hold import LossReason
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, own_slot
 from holdfast.lab.host import LabHost
@@ -48,7 +48,7 @@ class Client:
     def on_at_risk(self) -> None:
         self.said.append("at risk")
 
-    def on_lost(self, reason: Lost) -> None:
+    def on_lost(self, reason: LossReason) -> None:
         self.said.append(f"lost: {reason.word}")
 
 

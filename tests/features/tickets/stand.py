@@ -15,7 +15,7 @@ from holdfast.features.tickets.protocol.tickets import Attempt, Tickets
 from holdfast.host import Address, Message, NodeId
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
-from holdfast.kit.hold import Lost
+from holdfast.kit.hold import LossReason
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, own_slot
 from tests.support.fake_host import FakeHost, FakeStorage
@@ -38,7 +38,7 @@ class Asker:
         self._host = host
         self.attempt: Attempt | None = None
         self.number, self.token, self.until = -1, 0, 0.0
-        self.lost: list[Lost] = []
+        self.lost: list[LossReason] = []
         self.queued: list[int] = []
         self.at_risk = 0
         self.acquired_at = 0.0
@@ -56,7 +56,7 @@ class Asker:
     def on_at_risk(self) -> None:
         self.at_risk += 1
 
-    def on_lost(self, reason: Lost) -> None:
+    def on_lost(self, reason: LossReason) -> None:
         self.lost.append(reason)
 
     def on_queued(self, position: int, why: str = "") -> None:

@@ -16,7 +16,7 @@ from holdfast.agent.grants.reaper import Reaper
 from holdfast.errors import shown
 from holdfast.events import Event
 from holdfast.host import Grant, Timer
-from holdfast.kit.hold import NO_NUMBERS, Claim, Lapsed, Lost
+from holdfast.kit.hold import NO_NUMBERS, Claim, Lapsed, LossReason
 from holdfast.local.calls import Acquire, GrantItem
 from holdfast.local.ends import UNREAD, UNTAKEN
 
@@ -24,7 +24,7 @@ State = Enum("State", ["ASKED", "HELD", "LOST", "OVER"])
 NEVER, FOREVER = float("-inf"), float("inf")
 
 
-class Unread(Lost, frozen=True):
+class Unread(LossReason, frozen=True):
     """It was renewed, and its client did not read that in time."""
 
     word = "unread"
@@ -33,7 +33,7 @@ class Unread(Lost, frozen=True):
         return UNREAD
 
 
-class Untaken(Lost, frozen=True):
+class Untaken(LossReason, frozen=True):
     """Its client did not take it up by its first deadline (H146)."""
 
     word = "untaken"
@@ -42,7 +42,7 @@ class Untaken(Lost, frozen=True):
         return UNTAKEN
 
 
-class TokenTooLow(Lost, frozen=True):
+class TokenTooLow(LossReason, frozen=True):
     """F16: a token that is not above the one before protects nothing."""
 
     word = "token"
@@ -103,7 +103,7 @@ class Law(Protocol):
     def on_granted(self, grant: Granted, token: int, deadline: float, number: int) -> None: ...
     def on_extended(self, grant: Granted, deadline: float) -> None: ...
     def on_at_risk(self, grant: Granted) -> None: ...
-    def on_lost(self, grant: Granted, reason: Lost) -> None: ...
+    def on_lost(self, grant: Granted, reason: LossReason) -> None: ...
 
 
 class Granted:
@@ -160,7 +160,7 @@ class Granted:
         return self.published if self.published > NEVER else self.unheard_until
 
     @property
-    def lapse(self) -> Lost:
+    def lapse(self) -> LossReason:
         """Why it is over, when its client has let its deadline pass."""
         if not self.confirmed:
             return Untaken()
@@ -185,7 +185,7 @@ class Granted:
     def on_at_risk(self) -> None:
         self._once_asked(partial(self._law.on_at_risk, self))
 
-    def on_lost(self, reason: Lost) -> None:
+    def on_lost(self, reason: LossReason) -> None:
         self._once_asked(partial(self._law.on_lost, self, reason))
 
     def _once_asked(self, step: Callable[[], None]) -> None:

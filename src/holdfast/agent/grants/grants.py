@@ -22,12 +22,10 @@ from holdfast.agent.grants.granted import NEVER, Granted, Session, State, TokenT
 from holdfast.agent.grants.kinds import GrantKind
 from holdfast.agent.grants.owned import Keys
 from holdfast.agent.grants.reaper import NOT_ASKED, Asked, Notice, Reaper
-from holdfast.errors import ConfigError, Forked, Unavailable, shown
-from holdfast.errors import Lost as LostError
-from holdfast.events import AtRisk, Released, TokenRefused
+from holdfast.errors import ConfigError, Forked, HoldLost, Unavailable, shown
+from holdfast.events import AtRisk, Lost, Released, TokenRefused
 from holdfast.events import Granted as GrantedEvent
-from holdfast.events import Lost as LostEvent
-from holdfast.kit.hold import Claim, Lost
+from holdfast.kit.hold import Claim, LossReason
 from holdfast.local.calls import Acquire, GrantItem
 from holdfast.local.ends import LEAVING, RELEASES
 
@@ -109,7 +107,7 @@ class Grants:
                 raise ConfigError(f"grant: {serial} is not granted yet; accepted is one that this connection was told of")
             self._look(grant)
         if grant is None or grant.state is not State.HELD:
-            raise LostError(f"grant: {serial} is not held on this connection; it is over, or was never asked for")
+            raise HoldLost(f"grant: {serial} is not held on this connection; it is over, or was never asked for")
         if token != grant.token:
             raise ConfigError(f"token: {token}; accepted is the one that was granted, {grant.token}")
         grant.confirmed = True
@@ -126,7 +124,7 @@ class Grants:
         """One more process acts under it. None: its pid says nothing here. Without a pidfd of it, nobody's death ends it early any more."""
         grant = self._find(session, serial)
         if grant is None:
-            raise LostError(f"grant: {serial} is not held on this connection; it is over, or was never asked for")
+            raise HoldLost(f"grant: {serial} is not held on this connection; it is over, or was never asked for")
         if len(grant.bodies) > BODIES_MAX:
             raise Unavailable(f"{grant}: {BODIES_MAX} bodies act under it already")
         body = None if pid is None else body_of(pid)
@@ -255,7 +253,7 @@ class Grants:
             grant.tell("at_risk")
             self.host.emit(AtRisk(grant.fact))
 
-    def on_lost(self, grant: Granted, reason: Lost) -> None:
+    def on_lost(self, grant: Granted, reason: LossReason) -> None:
         """The protocol's word. The client's deadline stands, and the grant is there until it has passed."""
         if grant.state is State.ASKED:
             self._lose(grant, reason)
@@ -342,12 +340,12 @@ class Grants:
             self._lose(grant, grant.lapse)
         self._release(grant, "deadline")
 
-    def _lose(self, grant: Granted, reason: Lost) -> None:
+    def _lose(self, grant: Granted, reason: LossReason) -> None:
         grant.state = State.LOST
         self.counts["lost"] += 1
         grant.tell("lost", str(reason), numbers=reason.numbers, error=reason.error)
         if grant.published > NEVER:
-            self.host.emit(LostEvent(grant.fact, str(reason)))
+            self.host.emit(Lost(grant.fact, str(reason)))
 
     def _detach(self, grant: Granted, why: str) -> None:
         """Nothing is published any more; it ends when F14 allows."""

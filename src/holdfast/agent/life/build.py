@@ -7,15 +7,14 @@ from typing import NamedTuple
 
 from holdfast.agent.feature import Life, Parts, Running, running
 from holdfast.agent.grants.grants import Grants
-from holdfast.agent.life.home import Home, machine
+from holdfast.agent.life.home import Home, machine, slots_of
 from holdfast.agent.membership import kind_of
-from holdfast.config import is_loopback
 from holdfast.errors import ConfigError
 from holdfast.host import Machine
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.seats import Seats
-from holdfast.kit.slots import Slot, find_slots, own_slot
+from holdfast.kit.slots import Slot, own_slot
 from holdfast.net.host import NetHost
 
 VERSION_ROW = "holdfast:v"
@@ -63,16 +62,8 @@ class OwnSlots(NamedTuple):
 
 
 def find_own_slots(host: NetHost, home: Home) -> OwnSlots:
-    config = home.config
     try:
-        slots = find_slots(
-            seats=config.seats,
-            seeds=config.seeds,
-            key=config.has_key,
-            loopback=is_loopback(config.bind),
-            own_name=home.name,
-            own_address=host.address,
-        )
+        slots = slots_of(home.config, home.name, host.address)
     except ConfigError as error:
         return OwnSlots((), missing=str(error))
     return OwnSlots(slots, own_slot(slots, home.name, host.address))

@@ -25,7 +25,7 @@ from holdfast.disk.places import check_folder, group_state
 from holdfast.disk.state import State
 from holdfast.errors import AddressUnusable, ConfigError, StorageDamaged, StorageError, StorageLocked
 from holdfast.host import Address, NodeId, Storage
-from holdfast.kit.slots import find_slots, literal, own_slot
+from holdfast.kit.slots import Slot, find_slots, literal, own_slot
 from holdfast.net import clock
 from holdfast.wire.codec import NAME_BYTES_MAX
 from holdfast.wire.keys import exposure
@@ -197,15 +197,20 @@ def own_seat(config: Config) -> Address | None:
     if own is None:
         return None
     try:
-        slots = find_slots(
-            seats=config.seats,
-            seeds=config.seeds,
-            key=config.has_key,
-            loopback=is_loopback(config.bind),
-            own_name=config.name,
-            own_address=own,
-        )
+        slots = slots_of(config, config.name, own)
     except ConfigError:
         return None
     number = own_slot(slots, config.name, own)
     return None if number is None else slots[number].address
+
+
+def slots_of(config: Config, own_name: str, own_address: Address) -> tuple[Slot, ...]:
+    """The slots of the group as the settings name them (F12). Raises ``ConfigError`` if they do not say who the seats are."""
+    return find_slots(
+        seats=config.seats,
+        seeds=config.seeds,
+        key=config.has_key,
+        loopback=is_loopback(config.bind),
+        own_name=own_name,
+        own_address=own_address,
+    )

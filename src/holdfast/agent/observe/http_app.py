@@ -23,10 +23,12 @@ from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 
 from holdfast import errors
-from holdfast.agent.membership import kind_of
+from holdfast.agent.feature import features
+from holdfast.agent.membership import Kind, kind_of
 from holdfast.agent.observe import http_answers as answers
 from holdfast.agent.observe import http_views as views
 from holdfast.agent.observe import metrics as numbers
+from holdfast.agent.observe.agent_metrics import Lateness, of_agent, resident_bytes
 from holdfast.agent.observe.http_guard import Guard
 from holdfast.agent.observe.http_server import PROBES, Admission, Server
 from holdfast.agent.observe.openapi import EVENTS_DEFAULT, EVENTS_MAX, ROUTES, Route, document
@@ -61,7 +63,7 @@ CODES = {400: "BadRequest", 404: "NotFound", 405: "MethodNotAllowed", 413: "TooL
 class Handlers:
     """One method per route of the table; and what the routes of features need (``feature.Web``)."""
 
-    def __init__(self, agent: Agent, feed: Feed, lateness: numbers.Lateness, load: Load) -> None:
+    def __init__(self, agent: Agent, feed: Feed, lateness: Lateness, load: Load) -> None:
         self._agent, self._feed, self._lateness, self._load = agent, feed, lateness, load
         self._kept: dict[str, tuple[float, bytes]] = {}  # answers, until when
         self._beat_kept: tuple[float, dict[str, Any]] | None = None
@@ -74,7 +76,7 @@ class Handlers:
             *(each for part in self.parts for each in part.lists),
         )
         self._version = str(agent.info().get("version", ""))
-        self._document = msgspec.json.encode(document(self._version, kind_of(agent.config)))
+        self._document = msgspec.json.encode(document(self._version, every_route(kind_of(agent.config))))
 
     async def info(self, request: Request) -> Response:
         return self.again("info", self._agent.info)
@@ -182,15 +184,15 @@ class Handlers:
 
     def _metrics(self) -> bytes:
         agent = self._agent
-        of_agent = numbers.of_agent(agent, self.http.metrics(), self._feed, self._lateness, self._version)
+        from_agent = of_agent(agent, self.http.metrics(), self._feed, self._lateness, self._version)
         of_features = (metric for part in self._beside for metric in part.metrics())
-        return numbers.render([*of_agent, *of_features, *self._load.metrics()]).encode()
+        return numbers.render([*from_agent, *of_features, *self._load.metrics()]).encode()
 
     def _beat(self) -> dict[str, Any]:
         """Looked at once for all readers."""
         now = asyncio.get_running_loop().time()
         if self._beat_kept is None or now >= self._beat_kept[0]:
-            beat = views.beat_of(self._agent, self.http, self._lateness, numbers.resident_bytes(), self._feed.readers)
+            beat = views.beat_of(self._agent, self.http, self._lateness, resident_bytes(), self._feed.readers)
             for part in self.parts:
                 beat.update(part.beat())
             self._beat_kept = now + PULSE_INTERVAL / 2, beat
@@ -240,7 +242,7 @@ class Service:
         self._agent = agent
         self._frequent = tuple(kind for each in agent.features.values() for kind in each.frequent)
         self.feed = Feed(str(agent.me.boot))
-        self.lateness = numbers.Lateness()
+        self.lateness = Lateness()
         self.load = Load(agent)
         handlers = Handlers(agent, self.feed, self.lateness, self.load)
         self._http = handlers.http
@@ -286,12 +288,17 @@ class Service:
 
 
 def _nothing() -> None:
-    """Nobody waits for it: this server ends with the agent."""
+    """There is nothing to tell: this server ends with the agent."""
 
 
 def is_data(path: str) -> bool:
     """Everything but the files of the page, which are in every copy of Holdfast."""
     return path not in FILES
+
+
+def every_route(kind: Kind) -> tuple[Route, ...]:
+    """Those of the agent, then those of its membership and its features."""
+    return (*ROUTES, *kind.routes(), *(route for feature in features() for route in feature.routes()))
 
 
 def _routes(handlers: Handlers) -> Generator[BaseRoute, None, None]:

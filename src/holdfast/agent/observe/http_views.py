@@ -27,7 +27,7 @@ from holdfast.local.verdict import verdict
 if TYPE_CHECKING:
     from holdfast.agent.life.agent import Agent
     from holdfast.agent.membership import HttpSide
-    from holdfast.agent.observe.metrics import Lateness
+    from holdfast.agent.observe.agent_metrics import Lateness
     from holdfast.local.calls import SeatView
 
 POSITIONS = 1 << 64  # that a member or a key can have

@@ -1,21 +1,17 @@
 """The routes of the HTTP API, as a table, and the OpenAPI 3.1 document made from it.  docs/http.md.
 
-``every_route()`` is what ``http_app`` serves, those of the membership and of features included: a route that is not
+``http_app.every_route()`` is what it serves, those of the membership and of features included: a route that is not
 documented cannot exist.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.agent.feature import features
 from holdfast.agent.observe import http_answers as a
-
-if TYPE_CHECKING:
-    from holdfast.agent.membership import Kind
 
 JSON = "application/json"
 EVENTS_MAX = 512  # events in one answer of /v1/events
@@ -88,14 +84,8 @@ ERRORS = {
 }
 
 
-def every_route(kind: Kind) -> tuple[Route, ...]:
-    """Those of the agent, then those of its membership and its features."""
-    return (*ROUTES, *kind.routes(), *(route for feature in features() for route in feature.routes()))
-
-
-def document(version: str, kind: Kind) -> dict[str, Any]:
-    """The OpenAPI document of an agent with this membership."""
-    routes = every_route(kind)
+def document(version: str, routes: Sequence[Route]) -> dict[str, Any]:
+    """The OpenAPI document of these routes."""
     types = [route.answer for route in routes] + [route.body for route in routes] + [a.Refusal]
     wanted = [each for each in dict.fromkeys(types) if each is not None and each is not dict[str, Any]]
     _, components = msgspec.json.schema_components([*wanted, a.EventAnswer], ref_template="#/components/schemas/{name}")

@@ -7,8 +7,8 @@ not known yet, so that an agent imports no more than its clients use.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 from msgspec import DecodeError, Struct
 from msgspec.msgpack import Decoder
@@ -16,18 +16,30 @@ from msgspec.msgpack import Decoder
 from holdfast.local.calls import Call
 from holdfast.local.table import CallTable
 
-if TYPE_CHECKING:
-    from holdfast.agent.feature import Running
-    from holdfast.agent.socket.connection import Handler
-
 UNREADABLE = (DecodeError, ValueError, RecursionError)  # bad UTF-8 and nesting have errors of their own
-Handlers = dict[type[Call], "Handler"]
+Handler = Callable[[Any, Any], None]  # gets the connection and the call; raises what the client is to be told
+Handlers = dict[type[Call], Handler]
+
+
+class Offered(Protocol):
+    """Handlers of one feature."""
+
+    @property
+    def at_once(self) -> Mapping[type[Call], Handler]: ...
+    @property
+    def in_turn(self) -> Mapping[type[Call], Handler]: ...
+
+
+class Offering(Protocol):
+    """A feature that runs."""
+
+    def calls(self) -> Offered: ...
 
 
 class Table(CallTable):
     """``at_once`` and ``in_turn`` have the agent's own handlers, and get those of features."""
 
-    def __init__(self, at_once: Handlers, in_turn: Handlers, features: Iterable[Running]) -> None:
+    def __init__(self, at_once: Handlers, in_turn: Handlers, features: Iterable[Offering]) -> None:
         super().__init__((*at_once, *in_turn))
         self.at_once, self.in_turn = at_once, in_turn
         self._later = deque(features)  # those that were not asked yet

@@ -18,7 +18,7 @@ from holdfast.cli.run.kinds import kinds
 from holdfast.client.holding import Held, delay_text
 from holdfast.client.line import Answer
 from holdfast.client.wire import ITEMS
-from holdfast.errors import AgentLost, HoldfastError, Lost, Unavailable, shown
+from holdfast.errors import AgentLost, HoldfastError, HoldLost, Unavailable, shown
 from holdfast.local.calls import Acquire, Body, Confirm, EventItem, GrantItem, GroupView, Look, Stopped, Watch
 from holdfast.local.ends import LAPSED, SILENT, UNREAD, UNTAKEN
 from holdfast.net.clock import now
@@ -76,7 +76,8 @@ class Hold(Protocol):
         """Take in what the agent said. Raises what it refused, while nothing is held yet."""
 
     def register(self, pid: int, *, before: float = 0.0, mark: str = "") -> None:
-        """A process that acts under it, which the agent ends so long before the deadline (0.0: never). Raises ``Lost`` when it is over."""
+        """Tell the agent of a process that acts under the hold. The agent ends it ``before`` seconds before the deadline (0.0: never).
+        Raises ``HoldLost`` when the hold is over."""
 
     def stopped(self) -> None:
         """Nothing of the command is left."""
@@ -174,7 +175,7 @@ class Asked(Held):
         elif self._granted:
             self._finish(str(error or "") or SILENT)
         else:
-            self.failure = error or Lost(f"{self.kind} {shown(self.name)}: {SILENT}")
+            self.failure = error or HoldLost(f"{self.kind} {shown(self.name)}: {SILENT}")
 
     def _on_news(self, news: GrantItem) -> None:
         super()._on_news(news)
@@ -279,10 +280,10 @@ class GrantHold(Connected):
             pass
         if answer.error is not None:  # Whatever it objects to, nothing was executed yet.
             self._check_agent()
-            raise Lost(f"{self._kind} {shown(self._name)}: the agent refused the command: {answer.error}")
+            raise HoldLost(f"{self._kind} {shown(self._name)}: the agent refused the command: {answer.error}")
         if not answer.given:
             self._check_agent()
-            raise Lost(f"{self._kind} {shown(self._name)}: the agent did not confirm the command in time")
+            raise HoldLost(f"{self._kind} {shown(self._name)}: the agent did not confirm the command in time")
 
     def stopped(self) -> None:
         """Without it the agent would wait for the deadline, or notice by itself that all are dead."""

@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from holdfast.cli.exits import HOLD_LOST, NOT_EXECUTABLE, NOT_FOUND
 from holdfast.cli.run.guardian import FORWARDED, KILL_INTERVAL, UNLIMITED, Command
 from holdfast.cli.run.holds import Hold
-from holdfast.errors import AcquireTimeout, ConfigError, Lost
+from holdfast.errors import AcquireTimeout, ConfigError, HoldLost
 from holdfast.host import SLEEP_MAX
 from holdfast.net import clock
 
@@ -148,7 +148,7 @@ class Supervisor:
             for pid in (command.guardian, command.pid):
                 if not command.over:
                     self._hold.register(pid, before=min(AGENT_BEFORE_MAX, AGENT_SHARE * self._margin), mark=command.mark)
-        except Lost as error:
+        except HoldLost as error:
             self._hold.ended = self._hold.ended or str(error)
         self._move()
         if self._hold.ended or command.over or clock.now() >= self._term_at:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable
 from typing import Annotated, get_type_hints
 
 from holdfast.cli.agent_call import socket_path
 from holdfast.cli.exits import NOT_EXECUTABLE, NOT_FOUND, OWN_ERROR, one_line
 from holdfast.cli.options import AGENT, GROUP, checked_timeout
-from holdfast.cli.run.kinds import Wanted, flags, grace_default, kinds, title
+from holdfast.cli.run.kinds import flags, grace_default, kinds, title
+from holdfast.cli.run.wanted import wanted_hold
 from holdfast.cli.words import Flag, Word
-from holdfast.errors import ConfigError, HoldfastError, shown
+from holdfast.errors import ConfigError, HoldfastError
 
 GRACE_MAX = 3600.0
 
@@ -50,7 +50,7 @@ def run(
     """Returns the command's exit code, or 124: it was stopped because the hold ended; 125: Holdfast failed; 126, 127: it cannot be run."""
     try:
         _check(words, grace, timeout)
-        wanted = _wanted(given, hold, option, grace)
+        wanted = wanted_hold(given, hold, option, grace)
         missing = _missing(words[0])
         if missing is not None:
             return missing
@@ -62,29 +62,6 @@ def run(
         return OWN_ERROR
 
 
-def _wanted(given: Mapping[str, str | None], hold: str | None, option: tuple[str, ...], grace: float | None) -> Wanted:
-    for flag, text in (*((kind.option, given.get(kind.parameter)) for kind in kinds()), ("--hold", hold)):
-        if text == "":  # An unset variable of a script must not become "runs everywhere at once".
-            raise ConfigError(f"{flag}: is empty; accepted is the name of what the command must hold, or no {flag} at all")
-        if text is not None and not text.isprintable():
-            raise ConfigError(f"{flag}: {shown(text)}; accepted is printable text")
-    short = [(kind, text) for kind in kinds() if (text := given.get(kind.parameter))]
-    if short and (hold or option or len(short) > 1):
-        raise ConfigError(f"{short[0][0].option}: stands for --hold and its options; accepted is one of {flags()}")
-    for kind, text in short:
-        return kind.wanted(text, grace)
-    if hold:
-        parsed_hold(hold)
-    return Wanted(hold or "", _options(option), grace)
-
-
-def parsed_hold(text: str) -> tuple[str, str]:
-    kind, colon, name = text.partition(":")
-    if not kind or not colon or not name:
-        raise ConfigError(f"--hold {shown(text)}: accepted is KIND:NAME")
-    return kind, name
-
-
 def _check(words: tuple[str, ...], grace: float | None, timeout: float | None) -> None:
     if not words[0]:
         raise ConfigError("CMD: is empty; accepted is the name or path of a program")
@@ -92,24 +69,6 @@ def _check(words: tuple[str, ...], grace: float | None, timeout: float | None) -
         checked_timeout(timeout)
     if grace is not None and not 0 <= grace <= GRACE_MAX:
         raise ConfigError(f"--grace {grace:g}: accepted are seconds from 0 to {GRACE_MAX:g}")
-
-
-def _options(pairs: tuple[str, ...]) -> dict[str, object]:
-    """Values that are numbers travel as numbers, true and false as such."""
-    options: dict[str, object] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not name or not equals:
-            raise ConfigError(f"--option {shown(pair)}: accepted is NAME=VALUE")
-        options[name] = _value(value)
-    return options
-
-
-def _value(text: str) -> object:
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(text)
-    return {"true": True, "false": False}.get(text, text)
 
 
 def _missing(name: str) -> int | None:

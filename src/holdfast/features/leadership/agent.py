@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.agent.feature import Feature, Missing, Parts, Running
+from holdfast.features.leadership import KIND
 
 if TYPE_CHECKING:
     from holdfast.agent.feature import HttpPart, Web
     from holdfast.agent.observe.openapi import Route
-
-KIND = "lead"  # of grant
 
 
 class LeadershipFeature(Feature):

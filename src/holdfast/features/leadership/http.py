@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.agent.feature import Web
     from holdfast.agent.observe.metrics import Metric
     from holdfast.features.leadership.calls import LeaderView
-    from holdfast.features.leadership.running import LeadershipAgent
+    from holdfast.features.leadership.metrics import LeadershipSource
 
 
 class LeaderAnswer(Struct, frozen=True):
@@ -61,7 +61,7 @@ class LeadershipHttp(HttpPart):
 
     routes = ROUTES
 
-    def __init__(self, web: Web, running: LeadershipAgent | None, why: str = "") -> None:
+    def __init__(self, web: Web, running: LeadershipSource | None, why: str = "") -> None:
         """``running`` is None where leadership is missing; then ``why`` says which setting is."""
         self._web, self._running, self._why = web, running, why
         self.lists = (Lists(self._version, self._lines, self.answer, event="leaders"),)
@@ -94,7 +94,7 @@ class LeadershipHttp(HttpPart):
         return () if self._running is None else self._running.leaders.views
 
 
-def _leader(running: LeadershipAgent, line: LeaderView) -> LeaderAnswer:
+def _leader(running: LeadershipSource, line: LeaderView) -> LeaderAnswer:
     return LeaderAnswer(
         name=line.name,
         leader=None if line.leader is None else line.leader.name,

@@ -18,16 +18,16 @@ from typing import Any, Protocol
 
 from holdfast.config import Config
 from holdfast.errors import ConfigError, HoldfastError, shown
-from holdfast.features.leadership.agent import KIND
+from holdfast.features.leadership import KIND
 from holdfast.features.leadership.protocol.config import NAME_BYTES_MAX
 from holdfast.kit.histogram import Histogram
-from holdfast.kit.hold import Holder, Lost
+from holdfast.kit.hold import Holder, LossReason
 
 OPTIONS = ("grace",)
 MARGIN_BOUNDS = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 20.0)  # seconds; a term of the quickest heartbeat lasts 0.15
 
 
-class Refused(Lost, frozen=True):
+class Refused(LossReason, frozen=True):
     """The machine takes no candidate for that name now."""
 
     word = "refused"
@@ -94,7 +94,7 @@ class LeadHeld:
         if not self.over:
             self.holder.on_at_risk()
 
-    def on_lost(self, reason: Lost) -> None:
+    def on_lost(self, reason: LossReason) -> None:
         if not self.over:
             self._queue.on_lost(self, reason)
 
@@ -144,7 +144,7 @@ class Queue:
         assert self._is_first(wish)
         self.led = True
 
-    def on_lost(self, wish: LeadHeld, reason: Lost) -> None:
+    def on_lost(self, wish: LeadHeld, reason: LossReason) -> None:
         """The machine leads no more. Its client may act until its deadline, so the place stays taken until the law says otherwise."""
         assert self._is_first(wish)
         assert self.led

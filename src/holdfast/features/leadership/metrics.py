@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.agent.observe.metrics import Metric, Sample, counter, gauge, histogram, labelled
 
 if TYPE_CHECKING:
+    from holdfast.config import Config
     from holdfast.features.leadership.detector.links import LinkStats
+    from holdfast.features.leadership.kind import LeadKind
+    from holdfast.features.leadership.leaders import Board
     from holdfast.features.leadership.protocol.leadership import Leadership
-    from holdfast.features.leadership.running import LeadershipAgent
+    from holdfast.host import NodeId
+    from holdfast.local.calls import GroupView
 
 LINKS_MAX = 64  # in one answer: whoever monitors more sees enough of them to judge its network
 BALLOTS = "ballots_"
@@ -19,7 +23,19 @@ BALLOTS = "ballots_"
 REFUSED = ("malformed", "not_a_seat", "far_ahead", "given_up", "table_full", "names_full", "watches_full", "two_leaders", "misplaced")
 
 
-def of_leadership(running: LeadershipAgent) -> Iterable[Metric]:
+class LeadershipSource(Protocol):
+    """What HTTP shows of leadership: ``running.LeadershipAgent``."""
+
+    me: NodeId
+    config: Config
+    leadership: Leadership
+    kind: LeadKind
+    leaders: Board
+
+    def view(self) -> GroupView: ...
+
+
+def of_leadership(running: LeadershipSource) -> Iterable[Metric]:
     leadership, kind = running.leadership, running.kind
     office, links = leadership.office, leadership.watches.links
     yield gauge("lead_names", "Names that somebody is known to lead.", sum(line.leader is not None for line in running.leaders.views))
@@ -64,7 +80,7 @@ def refused(leadership: Leadership) -> dict[str, float]:
     return {reason: float(counts[reason] + kept[reason]) for reason in REFUSED}
 
 
-def _measured(running: LeadershipAgent) -> dict[str, LinkStats]:
+def _measured(running: LeadershipSource) -> dict[str, LinkStats]:
     """Links from those who lead something: nobody else sends heartbeats."""
     links = running.leadership.watches.links
     found = ((member.name, links.stats(member.id)) for member in running.view().members)

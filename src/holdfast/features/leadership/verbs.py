@@ -1,6 +1,6 @@
 """The verbs of leadership: ``holdfast leader`` and ``holdfast run --lead``."""
 
-from holdfast.cli.run.kinds import RunKind, Wanted
+from holdfast.cli.run.kind import RunKind, Wanted
 from holdfast.cli.verbs import Entry, Offer
 from holdfast.cli.words import Flag
 

@@ -6,13 +6,12 @@ import sys
 from base64 import b64encode
 from typing import Annotated, Any
 
-from holdfast.cli.agent_call import GRACE, AgentCall, asked, socket_path
-from holdfast.cli.options import AGENT, COUNT, FOR, GROUP, JSON, JSON_LINES, MEMBER, TIMEOUT, checked_limits, checked_timeout
+from holdfast.cli.agent_call import GRACE, asked, streamed
+from holdfast.cli.options import AGENT, COUNT, FOR, GROUP, JSON, JSON_LINES, MEMBER, TIMEOUT, checked_timeout
 from holdfast.cli.show import print_json, print_json_line, shown
 from holdfast.cli.words import Flag, Word
 from holdfast.errors import ConfigError
 from holdfast.features.mail.calls import Cast, MessageItem, Messages, Send
-from holdfast.net.clock import now
 
 PAYLOAD_BYTES_MAX = 32 * 1024  # of one message
 
@@ -61,16 +60,11 @@ def messages(
     group: Annotated[str, GROUP] = "",
 ) -> None:
     """Print the messages that arrive."""
-    checked_limits(count, seconds)
-    until = now() + seconds if seconds else float("inf")
-    with AgentCall(socket_path(agent, group)) as call:
-        for seen, item in enumerate(call.stream(Messages, topic, until=until), 1):
-            if as_json:
-                print_json_line(_json(item))
-            else:
-                _print(item)
-            if seen == count:
-                return
+    for item in streamed(agent, group, count, seconds, Messages, topic):
+        if as_json:
+            print_json_line(_json(item))
+        else:
+            _print(item)
 
 
 def _payload(text: str) -> bytes:

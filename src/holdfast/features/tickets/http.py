@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.agent.feature import Web
     from holdfast.agent.observe.metrics import Metric
     from holdfast.features.tickets.calls import PoolView
-    from holdfast.features.tickets.running import TicketAgent
+    from holdfast.features.tickets.metrics import TicketSource
     from holdfast.host import NodeId
 
 
@@ -67,7 +67,7 @@ class TicketHttp(HttpPart):
 
     routes = ROUTES
 
-    def __init__(self, web: Web, running: TicketAgent | None, why: str = "") -> None:
+    def __init__(self, web: Web, running: TicketSource | None, why: str = "") -> None:
         """``running`` is None where tickets are missing; then ``why`` says which setting is."""
         self._web, self._running, self._why = web, running, why
         self._number = 0

@@ -15,16 +15,16 @@ from math import inf
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.errors import ConfigError, shown
-from holdfast.features.tickets.agent import KIND
+from holdfast.features.tickets import KIND
 from holdfast.features.tickets.protocol.tickets import Attempt
 from holdfast.kit.histogram import Histogram
-from holdfast.kit.hold import Holder, Lost
+from holdfast.kit.hold import Holder, LossReason
 
 OPTIONS = ("of", "wait", "metadata", "user_ttl")
 WAIT_BOUNDS = (0.005, 0.01, 0.05, 0.2, 1.0, 5.0, 30.0, 300.0)
 
 
-class Untouched(Lost, frozen=True):
+class Untouched(LossReason, frozen=True):
     """9.2: the process is there and says nothing."""
 
     word = "silent"
@@ -99,7 +99,7 @@ class TicketHeld:
         if not self._over and self._owned is None:
             self._holder.on_at_risk()
 
-    def on_lost(self, reason: Lost) -> None:
+    def on_lost(self, reason: LossReason) -> None:
         if not self._over:
             self._over = True
             self._kind.forget(self)

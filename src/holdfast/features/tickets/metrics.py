@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.agent.observe.metrics import Metric, counter, gauge, histogram, labelled
 
 if TYPE_CHECKING:
+    from holdfast.features.tickets.calls import PoolView
+    from holdfast.features.tickets.kind import TicketKind
     from holdfast.features.tickets.protocol.guardian import Guardian
-    from holdfast.features.tickets.running import TicketAgent
+    from holdfast.features.tickets.protocol.tickets import Tickets
+    from holdfast.host import NodeId
+    from holdfast.kit.broadcast import Broadcast
 
 COUNTED = {  # tickets 9.7: how each is called there, how the machine counts it, what it says
     "rebounds": ("reballots", "Times a holder had to raise its ballot, because somebody had asked to take its ticket."),
@@ -36,7 +40,25 @@ TROUBLES = (
 )
 
 
-def of_tickets(running: TicketAgent) -> Iterable[Metric]:
+class PoolViews(Protocol):
+    """The pools of an agent."""
+
+    def views(self) -> tuple[PoolView, ...]: ...
+
+
+class TicketSource(Protocol):
+    """What HTTP shows of tickets: ``running.TicketAgent``."""
+
+    me: NodeId
+    tickets: Tickets
+    kind: TicketKind
+    broadcast: Broadcast
+
+    @property
+    def pools(self) -> PoolViews: ...
+
+
+def of_tickets(running: TicketSource) -> Iterable[Metric]:
     tickets, kind = running.tickets, running.kind
     owned = [each for each in tickets.coordinators if each.valid]
     yield gauge("tickets_owned", "Tickets that this agent owns.", len(owned))

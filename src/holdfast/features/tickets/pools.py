@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from holdfast.agent.socket.encode import encoded
 from holdfast.agent.socket.events import EventHub
-from holdfast.errors import ConfigError, Lost, Unavailable, shown
+from holdfast.errors import ConfigError, HoldLost, Unavailable, shown
 from holdfast.events import OwnerChanged, Published
-from holdfast.features.tickets import calls
-from holdfast.features.tickets.agent import KIND, not_held
+from holdfast.features.tickets import KIND, calls
 from holdfast.features.tickets.calls import PoolView, TicketHolder
 from holdfast.features.tickets.kind import TicketHeld
+from holdfast.features.tickets.missing import not_held
 from holdfast.features.tickets.protocol.values import pool_fits
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Pools:
         if self._parts.grants.ask_to_stop(KIND, call.pool, call.number, BY_HAND):
             client.done(call.serial)
         elif owner is None or owner.agent == self._parts.host.me:
-            raise Lost(f"ticket: nobody holds {call.number} of {shown(call.pool)}, as far as this agent knows")
+            raise HoldLost(f"ticket: nobody holds {call.number} of {shown(call.pool)}, as far as this agent knows")
         else:
             raise ConfigError(f"ticket: {call.number} of {shown(call.pool)} is held at {owner.agent}; ask that agent")
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from holdfast.agent.feature import Calls, Parts, Running
 from holdfast.agent.observe.symptoms import WORRY, error, warning
 from holdfast.errors import shown
-from holdfast.features.tickets.agent import few_guardians
 from holdfast.features.tickets.kind import TicketKind
+from holdfast.features.tickets.missing import few_guardians
 from holdfast.features.tickets.protocol.cells import ANCHORS_MAX, CELLS_MAX, TOMBSTONES_MAX
 from holdfast.features.tickets.protocol.facts import FREQUENT, CellLost
 from holdfast.features.tickets.protocol.tickets import Tickets
@@ -46,7 +46,6 @@ class TicketAgent(Running):
         return Pools(self._parts, self.tickets, self.kind)
 
     def calls(self) -> Calls:
-
         from holdfast.features.tickets.calls import AbandonTicket, Publish, ReadTickets, StopTicket, Tickets, Touch, WatchTickets
 
         pools = self.pools

@@ -1,6 +1,6 @@
 """The verbs of tickets: ``holdfast ticket`` and ``holdfast run --ticket``."""
 
-from holdfast.cli.run.kinds import RunKind, Wanted
+from holdfast.cli.run.kind import RunKind, Wanted
 from holdfast.cli.verbs import Entry, Offer, Table
 from holdfast.cli.words import Flag
 from holdfast.errors import ConfigError, shown

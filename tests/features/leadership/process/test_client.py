@@ -94,7 +94,7 @@ def known_by(group: Any) -> NodeId | None:
 def test_a_silent_leader_is_suspected(patient: list[Any]) -> None:
     """Foundation 5, H138: clients of other agents hear that the leader is missed, and then how that ended: cleared, or LeaderChanged."""
     with patient[0].lead("scheduler", timeout=WAIT) as term:
-        leader, pid = patient[0].me.id, patient[0]._child.pid
+        leader, pid = patient[0].me.id, patient[0]._link.child.pid
         until(lambda: all(known_by(each) == leader for each in patient), "everybody knows it")
         watches = {group.me.name: group.watch() for group in patient[1:]}
         heard: dict[str, list[LeaderSuspected | LeaderChanged]] = {name: [] for name in watches}

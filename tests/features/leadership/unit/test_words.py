@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from holdfast.bounds import NUMBER_MAX
-from holdfast.errors import ConfigError, Lost, Unavailable
+from holdfast.errors import ConfigError, HoldLost, Unavailable
 from holdfast.events import LeaderChanged
 from holdfast.features.leadership.detector.messages import Granted, Lead, MonitorOk, Resign, WatchedOk
 from holdfast.features.leadership.protocol.board import ABSENT_MAX, CANDIDATE, LEADER, SWEEP_PERIOD, Board, Row, _key, _newer
@@ -226,7 +226,7 @@ def test_a_sole_seat_leads_by_itself() -> None:
     """D22: one seat that is the only agent leads at once, under a number of its own clock; who does not lead has no token."""
     host = FakeHost("a")
     leadership, client = leadership_of(host), Client()
-    with pytest.raises(Lost):
+    with pytest.raises(HoldLost):
         leadership.token("x")
     leadership.campaign("x", LENGTH, client)
     host.pass_time(0.1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.errors import ConfigError, Lost
+from holdfast.errors import ConfigError, HoldLost
 from holdfast.features.tickets.protocol.candidate import Candidate
 from holdfast.features.tickets.protocol.facts import AnchorTaken, ArcChanged, HandedOver, TicketAcquired
 from holdfast.features.tickets.protocol.messages import Accept, Accepted, AckCjoin, Cancel, Cjoin, Cleave, Queued, Reject
@@ -385,7 +385,7 @@ def test_publish_needs_a_valid_ticket() -> None:
     stand.tickets["a"].cview._deliver(POOL, 0, user.token - 1, b"late")
     assert len(heard) == 1
     user.release()
-    with pytest.raises(Lost):
+    with pytest.raises(HoldLost):
         user.attempt.publish(b"too late")
 
 

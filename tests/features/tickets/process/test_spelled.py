@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import pickle
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -11,12 +10,10 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from holdfast.client import pools, streams, waits
-from holdfast.client.checks import PUBLISH_BYTES_MAX
-from holdfast.errors import AcquireTimeout, ConfigError, Lost, NoTicket, TicketCountMismatch, TicketLost, Unavailable
+from holdfast.errors import AcquireTimeout, ConfigError, HoldLost, NoTicket, TicketCountMismatch, TicketLost, Unavailable
 from holdfast.events import EventsLost, OwnerChanged, Published
 from holdfast.features.tickets import calls as ticket_calls
-from holdfast.features.tickets.protocol.cview import EVENT_BYTES_MAX
+from holdfast.features.tickets.client_base import PUBLISH_BYTES_MAX
 from holdfast.host import NodeId
 from holdfast.local import calls
 from holdfast.net.clock import now
@@ -90,7 +87,7 @@ def test_a_leadership_that_was_never_held_is_not_lost(client: Spelling, agent: F
 def test_what_was_not_entered_has_not_lapsed(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """H170: one way to end has one text, and what has not begun has not ended."""
     for held in (client.run(group.lead, "boss"), client.run(group.ticket, "gpu", of=8)):
-        with pytest.raises(Lost, match="it is not held yet"):
+        with pytest.raises(HoldLost, match="it is not held yet"):
             held.check()
 
 
@@ -265,16 +262,6 @@ def test_who_holds_them(client: Spelling, agent: FakeAgent, group: Any) -> None:
     empty = client.run(pool.hint)
     assert empty[:4] == ("gpu", 0, {}, True)
     assert truth.as_of <= empty.as_of <= now()
-
-
-def test_pools_in_both_spellings() -> None:
-    """STYLE 4: the same names and docstrings."""
-    assert inspect.getdoc(pools.Pool) == inspect.getdoc(pools.BlockingPool)
-    for name in ("hint", "read", "watch"):
-        assert inspect.getdoc(getattr(pools.Pool, name)) == inspect.getdoc(getattr(pools.BlockingPool, name))
-    assert inspect.getdoc(streams.Ticket.publish) == inspect.getdoc(waits.Ticket.publish)
-    assert PUBLISH_BYTES_MAX == EVENT_BYTES_MAX
-    assert {each for each in dir(streams.Ticket) if each[0] != "_"} == {each for each in dir(waits.Ticket) if each[0] != "_"}
 
 
 # while_leader.

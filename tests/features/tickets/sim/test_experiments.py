@@ -20,12 +20,13 @@ from holdfast.features.tickets.lab.experiments import handover as tickets_handov
 from holdfast.features.tickets.lab.experiments import messages as tickets_messages
 from holdfast.features.tickets.lab.experiments import partition as tickets_partition
 from holdfast.features.tickets.lab.experiments import theorem41_ours as tickets_theorem41_ours
-from holdfast.features.tickets.lab.experiments.failover import BROKEN, GAP, NEVER
+from holdfast.features.tickets.lab.experiments.failover import GAP
 from holdfast.features.tickets.lab.experiments.founding import REST, TALK
 from holdfast.features.tickets.lab.experiments.messages import RATE
 from holdfast.features.tickets.lab.experiments.partition import ALL, HARM, STOPS
 from holdfast.features.tickets.lab.experiments.theorem41_ours import ENOUGH, MUTATION, RUNS, SCHEDULE, VIOLATIONS
 from holdfast.features.tickets.lab.groups import Grant, TicketGroup, lock
+from holdfast.features.tickets.lab.locks import BROKEN, NEVER
 from holdfast.features.tickets.lab.mutations import DIRECTED, RANDOM, put, without
 from holdfast.features.tickets.lab.schedules import SCHEDULES, played
 from holdfast.features.tickets.protocol.config import TicketConfig

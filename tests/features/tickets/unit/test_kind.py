@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from holdfast.agent.grants.grants import Grants
-from holdfast.client.holding import TicketHeld as ClientTicket
 from holdfast.client.holding import not_granted
 from holdfast.config import Config, load
 from holdfast.errors import ConfigError, Unavailable
+from holdfast.features.tickets.client_base import TicketHeld as ClientTicket
 from holdfast.features.tickets.kind import TicketHeld, TicketKind
 from holdfast.features.tickets.protocol.line import late_text
 from holdfast.features.tickets.protocol.reasons import Crowded, Full, Late, Mismatch, Refusal, SeatsSilent, TooManyPools

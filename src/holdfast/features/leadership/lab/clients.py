@@ -9,7 +9,7 @@ from random import Random
 from holdfast.events import Internal
 from holdfast.features.leadership.protocol.leadership import Leadership
 from holdfast.host import Host
-from holdfast.kit.hold import Lost
+from holdfast.kit.hold import LossReason
 from holdfast.lab.faults import Crash, Cut, Pause
 from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
@@ -56,7 +56,7 @@ class Client:
     def on_at_risk(self) -> None:
         self.at_risk += 1
 
-    def on_lost(self, reason: Lost) -> None:
+    def on_lost(self, reason: LossReason) -> None:
         self.stop()
 
     def stop(self) -> None:

@@ -23,7 +23,7 @@ from holdfast.host import Address, Host, Machine, Member
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.deadline import wait_length
 from holdfast.kit.exchange import Exchange
-from holdfast.kit.hold import Lost
+from holdfast.kit.hold import LossReason
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, own_slot
 from holdfast.lab.host import LabHost
@@ -70,7 +70,7 @@ class Client:
     def on_at_risk(self) -> None:
         """It goes on."""
 
-    def on_lost(self, reason: Lost) -> None:
+    def on_lost(self, reason: LossReason) -> None:
         self.deadline = -inf
 
 

@@ -19,7 +19,7 @@ from math import inf
 from typing import NamedTuple
 
 from holdfast.bounds import CLOCK_MIN
-from holdfast.errors import ConfigError, Lost, Unavailable, shown
+from holdfast.errors import ConfigError, HoldLost, Unavailable, shown
 from holdfast.events import Decided, Failed, Joined, LeaderChanged, LeaderSuspected, Left, MembershipEvent
 from holdfast.features.leadership.detector.messages import DidYouMissToo, Granted, Lead, MonitorOk, Resign, Vote, WatchedOk
 from holdfast.features.leadership.protocol.board import LEADER, Board, Row
@@ -113,9 +113,9 @@ class Leadership:
         return campaign is not None and campaign.leading
 
     def token(self, name: str) -> int:
-        """Of this agent's leadership. Raises ``errors.Lost`` if it does not lead."""
+        """Of this agent's leadership. Raises ``errors.HoldLost`` if it does not lead."""
         if not self.is_leader(name):
-            raise Lost(f"{shown(name)} is not led by this agent; wait until it is")
+            raise HoldLost(f"{shown(name)} is not led by this agent; wait until it is")
         return self.office.campaigns[name].number
 
     def deadline(self, name: str) -> float:

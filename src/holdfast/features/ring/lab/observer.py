@@ -32,9 +32,8 @@ def names_of(members: int) -> list[str]:
     return [f"n{i:02}" for i in range(members)]
 
 
-def invariants(names: Sequence[str], *, lossless: bool) -> list[Checker]:
+def invariants(watch: RingWatch, keys: tuple[int, ...], *, lossless: bool) -> list[Checker]:
     """I1 to I14 but for I9, which is asked for at an end. ``lossless``: I12 is judged, too."""
-    watch = RingWatch()
     winners = OneWinner(watch)
     return [
         watch,
@@ -49,7 +48,7 @@ def invariants(names: Sequence[str], *, lossless: bool) -> list[Checker]:
         JoinKnown(watch),
         OneLock(watch),
         JoinTime(watch, lossless=lossless),
-        TokenOrder(watch, keys_of(names)),
+        TokenOrder(watch, keys),
         UpgradeLag(watch),
     ]
 
@@ -78,7 +77,7 @@ class Observed(Rings):
         """``drift``: each clock's rate is anywhere within 1 +- drift. ``positions``: of those who do not sit where their names hash to."""
         places = dict(positions or {})
         addresses = tuple(address_of(name) for name in seeds)
-        looking_on = invariants(names, lossless=lossless) if checkers is None else checkers
+        looking_on = invariants(RingWatch(), keys_of(names), lossless=lossless) if checkers is None else checkers
         super().__init__(
             seed,
             config,

@@ -25,7 +25,7 @@ from holdfast.features.tickets.protocol.values import Val
 from holdfast.host import Address, Host, Machine, Member
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
-from holdfast.kit.hold import Lost
+from holdfast.kit.hold import LossReason
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, own_slot
 from holdfast.lab.accounting import total
@@ -72,7 +72,7 @@ class Wisher(User):
         if self.grant is not None and self.acting:
             self.grant.until = self._group.true(self._host.me.name, deadline)
 
-    def on_lost(self, reason: Lost) -> None:
+    def on_lost(self, reason: LossReason) -> None:
         self._end()
         super().on_lost(reason)
 

@@ -15,12 +15,12 @@ from holdfast import node
 from holdfast.features.tickets.protocol import care
 from holdfast.features.tickets.protocol.candidate import Candidate
 from holdfast.features.tickets.protocol.coordinator import Coordinator
-from holdfast.features.tickets.protocol.desk import End, Voter
+from holdfast.features.tickets.protocol.desk import End
 from holdfast.features.tickets.protocol.guardian import Guardian
 from holdfast.features.tickets.protocol.leaving import Leaver
 from holdfast.features.tickets.protocol.messages import Alive, Promised
 from holdfast.features.tickets.protocol.pool import Pool
-from holdfast.features.tickets.protocol.values import LeaseId, Place, Who
+from holdfast.features.tickets.protocol.values import LeaseId, Place, Voter, Who
 from holdfast.features.tickets.protocol.writing import Writer
 from holdfast.host import Message, NodeId
 from holdfast.kit.phase import Phase

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from holdfast.features.tickets.protocol.tickets import Attempt, Tickets
 from holdfast.host import Host, Message, NodeId
-from holdfast.kit.hold import Lost
+from holdfast.kit.hold import LossReason
 
 
 class Habits(Struct, frozen=True):
@@ -39,7 +39,7 @@ class User:
         self.number = -1
         self.token = 0
         self.told_until = -inf
-        self.losses: list[Lost] = []
+        self.losses: list[LossReason] = []
         self.acquired = 0
         self.keeping = habits.keep
         self.position = 0
@@ -80,7 +80,7 @@ class User:
     def on_at_risk(self) -> None:
         """It goes on."""
 
-    def on_lost(self, reason: Lost) -> None:
+    def on_lost(self, reason: LossReason) -> None:
         self.losses.append(reason)
         self._rest()
 

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import TicketLost, shown
 from holdfast.features.tickets.protocol.coordinator import Coordinator
-from holdfast.features.tickets.protocol.desk import Desk, End, Voter, voter
+from holdfast.features.tickets.protocol.desk import Desk, End, voter
 from holdfast.features.tickets.protocol.facts import TicketQueued
 from holdfast.features.tickets.protocol.line import late_text
 from holdfast.features.tickets.protocol.messages import AckCjoin, Cancel, Cjoin, Info, Queued, Reject
 from holdfast.features.tickets.protocol.reasons import Crowded, Full, Late, Mismatch, Refusal, SeatsSilent, TooManyPools
 from holdfast.features.tickets.protocol.takeover import Takeover
-from holdfast.features.tickets.protocol.values import NO_BALLOT, Agent, LeaseId, Status, Val
+from holdfast.features.tickets.protocol.values import NO_BALLOT, Agent, LeaseId, Status, Val, Voter
 from holdfast.host import NodeId, Timer
-from holdfast.kit.hold import Holder, Lost
+from holdfast.kit.hold import Holder, LossReason
 
 if TYPE_CHECKING:
     from holdfast.features.tickets.protocol.pool import Pool
@@ -308,7 +308,7 @@ class Candidate:
     def on_at_risk(self) -> None:
         self._holder.on_at_risk()
 
-    def on_over(self, coordinator: Coordinator, reason: Lost) -> None:
+    def on_over(self, coordinator: Coordinator, reason: LossReason) -> None:
         if self.state is CandidateState.OWNED:
             self._lose(reason)
         elif self.state is CandidateState.JOINING:
@@ -324,7 +324,7 @@ class Candidate:
         """However long it waits: no pool is ever forgotten."""
         self._lose(TooManyPools(self.pool.name))
 
-    def _lose(self, reason: Lost) -> None:
+    def _lose(self, reason: LossReason) -> None:
         self._over()
         self._holder.on_lost(reason)
 

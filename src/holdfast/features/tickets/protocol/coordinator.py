@@ -14,18 +14,18 @@ from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from holdfast.features.tickets.protocol.care import Care
-from holdfast.features.tickets.protocol.desk import Desk, Voter, voter
+from holdfast.features.tickets.protocol.desk import Desk, voter
 from holdfast.features.tickets.protocol.facts import TicketAcquired, TicketAtRisk, TicketExtended, TicketLost, TicketReleased
 from holdfast.features.tickets.protocol.leaving import Leaver
 from holdfast.features.tickets.protocol.messages import Accept, AckUpdate, Alive, Cjoin, Cleave, Renew, Update
 from holdfast.features.tickets.protocol.moving import Mover
 from holdfast.features.tickets.protocol.reasons import Unanswered
 from holdfast.features.tickets.protocol.serving import Server
-from holdfast.features.tickets.protocol.values import ANCHOR, NOBODY, Agent, Ballot, Key, LeaseId, Place, Val, arc
+from holdfast.features.tickets.protocol.values import ANCHOR, NOBODY, Agent, Ballot, Key, LeaseId, Place, Val, Voter, arc
 from holdfast.features.tickets.protocol.writing import Writer
 from holdfast.host import NodeId, Timer
 from holdfast.kit.deadline import Deadline, entry
-from holdfast.kit.hold import Lapsed, Lost
+from holdfast.kit.hold import Lapsed, LossReason
 from holdfast.kit.phase import Phase
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Owner(Protocol):
     def on_active(self, coordinator: Coordinator) -> None: ...
     def on_extended(self, deadline: float) -> None: ...
     def on_at_risk(self) -> None: ...
-    def on_over(self, coordinator: Coordinator, reason: Lost) -> None: ...
+    def on_over(self, coordinator: Coordinator, reason: LossReason) -> None: ...
 
 
 class Coordinator:
@@ -139,7 +139,7 @@ class Coordinator:
             self.host.emit(TicketReleased(self.pool.name, self.head, self.who))
         self.leaver.begin()
 
-    def die(self, reason: Lost | None = None) -> None:
+    def die(self, reason: LossReason | None = None) -> None:
         """A dead coordinator never acts again. Without a reason it was leaving, and its owner knows."""
         before = self.state
         if before is State.DEAD:

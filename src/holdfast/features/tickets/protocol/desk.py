@@ -23,6 +23,7 @@ from holdfast.features.tickets.protocol.values import (
     LeaseId,
     Place,
     Val,
+    Voter,
     Who,
     life,
     newest,
@@ -41,7 +42,6 @@ FORGET_TIMEOUT = 30.0  # seconds that old guardians are told to forget a cell; o
 RTT_BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.2, 1.0)
 MARGIN_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 20.0)
 
-Voter = tuple[int, NodeId]  # a slot and nobody, or NO_SLOT and a life
 Done = Callable[["End"], None]
 
 

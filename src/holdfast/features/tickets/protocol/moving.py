@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from holdfast.features.tickets.protocol.desk import End, Voter, voter
+from holdfast.features.tickets.protocol.desk import End, voter
 from holdfast.features.tickets.protocol.facts import GuardiansMoved
-from holdfast.features.tickets.protocol.values import Agent, Ballot, Key, Next, Place, Val
+from holdfast.features.tickets.protocol.values import Agent, Ballot, Key, Next, Place, Val, Voter
 
 if TYPE_CHECKING:
     from holdfast.features.tickets.protocol.coordinator import Coordinator

@@ -32,7 +32,7 @@ from holdfast.features.tickets.protocol.values import (
     val_fits,
 )
 from holdfast.host import Message, NodeId
-from holdfast.kit.hold import Lost
+from holdfast.kit.hold import LossReason
 
 ANNOUNCE_DELAY = 0.01  # seconds: whoever is granted something comes first, and what is given back at once is nobody's news (H143)
 ANNOUNCE_GAP = 0.1  # seconds: each announcement reaches everybody several times
@@ -55,7 +55,7 @@ class Returned:
     def on_at_risk(self) -> None:
         """It is leaving."""
 
-    def on_over(self, coordinator: Coordinator, reason: Lost) -> None:
+    def on_over(self, coordinator: Coordinator, reason: LossReason) -> None:
         """Nobody waits for it."""
 
 

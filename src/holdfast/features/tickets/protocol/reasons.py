@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.errors import shown
-from holdfast.kit.hold import Lost
+from holdfast.kit.hold import LossReason
 
 
-class Refusal(Lost, frozen=True):
+class Refusal(LossReason, frozen=True):
     """It was never granted. The texts of all but the first two begin with what users look for in a log."""
 
     pool: str
 
 
-class Unanswered(Lost, frozen=True):
+class Unanswered(LossReason, frozen=True):
     """A cell was given to us, and no majority of its guardians ever granted it. The candidate goes on, and no user hears of it."""
 
     word = "unanswered"

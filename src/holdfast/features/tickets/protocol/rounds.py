@@ -9,12 +9,13 @@ An agent that is late loses the tickets that it holds. How late this timer is sa
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+from holdfast.features.tickets.protocol.config import TicketConfig
 from holdfast.features.tickets.protocol.messages import (
     CELLS_MAX,
     UPDATES_MAX,
@@ -28,11 +29,8 @@ from holdfast.features.tickets.protocol.messages import (
     Update,
     Updates,
 )
-from holdfast.features.tickets.protocol.values import NO_BALLOT, Agent, Key, Place, Who
-from holdfast.host import Timer
-
-if TYPE_CHECKING:
-    from holdfast.features.tickets.protocol.desk import Desk, Voter
+from holdfast.features.tickets.protocol.values import NO_BALLOT, Agent, Key, Place, Voter, Who
+from holdfast.host import Host, Message, Timer
 
 EARLY = 0.75  # in T: whose turn comes within it goes along; so there are at most four batches in three rounds, however they began
 PAGE_CELLS = CELLS_MAX  # coordinators whose rounds one callback runs: about 2 ms
@@ -57,6 +55,17 @@ class Turning(Protocol):
     def on_alive(self, source: Voter, alive: Alive) -> None: ...
 
 
+class Sender(Protocol):
+    """The way out, and what belongs to the agent: ``desk.Desk``."""
+
+    host: Host
+    config: TicketConfig
+    counts: Counter[str]
+
+    def post(self, place: Place, message: Message) -> None: ...
+    def tell(self, agent: Agent, message: Message) -> None: ...
+
+
 class Page(NamedTuple):
     """What one ``Renewals`` asked for, and when."""
 
@@ -67,7 +76,7 @@ class Page(NamedTuple):
 class Rounds:
     """The rounds of one agent."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Sender) -> None:
         self.lateness = 0.0  # seconds that the last round was late
         self._desk, self._host, self._config = desk, desk.host, desk.config
         self._due: dict[Turning, float] = {}

@@ -64,6 +64,7 @@ class Place(NamedTuple):
     agent: Agent  # NOBODY: a slot
 
 
+Voter = tuple[int, NodeId]  # a place as answers are counted: a slot and the life of NOBODY, or NO_SLOT and a life
 Places = Annotated[tuple[Place, ...], Meta(max_length=PLACES_MAX)]
 
 

@@ -21,7 +21,7 @@ from holdfast.features.ring.protocol.facts import Departed, GroupProposed, Won
 from holdfast.features.ring.protocol.ids import RingId
 from holdfast.features.ring.protocol.messages import ArbUpgrd, ArbUpgrdAck, Propose, Proposed
 from holdfast.features.ring.protocol.rules import Rules
-from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters, in_batches
 from holdfast.lab.host import LabHost
 
 if TYPE_CHECKING:
@@ -73,13 +73,10 @@ class Upgrade(Experiment[UpgradeParameters]):
                 "variant": variant,
                 "members": parameters.members,
                 "k": parameters.k,
-                "runs": min(RUNS_PER_CELL, parameters.runs - first),
-                "seed": seed * 1_000_000 + first,
             }
             for variant in ORDER
-            for first in range(0, parameters.runs, RUNS_PER_CELL)
         ]
-        return [*model, *churn]
+        return [*model, *(cell for kind in churn for cell in in_batches(kind, parameters.runs, RUNS_PER_CELL, seed * SEEDS_MAX))]
 
     def measure(self, cell: Cell) -> Measured:
         return checked(_explore if cell["part"] == MODEL else _play, cell)

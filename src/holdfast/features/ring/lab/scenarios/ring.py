@@ -9,13 +9,11 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from random import Random
 
-from holdfast.features.ring.lab.checkers.keys import OneOwner, OnePublisher, TokenOrder, sampled_keys
-from holdfast.features.ring.lab.checkers.pairs import ConfigSkew, OneLock, OneWinner, RightNeedsDuty, UpgradeLag
+from holdfast.features.ring.lab.checkers.keys import OnePublisher, sampled_keys
 from holdfast.features.ring.lab.checkers.ring import RingWatch
 from holdfast.features.ring.lab.checkers.settled import unsettled
-from holdfast.features.ring.lab.checkers.time import Declaration, Detection, JoinTime, Lifespan
-from holdfast.features.ring.lab.checkers.views import JoinKnown, NoFalseDeclaration
 from holdfast.features.ring.lab.draws import LEASE, Ambush, draw_faults, draw_link, draw_parameters
+from holdfast.features.ring.lab.observer import invariants
 from holdfast.features.ring.lab.rings import address_of
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.ids import position_of
@@ -85,24 +83,7 @@ class RingScenario(Scenario):
 
     def checkers(self, setup: Setup) -> Sequence[Checker]:
         watch = RingWatch()
-        winners = OneWinner(watch)
-        return [
-            watch,
-            winners,
-            NoFalseDeclaration(watch),
-            RightNeedsDuty(watch, winners),
-            ConfigSkew(watch),
-            Detection(watch),
-            Declaration(watch),
-            Lifespan(watch),
-            OneOwner(watch),
-            JoinKnown(watch),
-            OneLock(watch),
-            JoinTime(watch, lossless=setup.link.loss == 0),
-            TokenOrder(watch, keys_of(setup)),
-            UpgradeLag(watch),
-            OnePublisher(watch),
-        ]
+        return [*invariants(watch, keys_of(setup), lossless=setup.link.loss == 0), OnePublisher(watch)]
 
     def drive(self, world: World, setup: Setup) -> None:
         for wish, value in setup.parameters.items():

@@ -6,15 +6,16 @@ Spec: tickets 8 (E10), G1, G5; the paper has no lock.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from holdfast.features.tickets.lab.groups import PATIENCE, lock
+from holdfast.features.tickets.lab.groups import lock
+from holdfast.features.tickets.lab.locks import Losses, by_loss, cells, label, played
 from holdfast.features.tickets.protocol.config import TicketConfig
-from holdfast.lab.checker import Violation
-from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
-from holdfast.lab.samples import by_column, curves, draw_curves, quantile, summary
+from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.samples import by_column, curves, draw_curves, quantile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,16 +24,14 @@ CONFIG = TicketConfig()  # section 4
 SLACK = 0.3  # seconds beyond D for the median
 PROTOTYPE = {0.0: (2.02, 2.52), 0.05: (2.04, 2.62), 0.2: (2.18, 3.06)}  # median, p99
 SMALLEST_GAP = 0.04
-RUNS_PER_CELL = 20
-SOME = Meta(min_length=1, max_length=LIST_MAX)
-GAP, NEVER, BROKEN = "smallest gap to the old deadline", "never", "violations"
+GAP = "smallest gap to the old deadline"
 
 
 class FailoverParameters(Parameters, frozen=True, kw_only=True):
     """Deaths per loss."""
 
     seeds: Annotated[int, Meta(ge=1, le=SEEDS_MAX)] = 200
-    losses: Annotated[tuple[Annotated[float, Meta(ge=0.0, le=0.5)], ...], SOME] = tuple(PROTOTYPE)
+    losses: Losses = tuple(PROTOTYPE)
 
 
 class Failover(Experiment[FailoverParameters]):
@@ -48,47 +47,23 @@ class Failover(Experiment[FailoverParameters]):
     quick: ClassVar[Mapping[str, str]] = {"seeds": "5"}
 
     def cells(self, parameters: FailoverParameters, seed: int) -> Sequence[Cell]:
-        firsts = range(0, parameters.seeds, RUNS_PER_CELL)
-        return [
-            {"loss": loss, "runs": min(RUNS_PER_CELL, parameters.seeds - first), "seed": seed * SEEDS_MAX + first}
-            for loss in parameters.losses
-            for first in firsts
-        ]
+        return cells(parameters.losses, parameters.seeds, seed)
 
     def measure(self, cell: Cell) -> Measured:
-        times: list[float] = []
-        gaps: list[float] = []
-        violations: list[str] = []
-        for number in range(cell["runs"]):
-            try:
-                found = _death(cell["seed"] + number, cell["loss"])
-            except Violation as violation:
-                violations.append(f"seed {cell['seed'] + number}: {violation}")
-                continue
-            if found is not None:
-                times.append(found[0])
-                gaps.append(found[1])
-        never = cell["runs"] - len(times) - len(violations)
-        return {"loss": cell["loss"], "times": times, "gaps": gaps, NEVER: never, BROKEN: violations}
+        found, counted = played(cell, _death)
+        return {"loss": cell["loss"], "times": [seconds for seconds, _ in found], "gaps": [gap for _, gap in found], **counted}
 
     def judge(self, parameters: FailoverParameters, results: Sequence[Measured]) -> Finding:
-        rows: dict[str, dict[str, Any]] = {}
-        samples: dict[str, list[float]] = {}
-        notes: list[str] = []
-        for loss in parameters.losses:
-            parts = [row for row in results if row["loss"] == loss]
-            times = samples[_label(loss)] = [seconds for row in parts for seconds in row["times"]]
-            gap = min((gap for row in parts for gap in row["gaps"]), default=0.0)
-            never = sum(row[NEVER] for row in parts)
-            violations = [each for row in parts for each in row[BROKEN]]
-            notes += [f"{_label(loss)}: {note}" for note in _misses(times, gap, never, violations)]
-            rows[_label(loss)] = {**(summary(times) if times else {}), GAP: round(gap, 6), NEVER: never, BROKEN: len(violations)}
-        measured = {**by_column(rows), "curves": curves(samples)}
+        found = by_loss(parameters.losses, results)
+        gaps = {runs.label: min((gap for row in runs.rows for gap in row["gaps"]), default=0.0) for runs in found}
+        notes = [note for runs in found for note in runs.misses(partial(_misses, gaps[runs.label]))]
+        rows = {runs.label: runs.summed(**{GAP: round(gaps[runs.label], 6)}) for runs in found}
+        measured = {**by_column(rows), "curves": curves({runs.label: runs.times for runs in found})}
         known = [loss for loss in parameters.losses if loss in PROTOTYPE]
         expected: dict[str, Any] = {
-            "p50": {_label(loss): f"{PROTOTYPE[loss][0]} (prototype)" for loss in known},
-            "p99": {_label(loss): f"{PROTOTYPE[loss][1]} (prototype)" for loss in known},
-            GAP: {_label(0.0): f"{SMALLEST_GAP} (prototype)"},
+            "p50": {label(loss): f"{PROTOTYPE[loss][0]} (prototype)" for loss in known},
+            "p99": {label(loss): f"{PROTOTYPE[loss][1]} (prototype)" for loss in known},
+            GAP: {label(0.0): f"{SMALLEST_GAP} (prototype)"},
         }
         return Finding(measured, expected, not notes, tuple(notes))
 
@@ -111,12 +86,8 @@ def _death(seed: int, loss: float) -> tuple[float, float] | None:
     return None if owned_at is None else (owned_at - died_at, owned_at - deadline)
 
 
-def _misses(times: Sequence[float], gap: float, never: int, violations: Sequence[str]) -> list[str]:
-    notes = [*violations[:3]]
-    if never:
-        notes.append(f"in {never} runs nobody got it within {PATIENCE:g} s")
-    if not times:
-        return notes or ["nothing was measured"]
+def _misses(gap: float, times: list[float]) -> list[str]:
+    notes = []
     if quantile(times, 0.5) > CONFIG.lease + SLACK:
         notes.append(f"median {quantile(times, 0.5):.3f} s, accepted is D + {SLACK:g} = {CONFIG.lease + SLACK:g}")
     if quantile(times, 0.99) > 2 * CONFIG.lease:
@@ -124,10 +95,6 @@ def _misses(times: Sequence[float], gap: float, never: int, violations: Sequence
     if gap <= 0:
         notes.append(f"somebody had it {-gap:.6f} s before the old deadline")
     return notes
-
-
-def _label(loss: float) -> str:
-    return f"loss {loss:.0%}"
 
 
 EXPERIMENT = Failover()

@@ -6,30 +6,28 @@ Spec: tickets 8 (E11), 5.8, G7; docs/decisions.md H113. The paper has no lock.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.features.tickets.lab.groups import PATIENCE, ROUND_TRIP, lock
-from holdfast.lab.checker import Violation
-from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
-from holdfast.lab.samples import by_column, curves, draw_curves, quantile, summary
+from holdfast.features.tickets.lab.groups import ROUND_TRIP, lock
+from holdfast.features.tickets.lab.locks import Losses, by_loss, cells, label, played
+from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.samples import by_column, curves, draw_curves, quantile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LIMIT = 3 * ROUND_TRIP + 0.005  # of the median, where nothing is lost
 PROTOTYPE = 0.028
-RUNS_PER_CELL = 20
-SOME = Meta(min_length=1, max_length=LIST_MAX)
-NEVER, BROKEN = "never", "violations"
 
 
 class HandoverParameters(Parameters, frozen=True, kw_only=True):
     """Hand-overs per loss."""
 
     seeds: Annotated[int, Meta(ge=1, le=SEEDS_MAX)] = 200
-    losses: Annotated[tuple[Annotated[float, Meta(ge=0.0, le=0.5)], ...], SOME] = (0.0, 0.05, 0.2)
+    losses: Losses = (0.0, 0.05, 0.2)
 
 
 class Handover(Experiment[HandoverParameters]):
@@ -45,38 +43,19 @@ class Handover(Experiment[HandoverParameters]):
     quick: ClassVar[Mapping[str, str]] = {"seeds": "5"}
 
     def cells(self, parameters: HandoverParameters, seed: int) -> Sequence[Cell]:
-        firsts = range(0, parameters.seeds, RUNS_PER_CELL)
-        return [
-            {"loss": loss, "runs": min(RUNS_PER_CELL, parameters.seeds - first), "seed": seed * SEEDS_MAX + first}
-            for loss in parameters.losses
-            for first in firsts
-        ]
+        return cells(parameters.losses, parameters.seeds, seed)
 
     def measure(self, cell: Cell) -> Measured:
-        times: list[float] = []
-        violations: list[str] = []
-        for number in range(cell["runs"]):
-            try:
-                found = _release(cell["seed"] + number, cell["loss"])
-            except Violation as violation:
-                violations.append(f"seed {cell['seed'] + number}: {violation}")
-                continue
-            if found is not None:
-                times.append(found)
-        return {"loss": cell["loss"], "times": times, NEVER: cell["runs"] - len(times) - len(violations), BROKEN: violations}
+        times, counted = played(cell, _release)
+        return {"loss": cell["loss"], "times": times, **counted}
 
     def judge(self, parameters: HandoverParameters, results: Sequence[Measured]) -> Finding:
-        rows: dict[str, dict[str, Any]] = {}
-        samples: dict[str, list[float]] = {}
-        notes: list[str] = []
-        for loss in parameters.losses:
-            parts = [row for row in results if row["loss"] == loss]
-            times = samples[_label(loss)] = [seconds for row in parts for seconds in row["times"]]
-            never, violations = sum(row[NEVER] for row in parts), [each for row in parts for each in row[BROKEN]]
-            notes += [f"{_label(loss)}: {note}" for note in _misses(loss, times, never, violations)]
-            rows[_label(loss)] = {**(summary(times) if times else {}), NEVER: never, BROKEN: len(violations)}
-        expected = {"p50": {_label(0.0): f"< {LIMIT:.3f}; {PROTOTYPE} (prototype)"}}
-        return Finding({**by_column(rows), "curves": curves(samples)}, expected, not notes, tuple(notes))
+        found = by_loss(parameters.losses, results)
+        notes = [note for runs in found for note in runs.misses(partial(_misses, runs.loss))]
+        rows = {runs.label: runs.summed() for runs in found}
+        measured = {**by_column(rows), "curves": curves({runs.label: runs.times for runs in found})}
+        expected = {"p50": {label(0.0): f"< {LIMIT:.3f}; {PROTOTYPE} (prototype)"}}
+        return Finding(measured, expected, not notes, tuple(notes))
 
     def draw(self, figure: Figure, finding: Finding) -> None:
         axes = figure.subplots()
@@ -96,19 +75,10 @@ def _release(seed: int, loss: float) -> float | None:
     return None if owned_at is None else owned_at - released_at
 
 
-def _misses(loss: float, times: Sequence[float], never: int, violations: Sequence[str]) -> list[str]:
-    notes = [*violations[:3]]
-    if never:
-        notes.append(f"in {never} runs nobody got it within {PATIENCE:g} s")
-    if not times:
-        return notes or ["nothing was measured"]
+def _misses(loss: float, times: list[float]) -> list[str]:
     if loss == 0 and quantile(times, 0.5) >= LIMIT:
-        notes.append(f"median {quantile(times, 0.5):.4f} s, accepted is below {LIMIT:.3f}")
-    return notes
-
-
-def _label(loss: float) -> str:
-    return f"loss {loss:.0%}"
+        return [f"median {quantile(times, 0.5):.4f} s, accepted is below {LIMIT:.3f}"]
+    return []
 
 
 EXPERIMENT = Handover()

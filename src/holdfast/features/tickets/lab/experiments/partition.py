@@ -13,7 +13,7 @@ from msgspec import Meta
 from holdfast.features.tickets.lab.groups import PATIENCE, TicketGroup
 from holdfast.features.tickets.protocol.config import TicketConfig
 from holdfast.lab.checker import Violation
-from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters, in_batches
 from holdfast.lab.samples import quantile, summary
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ class Partition(Experiment[PartitionParameters]):
     quick: ClassVar[Mapping[str, str]] = {"seeds": "20"}
 
     def cells(self, parameters: PartitionParameters, seed: int) -> Sequence[Cell]:
-        firsts = range(0, parameters.seeds, RUNS_PER_CELL)
-        return [{"runs": min(RUNS_PER_CELL, parameters.seeds - first), "seed": seed * SEEDS_MAX + first} for first in firsts]
+        return in_batches({}, parameters.seeds, RUNS_PER_CELL, seed * SEEDS_MAX)
 
     def measure(self, cell: Cell) -> Measured:
         runs = [_run(cell["seed"] + number) for number in range(cell["runs"])]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.features.leadership.detector.config import Mode
-from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters, in_batches
 from holdfast.papers.detection.lab.elections import Elections, settings
 from holdfast.papers.detection.lab.timeline import draw_reigns, reigns_of
 
@@ -50,12 +50,7 @@ class Deaf(Experiment[DeafParameters]):
     quick: ClassVar[Mapping[str, str]] = {"seeds": "2"}
 
     def cells(self, parameters: DeafParameters, seed: int) -> Sequence[Cell]:
-        firsts = range(0, parameters.seeds, RUNS_PER_CELL)
-        return [
-            {"mode": mode, "runs": min(RUNS_PER_CELL, parameters.seeds - first), "seed": seed * 1_000_000 + first}
-            for mode in MODES
-            for first in firsts
-        ]
+        return [cell for mode in MODES for cell in in_batches({"mode": mode}, parameters.seeds, RUNS_PER_CELL, seed * SEEDS_MAX)]
 
     def measure(self, cell: Cell) -> Measured:
         runs = [_run(cell["seed"] + number, cell["mode"]) for number in range(cell["runs"])]

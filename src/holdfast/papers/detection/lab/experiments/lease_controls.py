@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from holdfast.features.leadership.detector.config import ElectionConfig
 from holdfast.host import Address, Host, Machine
-from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters, in_batches
 from holdfast.lab.network import PORT
 from holdfast.lab.samples import HIGH, LOW, MEAN, by_column, errors, summary
 from holdfast.papers.detection.lab.elections import Elections, settings
@@ -95,13 +95,8 @@ class Controls(Experiment[ControlsParameters]):
     quick: ClassVar[Mapping[str, str]] = {"seeds": "4"}
 
     def cells(self, parameters: ControlsParameters, seed: int) -> Sequence[Cell]:
-        firsts = range(0, parameters.seeds, RUNS_PER_CELL)
-        return [
-            {"control": control, "kept": kept, "runs": min(RUNS_PER_CELL, parameters.seeds - first), "seed": seed * 1_000_000 + first}
-            for control in TITLES
-            for kept in (False, True)
-            for first in firsts
-        ]
+        kinds = [{"control": control, "kept": kept} for control in TITLES for kept in (False, True)]
+        return [cell for kind in kinds for cell in in_batches(kind, parameters.seeds, RUNS_PER_CELL, seed * SEEDS_MAX)]
 
     def measure(self, cell: Cell) -> Measured:
         run = {CLOCKS: _clocks, AHEAD: _ahead, AT_ONCE: _at_once}[cell["control"]]

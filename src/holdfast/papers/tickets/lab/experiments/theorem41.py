@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters, in_batches
 from holdfast.papers.tickets.lab.paper_rings import PaperRings, intervals
 from holdfast.papers.tickets.lab.paper_traces import BY_NAME, TRACES, random_cuts, random_stop
 
@@ -49,8 +49,8 @@ class PaperConflicts(Experiment[ConflictParameters]):
         traces: list[Cell] = [{"kind": TRACE, "trace": trace.name} for trace in TRACES]
         settings = [{"kind": CUTS, "k": k, "full": full, "seconds": parameters.seconds} for full in (True, False) for k in (1, 2)]
         settings.append({"kind": STOP, "seconds": STOP_SECONDS})
-        chunks = [(first, min(RUNS_PER_CELL, parameters.seeds - first)) for first in range(0, parameters.seeds, RUNS_PER_CELL)]
-        return [*traces, *({**each, "runs": runs, "seed": seed * 1_000_000 + first} for each in settings for first, runs in chunks)]
+        played = (in_batches(each, parameters.seeds, RUNS_PER_CELL, seed * SEEDS_MAX) for each in settings)
+        return [*traces, *(cell for cells in played for cell in cells)]
 
     def measure(self, cell: Cell) -> Measured:
         return _traced(cell["trace"]) if cell["kind"] == TRACE else _played(cell)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters, in_batches
 from holdfast.papers.tickets.lab.paper_ring import PaperConfig
 from holdfast.papers.tickets.lab.paper_rings import PaperRings
 from holdfast.papers.tickets.lab.paper_traces import random_joins
@@ -51,11 +51,8 @@ class Threshold(Experiment[ThresholdParameters]):
 
     def cells(self, parameters: ThresholdParameters, seed: int) -> Sequence[Cell]:
         shape = {name: getattr(parameters, name) for name in ("processes", "tickets", "joins", "k", "seconds")}
-        return [
-            {"threshold": each, **shape, "runs": min(RUNS_PER_CELL, parameters.seeds - first), "seed": seed * 1_000_000 + first}
-            for each in ORDER
-            for first in range(0, parameters.seeds, RUNS_PER_CELL)
-        ]
+        kinds = [{"threshold": each, **shape} for each in ORDER]
+        return [cell for kind in kinds for cell in in_batches(kind, parameters.seeds, RUNS_PER_CELL, seed * SEEDS_MAX)]
 
     def measure(self, cell: Cell) -> Measured:
         k, runs = cell["k"], range(cell["seed"], cell["seed"] + cell["runs"])

@@ -1,9 +1,10 @@
 """One connection that many threads share: they write, a thread of its own reads.
 
-For what an agent pushes (events, messages, news of grants) and for calls that wait for somebody else: those are answered in any order, so
-that a thread that waits five seconds for a peer holds up nobody. What is answered at once goes over a ``Line``, which is faster.
+It carries what an agent pushes (events, messages, news of grants) and calls that wait for another member: those are answered in any order,
+so a thread that waits five seconds for a peer does not hold up the others. Calls that the agent answers by itself (``ask``) go over a
+``Line``, which is faster: it is opened with the first of them.
 
-The reading thread waits for nobody who writes: an agent reads nothing from a client that does not read.
+The reading thread never waits for a thread that writes: an agent reads nothing from a client that does not read.
 """
 
 from __future__ import annotations
@@ -18,9 +19,8 @@ from threading import Lock, RLock, Thread, current_thread, get_ident
 from typing import Any
 
 from holdfast.client.conversation import ENDED, NOBODY, Conversation, Sink, Waiter
-from holdfast.client.line import FOR_EVER, READ_BYTES, connect, program_name, unreachable
-from holdfast.client.mirror import Looking, Mirror
-from holdfast.client.wire import CALL_TIMEOUT, agent_lost, check_clock, check_version
+from holdfast.client.line import FOR_EVER, READ_BYTES, Line, connect, program_name, unreachable
+from holdfast.client.wire import CALL_TIMEOUT, agent_lost, check_clock, check_version, silent
 from holdfast.errors import AgentLost, HoldfastError, Timeout
 from holdfast.local import calls
 from holdfast.net.clock import now
@@ -48,14 +48,14 @@ class Answer:
 
     def wait(self, path: str, timeout: float) -> Any:
         if not self._open.acquire(timeout=timeout):
-            raise Timeout(f"agent {path}: no answer within {timeout:g} s; is its machine overloaded, or the agent stopped?")
+            raise silent(path, timeout)
         self._open.release()  # It stays answered.
         if self._error is not None:
             raise self._error
         return self._value
 
 
-class Pump:
+class Connection:
     """A conversation over a blocking socket."""
 
     def __init__(self, path: str) -> None:
@@ -66,6 +66,8 @@ class Pump:
         self._lock = RLock()  # of the conversation, and of what is to be written; held for moments
         self._out: deque[bytes] = deque()  # made and not written yet, in the order of their making
         self._writing = Lock()  # of the socket's way out; its holder may wait for the agent
+        self._opening = Lock()  # of the line
+        self._line: Line | None = None  # for ``ask``
         try:
             self._socket = connect(path, CALL_TIMEOUT)
         except (OSError, ValueError) as error:
@@ -86,6 +88,11 @@ class Pump:
             self.close()
             raise
 
+    @classmethod
+    def open(cls, path: str) -> Connection:
+        """Connect and greet. Raises AgentLost when no agent answers there, ConfigError when it is none for this client."""
+        return cls(path)
+
     def notice(self, on_lost: Callable[[HoldfastError], None]) -> None:
         """From now on ``on_lost`` is called, once, by the reading thread, when the agent is gone. If it is gone already, AgentLost."""
         with self._lock:
@@ -98,13 +105,37 @@ class Pump:
 
     def check(self) -> None:
         """Raises AgentLost if it is lost."""
-        if self.lost:
+        if self._conversation.over is not None:
             raise self._conversation.error
 
     def call(self, kind: type[calls.Call], *fields: Any, timeout: float = CALL_TIMEOUT) -> Any:
         """Ask and wait. Raises what the agent answers, ``Timeout`` when it is silent, ``AgentLost`` when it is gone."""
         answer = Answer()
         self.begin(kind, fields, answer, timeout=timeout)
+        return self.answered(answer, timeout)
+
+    def ask(self, kind: type[calls.Call], *fields: Any, timeout: float = CALL_TIMEOUT) -> Any:
+        """The same for a call that the agent answers by itself, at once: asked inline, on a line of its own."""
+        line = self._line or self._open_line(timeout)
+        try:
+            return line.call(kind, *fields, timeout=timeout)
+        except AgentLost:
+            self._line = None  # Another one is opened if the agent is there after all.
+            raise
+
+    def _open_line(self, timeout: float) -> Line:
+        with self._opening:
+            if self._line is None:
+                self.check()
+                self._line = Line(self.path, timeout=timeout)
+            return self._line
+
+    def answer(self) -> Answer:
+        """For ``begin``: what waits for an answer."""
+        return Answer()
+
+    def answered(self, answer: Answer, timeout: float = CALL_TIMEOUT) -> Any:
+        """Wait for it. Raises as ``call`` does."""
         try:
             return answer.wait(self.path, timeout)
         finally:
@@ -118,23 +149,13 @@ class Pump:
             self._out.append(self._conversation.begin(calls.Stopped, (grant,), answer, now() + CALL_TIMEOUT, None))
             self._out.append(self._conversation.close_stream(grant))
         self._flush()
-        try:
-            answer.wait(self.path, CALL_TIMEOUT)
-        finally:
-            if not answer.done():
-                self._expire()
+        self.answered(answer)
 
     def _expire(self) -> None:
-        """Nobody waits longer than its limit, nor for an answer that was given up."""
+        """End the calls whose limit has passed, and those whose caller was interrupted."""
         with self._lock:
             for waiter in self._conversation.expire(now()):
                 waiter.set_exception(Timeout(f"agent {self.path}: no answer in time"))
-
-    def look(self, mirror: Mirror) -> None:
-        """The member list as it is now; the mirror has it on return."""
-        looked = Answer()
-        self.begin(calls.Look, (), Looking(mirror, looked))
-        looked.wait(self.path, CALL_TIMEOUT)
 
     def begin(
         self, kind: type[calls.Call], fields: tuple[Any, ...], waiter: Waiter, *, sink: Sink | None = None, timeout: float = CALL_TIMEOUT
@@ -150,6 +171,13 @@ class Pump:
         """Ask, and wait for nothing."""
         self.begin(kind, fields, NOBODY)
 
+    def open_stream(self, kind: type[calls.Call], fields: tuple[Any, ...], sink: Sink) -> int:
+        """Ask for a stream. Returns its serial when the agent has agreed: what happens from then on arrives at the sink."""
+        opened = Answer()
+        serial = self.begin(kind, fields, opened, sink=sink)
+        self.answered(opened)
+        return serial
+
     def close_stream(self, serial: int) -> None:
         with self._lock:
             self._out.append(self._conversation.close_stream(serial))
@@ -159,11 +187,18 @@ class Pump:
     def close(self) -> None:
         """End the connection, and wait until nothing of it runs any more. A forked child closes only its own copy."""
         self._on_lost = None
+        self._close_line()
         if os.getpid() != self._pid:
             self._socket.close()
             return
         self._shut()
         self.join()
+        self._close_line()  # Another thread may have opened it just now.
+
+    def _close_line(self) -> None:
+        line, self._line = self._line, None
+        if line is not None:
+            line.close()
 
     def join(self) -> None:
         """Wait for the reading thread, unless this is it."""
@@ -235,5 +270,6 @@ class Pump:
         self._shut()  # Whoever still writes is told, before the descriptor is somebody else's.
         with self._writing:
             self._socket.close()
+        self._close_line()
         if on_lost is not None:
             on_lost(self._conversation.error)

@@ -1,22 +1,24 @@
-"""An agent that answers, found or started beside a running event loop.  ``start`` does the work, in a thread."""
+"""An agent that answers, found or started while a loop runs.  ``start`` does the work, in a thread."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 
+from holdfast.client import start
 from holdfast.client.options import Plan
-from holdfast.client.start import NotWanted, Reached, reach
+from holdfast.client.start import NotWanted, Reached
 from holdfast.errors import HoldfastError
 
 
-async def reach_beside(plan: Plan, end_at: float) -> Reached:
+async def reach(plan: Plan, end_at: float, stopped: Callable[[], bool]) -> Reached:
     """``start.reach`` in a thread. If this task is cancelled it ends what it started before the cancellation goes on; if it is cancelled
     once more, the thread does so without it."""
     stop = False
 
     def reached() -> Reached:
-        found = reach(plan, end_at, lambda: stop)
+        found = start.reach(plan, end_at, lambda: stop or stopped())
         if stop and found.child is not None:  # It was ready in the same moment.
             found.child.end()
         return found

@@ -1,4 +1,4 @@
-"""One connection of an event loop to an agent: calls are pipelined, streams go to whoever reads them.
+"""One connection of an event loop to an agent: calls are pipelined, streams go to their readers.
 
 Calls made in one turn of the loop leave in one write, so that fifty tasks that ask at once cost one system call. Time limits are looked at
 together, a few times per second: an agent that says nothing at all is what they are for.
@@ -25,8 +25,8 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.welcome: calls.Welcome | None = None
-        self.on_lost: Callable[[HoldfastError], None] | None = None
+        self.welcome: calls.Welcome  # known when ``open`` returns
+        self._on_lost: Callable[[HoldfastError], None] | None = None
         self._loop = asyncio.get_running_loop()
         self._conversation = Conversation(path)
         self._transport: asyncio.Transport | None = None
@@ -42,9 +42,9 @@ class Connection(asyncio.Protocol):
             raise unreachable(path, error) from error
         try:
             before = now()
-            self.welcome = welcome = await self.call(calls.Hello, calls.VERSION, program_name(), before)
-            check_version(path, welcome)
-            check_clock(path, before, welcome, now())
+            self.welcome = await self.call(calls.Hello, calls.VERSION, program_name(), before)
+            check_version(path, self.welcome)
+            check_clock(path, before, self.welcome, now())
         except BaseException:
             self.close()
             raise
@@ -56,7 +56,7 @@ class Connection(asyncio.Protocol):
 
     def check(self) -> None:
         """Raises AgentLost if it is lost."""
-        if self.lost:
+        if self._conversation.over is not None:
             raise self._conversation.error
 
     async def call(self, kind: type[calls.Call], *fields: Any, timeout: float = CALL_TIMEOUT) -> Any:  # noqa: ASYNC109 - an agent's, not the loop's
@@ -64,6 +64,16 @@ class Connection(asyncio.Protocol):
         future: asyncio.Future[Any] = self._loop.create_future()
         self.begin(kind, fields, future, timeout=timeout)
         return await future
+
+    ask = call  # The same for a call that the agent answers by itself; threads have a shorter way for these.
+
+    def answer(self) -> asyncio.Future[Any]:
+        """For ``begin``: what waits for an answer."""
+        return self._loop.create_future()
+
+    async def answered(self, answer: asyncio.Future[Any]) -> Any:
+        """Wait for it. Raises as ``call`` does; the time limit is the one that ``begin`` was given."""
+        return await answer
 
     async def stop(self, grant: int) -> None:
         """Nobody acts under it any more, and its stream is over: said at once, so that the agent wakes up once."""
@@ -85,12 +95,21 @@ class Connection(asyncio.Protocol):
         """Ask, and wait for nothing."""
         self.begin(kind, fields, NOBODY)
 
+    def open_stream(self, kind: type[calls.Call], fields: tuple[Any, ...], sink: Sink) -> int:
+        """Ask for a stream, and wait for nothing: a refusal ends the stream. Returns its serial."""
+        return self.begin(kind, fields, Opening(sink), sink=sink)
+
+    def notice(self, on_lost: Callable[[HoldfastError], None]) -> None:
+        """From now on ``on_lost`` is called, once, when the agent is gone. If it is gone already, AgentLost."""
+        self.check()
+        self._on_lost = on_lost
+
     def close_stream(self, serial: int) -> None:
         self._write(self._conversation.close_stream(serial))
 
     def close(self) -> None:
         """What was written is sent before the connection ends."""
-        self.on_lost = None
+        self._on_lost = None
         self._flush()
         self._end(agent_lost(self.path, "this connection was closed"))
 
@@ -138,12 +157,12 @@ class Connection(asyncio.Protocol):
             self._looking.cancel()
             self._looking = None
         self._conversation.lose(error)
-        on_lost, self.on_lost = self.on_lost, None
+        on_lost, self._on_lost = self._on_lost, None
         if on_lost is not None:
             on_lost(self._conversation.error)
 
 
-class Answer:
+class Opening:
     """Waits for the answer that opens a stream: only a refusal matters, and it ends the stream."""
 
     def __init__(self, sink: Sink) -> None:

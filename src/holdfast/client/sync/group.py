@@ -1,0 +1,299 @@
+# Made by scripts/spell.py from src/holdfast/client/aio/group.py: edit that file and run the script.
+"""``join`` and ``Group``.  docs/client.md."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from holdfast.client import checks
+from holdfast.client.attempts import Attempts
+from holdfast.client.checks import Seconds
+from holdfast.client.entries import entry
+from holdfast.client.members import Members
+from holdfast.client.options import Options, checked, make_plan
+from holdfast.client.ownership import OWNS_TIMEOUT
+from holdfast.client.sync.link import Link
+from holdfast.client.sync.streams import Watch
+from holdfast.client.threads.reaching import reach
+from holdfast.client.threads.tasks import ROOM, in_thread
+from holdfast.errors import AgentLost, Timeout
+from holdfast.features.leadership import client_sync as leadership
+from holdfast.features.leadership.client_base import Leader, leaders_of
+from holdfast.features.leadership.client_sync import Term
+from holdfast.features.mail import client_sync as mail
+from holdfast.features.mail.client_sync import Messages
+from holdfast.features.tickets import client_sync as tickets
+from holdfast.features.tickets.client_sync import Pool, Ticket
+from holdfast.host import Grant, Member, NodeId
+from holdfast.local import calls
+from holdfast.net.clock import now
+
+R = TypeVar("R")
+
+
+def join(
+    group: str | None = None,
+    *,
+    seeds: Sequence[str] = (),
+    key: str | bytes | None = None,
+    name: str = "",
+    tags: Mapping[str, str] | None = None,
+    agent: str | Path | None = None,
+    preset: str = "",
+    bind: str = "",
+    advertise: str = "",
+    seats: Sequence[str] = (),
+    state_dir: str | Path = "",
+    config: str | Path | None = None,
+    insecure: bool = False,
+    http: str = "",
+    timeout: Seconds = 30.0,
+    reconnect: bool = False,
+) -> Group:
+    """Join a group: ``with holdfast.sync.join("orders", seeds=[...], key=KEY) as group:``. Leaving the block leaves the group.
+
+    Attaches to the agent at ``agent`` (or HOLDFAST_AGENT). Without it, and without seeds and key, to the agent that all processes of
+    this machine share for the group, which is started if it is not there. Otherwise it starts an agent of its own as a child process,
+    which leaves the group when this process ends, however it ends.
+
+    ``seeds`` are addresses of some members ("10.0.0.5:7946"); ``key`` is the group's (``holdfast keys generate``); ``name`` is unique in
+    the group and drawn if it is not given; ``tags`` are published with it. ``bind`` is chosen if it is not given: one of the seeds if
+    that is a free address of this machine, else a free port at the address from which they are reached. ``config`` is a file of settings;
+    what is given here comes first, then HOLDFAST_* of the environment, then the file.
+
+    Returns when this agent is a member, which takes a few round trips; raises ``JoinTimeout`` after ``timeout`` seconds, ``ConfigError``
+    for what cannot be used, ``JoinFailed`` when it cannot be joined however long one waits. With ``reconnect`` an agent that is lost is
+    attached to, or started, again: ``watch`` then says ``EventsLost(0)``, and what was held is not held any more.
+    """
+    options = checked(
+        group=group, seeds=seeds, key=key, name=name, tags=tags, agent=agent, preset=preset, bind=bind, advertise=advertise,
+        seats=seats, state_dir=state_dir, config=config, insecure=insecure, http=http,
+    )  # fmt: skip
+    limit, again = checks.seconds(timeout, "timeout"), checks.flag(reconnect, "reconnect")
+    return _joined(options, limit, again)
+
+
+def _joined(options: Options, timeout: float, reconnect: bool) -> Group:
+    end_at = now() + timeout
+    plan, attempts = in_thread(make_plan, options, os.environ), Attempts(end_at)
+    while True:
+        plan, child = reach(plan, end_at, _never)
+        link = Link(plan, child, reconnect=reconnect)
+        try:
+            link.attach()
+            link.become_member(end_at, options)
+            return Group(link)
+        except AgentLost as error:
+            link.abandon()
+            attempts.lost(plan, child, error)
+        except BaseException:
+            link.abandon()
+            raise
+
+
+def _never() -> bool:
+    return False
+
+
+class Group:
+    """A group that this process takes part in. Made by ``holdfast.sync.join``; any thread may use it."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def __enter__(self) -> Group:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if os.getpid() == self._link.pid:  # A child that runs out of its parent's block leaves nothing.
+            self.leave()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What a feature adds without a method of its own here (H214)."""
+            return partial(entry(name, ROOM), self._link)
+
+    @property
+    def name(self) -> str:
+        """The group's name."""
+        return self._link.name
+
+    @property
+    def me(self) -> Member:
+        """This process's agent as a member of the group, with its own tags. Never waits."""
+        return self._link.read().me
+
+    @property
+    def members(self) -> Members:
+        """Who is here, as this agent knows it: an immutable snapshot, sorted by name, with a ``version``. Never waits; while the agent
+        is in no group it is empty, after the agent was lost it is the last one that was known."""
+        return self._link.read().members
+
+    @property
+    def state(self) -> str:
+        """Of this agent: "joining", "member", "leaving", "left", or "lost" when the agent is gone. Never waits."""
+        return self._link.read().members.state
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The own tags, as a copy; ``set_tags`` changes them."""
+        return self.me.tags
+
+    def get(self, name: str) -> Member | None:
+        """The member of this name, or None. Never waits."""
+        return self.members.get(name)
+
+    def owner(self, key: str | bytes) -> Member | None:
+        """The member whose position on the ring is closest to the key: a hint where to send, and no permission to act. Every member
+        that has the same list gives the same answer. Never waits; None while this agent is in no group."""
+        return self.members.owner(key)
+
+    def leader(self, name: str) -> Leader | None:
+        """Who leads this name, as this agent heard it last, or None if nobody is known to. A hint where to ask, and no permission to act:
+        news take their time. Never waits; ``watch`` says ``LeaderChanged`` when it is another one."""
+        return self.leaders.get(checks.text(name, "name"))
+
+    @property
+    def leaders(self) -> dict[str, Leader]:
+        """All names that somebody leads, as this agent heard it last, sorted. Never waits."""
+        return leaders_of(self._link.read(), self._link.held())
+
+    def watch(self) -> Watch:
+        """Events, as objects of ``holdfast.events``, from now on: an iterator.
+
+        Several may be open at once. When an event is read, ``group.members`` is at least as new as it. A reader that falls
+        more than 1024 events behind reads ``EventsLost(n)``; then ``group.members`` says what is. Ends when the group is left, and raises
+        ``AgentLost`` when the agent is lost (with ``reconnect``: ``EventsLost(0)``, and it goes on)."""
+        return self._link.watch()
+
+    def messages(self, topic: str | None = None) -> Messages:
+        """Messages for this process, from now on: those sent to this member alone, or those cast to a topic.
+
+        An iterator of ``Received(sender, data, topic, lost)``. A reader that falls more than 256 messages behind misses the newest; the
+        next one it reads says how many in ``lost``. Ends when the group is left, and raises ``AgentLost`` when the agent is lost (with
+        ``reconnect`` it goes on, and ``lost`` is at least 1)."""
+        return mail.messages(self._link, topic)
+
+    def send(self, peer: Member | NodeId | str, data: bytes, *, timeout: Seconds = 5.0) -> None:
+        """Send up to 32 KiB to one member. Returns when its agent has queued it for its clients, at most once per life of that agent;
+        what the reader there does with it is not known.
+
+        Raises ``NotAMember`` if it is not in the group, ``Timeout`` if no answer came (it may have arrived all the same), ``Unavailable``
+        if nobody reads there. Costs a round trip to that member."""
+        mail.send(self._link, peer, data, timeout)
+
+    def cast(self, data: bytes, *, topic: str) -> None:
+        """Tell up to 16 KiB to everybody who listens to a topic, as a rumour: it reaches all of them with high probability, at most
+        once each, in no particular order; the own streams of this group object do not hear it. Returns when this agent has begun to
+        spread it."""
+        mail.cast(self._link, data, topic)
+
+    def set_tags(self, tags: Mapping[str, str | None] | None = None, /, **more: str | None) -> None:
+        """Change some of the own tags; None removes one. On return ``group.me`` has them; others follow within moments and hear
+        ``Updated``."""
+        self._link.set_tags(checks.tags(tags, more))
+
+    def owns(self, key: str | bytes) -> Grant | None:
+        """A grant if this member may act for the key now, else None: ``group.owns(key)``. It
+        ends at ``grant.deadline`` on this machine's clock (``holdfast.client.clock.now()``), before another member is told the same. A
+        resource that compares ``grant.token`` is safe even if this process stalls in between.
+
+        Costs one question to the agent on this machine, answered within microseconds, and nothing while more than half of the last
+        answer's time is left. An agent that does not answer within a second has not said yes: None. Raises ``AgentLost`` when the agent is
+        gone, as every call does: what it granted before stands until its deadline."""
+        return self._owned(checks.key(key))
+
+    def _owned(self, key: bytes) -> Grant | None:
+        connection, ownership = self._link.check(), self._link.ownership
+        asked_at = now()
+        grant = ownership.fresh(key, asked_at)
+        if grant is not None:
+            return grant
+        try:
+            owned = connection.ask(calls.Owns, key, timeout=OWNS_TIMEOUT)
+        except Timeout:  # What it says later is dropped; it has not said yes.
+            return None
+        return ownership.heard(key, asked_at, owned)
+
+    def lead(self, name: str, *, grace: Seconds = 0.0, timeout: Seconds | None = None) -> Term:
+        """Lead a name for the length of a block: enter it with ``with``. It begins when this process
+        leads, and its end gives the leadership up.
+
+        While ``term.valid`` is true nobody else in the group leads the same name. It is a check of this machine's clock, to be made before
+        each deed; the block is not interrupted when the term is lost. What happens between the check and the deed's effect is not covered:
+        for that, let the resource compare ``term.token``, which grows with every term. All of it rests on the seats (``holdfast seats``): a
+        majority of them must answer, and clocks may run apart by no more than ``rho``.
+
+        A term is promised for one and a half heartbeats and the ``grace`` at a time, and renewed twice per heartbeat. A longer grace
+        leaves more time to stop when it cannot be renewed, and lets the next leader wait longer after a crash. Clients of one agent
+        take turns. Raises ``AcquireTimeout`` after ``timeout`` seconds, ``ConfigError`` for a grace that is too long or if there are no
+        seats, ``LeadershipLost`` if it is lost before the block begins."""
+        return leadership.lead(self._link, name, grace, timeout)
+
+    def while_leader(
+        self, name: str, *, grace: Seconds = 0.0, timeout: Seconds | None = None
+    ) -> Callable[[Callable[[Term], R]], Callable[[], R]]:
+        """A decorator: calling the function then waits until this process leads the name, and runs it with the ``term``.
+
+        When the term ends it is stopped and, once this process leads again, begun anew; what it returns by itself is returned. With
+        asyncio it is cancelled, ``grace`` seconds before the deadline unless the term is renewed. A thread cannot be stopped: there it
+        has to look at ``term.valid``, or call ``term.check()``, and return. ``grace`` and ``timeout`` (of each waiting) are those of
+        ``lead``."""
+        return leadership.while_leader(self._link, name, grace, timeout)
+
+    def ticket(
+        self,
+        pool: str,
+        *,
+        of: int,
+        timeout: Seconds | None = None,
+        wait: bool = True,
+        metadata: Mapping[str, str] | None = None,
+        user_ttl: Seconds | None = None,
+    ) -> Ticket:
+        """Hold one of a pool's tickets for the length of a block: enter it with ``with``. There
+        are ``of`` of them, numbered from 0, and each has at most one holder in the group; ``of=1`` is a lock. The first one who asks says
+        how many there are, for good: another number raises ``TicketCountMismatch``.
+
+        While ``ticket.valid`` is true nobody else in the group holds the same number. It is a check of this machine's clock, to be made
+        before each deed; the block is not interrupted when the ticket is lost. What happens between the check and the deed's effect is
+        not covered: for that, let the resource compare ``ticket.token``, which grows with every holder of that number. All of it rests on
+        the seats (``holdfast seats``): a majority of them must answer, and clocks may run apart by no more than ``rho``.
+
+        Waits while all are held; who holds one serves those who wait there in the order they came. With ``wait=False`` it raises
+        ``NoTicket`` then. Raises ``AcquireTimeout`` after ``timeout`` seconds, ``ConfigError`` if there are no seats, ``TicketLost`` if it
+        is lost before the block begins. ``metadata`` is up to 512 bytes of texts that everybody sees in ``tickets(pool)``.
+
+        A process that hangs keeps its ticket, because its agent renews it. With ``user_ttl`` it is renewed only as long as the program
+        calls ``ticket.touch()`` at least so often, in seconds; else it is lost, and free a lease later at most."""
+        return tickets.ticket(self._link, pool, of, timeout, metadata, user_ttl, wait=wait)
+
+    def tickets(self, pool: str) -> Pool:
+        """Who holds the tickets of a pool: ``hint()`` is what this agent heard, ``read()`` what a majority of the seats says,
+        ``watch()`` news of either. None is a permission to act: that is the holder's own ``ticket``."""
+        return Pool(self._link, pool)
+
+    def info(self) -> dict[str, Any]:
+        """What this agent is: version, settings without secrets, counters."""
+        info: dict[str, Any] = self._link.ask(calls.Info)
+        return info
+
+    def leave(self) -> None:
+        """Leave the group; the end of the block does the same. What is held is given back first.
+
+        An agent of our own leaves the group politely and ends; one that we attached to stays in the group and only loses this client. A
+        second call does nothing."""
+        self._link.leave()
+
+    def __repr__(self) -> str:
+        """Works in every process and state: it is for logs and debuggers."""
+        mirror = self._link.mirror
+        me = f" as {mirror.me.id}" if mirror.me.name else ""
+        count = len(mirror.members)
+        return f"<Group {self._link.name!r}{me}: {mirror.members.state}, {count} member{'' if count == 1 else 's'}>"

@@ -1,0 +1,37 @@
+"""How threads take turns, wait, and run something beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from threading import Event, Lock
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ROOM = "client_sync"  # the module in a feature's folder that has its client, in this spelling
+
+Guard = Lock  # of what several callers change
+Flag = Event  # set once; callers may wait for it
+
+
+def in_thread(function: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
+    """What would hold up a loop; the caller is a thread."""
+    return function(*args, **options)
+
+
+class Beside:
+    """One function that runs while its caller goes on. The caller of ``run`` is the thread that read from an agent that is gone: it has
+    nothing else to do, so it runs the function itself."""
+
+    def run(self, function: Callable[[], None]) -> None:
+        function()
+
+    def stop(self) -> None:
+        """A thread cannot be stopped. The function looks at a flag, and ``Connection.close`` waits for the thread."""
+
+
+def all_done(functions: Iterable[Callable[[], None]]) -> None:
+    """Call all of them, one after the other."""
+    for function in functions:
+        function()
