@@ -31,6 +31,9 @@ from holdfast.agent.life.home import Home
 from holdfast.agent.observe.logs import Log
 from holdfast.agent.socket.api import LocalServer
 from holdfast.config import load
+from holdfast.features.farewell import calls as farewell_calls
+from holdfast.features.keys import calls as key_calls
+from holdfast.features.mail import calls as mail_calls
 from holdfast.kit.hold import Holder
 from holdfast.local import calls
 from holdfast.local.calls import Closed, Done, FromAgent, Refused
@@ -101,12 +104,12 @@ def draw(random: Random, serial: int) -> calls.Call:
         lambda: calls.SetTags(serial, random.choice(({}, {"zone": "eu"}, {"zone": None}, {"a b": "x"}, {"n" * 40: "v" * 300}))),
         lambda: calls.Leave(serial, random.random() < 0.5),
         lambda: calls.Join(serial, random.choice(((), ("nonsense",), ("127.0.0.1:1",))), timeout),
-        lambda: calls.ForceLeave(serial, name, timeout),
-        lambda: calls.Keys(serial, random.choice(("list", "install", "use", "remove", "melt")), name, timeout, random.random() < 0.5),
+        lambda: farewell_calls.ForceLeave(serial, name, timeout),
+        lambda: key_calls.Keys(serial, random.choice(("list", "install", "use", "remove", "melt")), name, timeout, random.random() < 0.5),
         lambda: calls.Seats(serial),
-        lambda: calls.Send(serial, name, payload, timeout),
-        lambda: calls.Cast(serial, topic, payload),
-        lambda: calls.Messages(serial, topic),
+        lambda: mail_calls.Send(serial, name, payload, timeout),
+        lambda: mail_calls.Cast(serial, topic, payload),
+        lambda: mail_calls.Messages(serial, topic),
         lambda: calls.Acquire(serial, random.choice(("lock", "lock", "moon")), name, {"of": 8, "deep": {"x": [1, None]}}),
         lambda: calls.Stopped(serial, random.choice((0, serial - 1, serial - 2, 1 << 40))),
         lambda: calls.Body(serial, random.choice((serial - 1, 1)), random.choice((os.getpid(), 1, 0, -1, 1 << 31, 1 << 40))),

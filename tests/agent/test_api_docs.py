@@ -9,8 +9,9 @@ from holdfast.agent.grants import grants
 from holdfast.agent.socket import api, connection
 from holdfast.agent.socket.events import BUFFER_MAX
 from holdfast.features.mail import streams as messages
-from holdfast.local.calls import CALLS, Call
 from holdfast.local.frame import ANSWER_BYTES_MAX, CALL_BYTES_MAX
+from holdfast.local.table import tag_of
+from tests.support.calls import CALLS
 
 ROOT = Path(__file__).parents[2]
 API, GRANTS = ((ROOT / "docs" / name).read_text() for name in ("local-api.md", "grants.md"))
@@ -22,13 +23,7 @@ def test_every_call_is_in_the_table() -> None:
     """Tag, name and fields of each call, in order."""
     table = API[API.index("| tag | call |") :]
     listed = [(int(tag), name, fields.strip()) for tag, name, fields in CALL_ROW.findall(table)]
-    assert listed == [(_tag(kind), kind.__name__, ", ".join(kind.__struct_fields__[1:])) for kind in CALLS]
-
-
-def _tag(kind: type[Call]) -> int:
-    tag = kind.__struct_config__.tag
-    assert isinstance(tag, int)
-    return tag
+    assert listed == [(tag_of(kind), kind.__name__, ", ".join(kind.__struct_fields__[1:])) for kind in CALLS]
 
 
 def test_limits_are_the_constants() -> None:

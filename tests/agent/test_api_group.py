@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.features.farewell import calls as farewell_calls
+from holdfast.features.keys import calls as key_calls
+from holdfast.features.mail import calls as mail_calls
+from holdfast.features.mail.calls import MessageItem
 from holdfast.local import calls
-from holdfast.local.calls import EventItem, MessageItem
+from holdfast.local.calls import EventItem
 from holdfast.local.news import event_of
 from tests.agent.live import Live
 from tests.agent.raw_client import RawClient, Sent
@@ -35,36 +39,36 @@ def pair(fleet: Fleet) -> tuple[AgentProcess, AgentProcess]:
 def test_letters(pair: tuple[AgentProcess, AgentProcess]) -> None:
     """Send: answered when the other agent has queued it for its client; each letter once, in order."""
     with RawClient(pair[0].socket) as a, RawClient(pair[1].socket) as b:
-        stream = b.say(calls.Messages)
-        b.answer(calls.Messages, stream)
+        stream = b.say(mail_calls.Messages)
+        b.answer(mail_calls.Messages, stream)
         for number in range(20):
-            a.ask(calls.Send, "a1", f"{number}".encode() * 1500, 20.0)
+            a.ask(mail_calls.Send, "a1", f"{number}".encode() * 1500, 20.0)
         items = [b.item(stream, MessageItem) for _ in range(20)]
         assert [item.payload for item in items] == [f"{number}".encode() * 1500 for number in range(20)]
         assert {(item.sender.name, item.topic, item.lost) for item in items} == {("a0", "", 0)}
         b.ask(calls.Close, stream)
         with pytest.raises(Sent, match="listens"):
-            a.ask(calls.Send, "a1", b"nobody hears it", 20.0)
+            a.ask(mail_calls.Send, "a1", b"nobody hears it", 20.0)
 
 
 def test_rumours(pair: tuple[AgentProcess, AgentProcess]) -> None:
     """Cast: everybody who listens to the topic hears it; machines' own topics cannot be reached."""
     with RawClient(pair[0].socket) as a, RawClient(pair[1].socket) as b:
-        stream = b.say(calls.Messages, "ring")
-        b.answer(calls.Messages, stream)
+        stream = b.say(mail_calls.Messages, "ring")
+        b.answer(mail_calls.Messages, stream)
         until(lambda: any("topic:u:ring" in member.rows for member in a.ask(calls.Look).members), "the other one knows who listens")
-        a.ask(calls.Cast, "ring", b"news")
+        a.ask(mail_calls.Cast, "ring", b"news")
         assert b.item(stream, MessageItem).payload == b"news"
 
 
 def test_keys(pair: tuple[AgentProcess, AgentProcess]) -> None:
     """Keys: one report per member; bad input names the field."""
     with RawClient(pair[0].socket) as client:
-        reports = client.ask(calls.Keys, "list", "", 20.0)
+        reports = client.ask(key_calls.Keys, "list", "", 20.0)
         assert [(report.member, report.done, len(report.keys)) for report in reports] == [("a0", True, 1), ("a1", True, 1)]
         for action, key, field in (("melt", "", "action"), ("use", "nonsense", "key"), ("list", "", "timeout")):
             with pytest.raises(Sent, match=field) as refused:
-                client.ask(calls.Keys, action, key, float("inf") if field == "timeout" else 5.0)
+                client.ask(key_calls.Keys, action, key, float("inf") if field == "timeout" else 5.0)
             assert refused.value.error == "ConfigError"
 
 
@@ -98,10 +102,10 @@ def test_force_leave(fleet: Fleet, pair: tuple[AgentProcess, AgentProcess]) -> N
     fleet.start(name="guest", seeds=[pair[0].address])
     with RawClient(pair[0].socket) as client:
         with pytest.raises(Sent, match="no member") as refused:
-            client.ask(calls.ForceLeave, "nobody", 5.0)
+            client.ask(farewell_calls.ForceLeave, "nobody", 5.0)
         assert refused.value.error == "NotAMember"
         until(lambda: "guest" in {member.name for member in client.ask(calls.Look).members}, "it is here")
-        client.ask(calls.ForceLeave, "guest", 30.0)
+        client.ask(farewell_calls.ForceLeave, "guest", 30.0)
         until(lambda: "guest" not in {member.name for member in client.ask(calls.Look).members}, "it is gone")
 
 

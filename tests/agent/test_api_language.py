@@ -11,9 +11,12 @@ import pytest
 from holdfast.agent.socket import encode
 from holdfast.errors import Unavailable
 from holdfast.events import Paused, Updated
+from holdfast.features.mail import calls as mail_calls
+from holdfast.features.mail.calls import MessageItem
 from holdfast.features.ring.protocol.facts import Overslept
+from holdfast.features.tickets import calls as ticket_calls
 from holdfast.local import calls
-from holdfast.local.calls import Closed, Done, EventItem, MessageItem, Pushed, Refused
+from holdfast.local.calls import Closed, Done, EventItem, Pushed, Refused
 from holdfast.local.frame import CALL_BYTES_MAX, framed
 from holdfast.local.news import event_of
 from tests.agent.live import Live
@@ -220,16 +223,16 @@ def test_messages(live: Live) -> None:
     """Messages: letters to this agent for everybody here who listens; a topic for all but the one that cast."""
     with RawClient(live.path) as a, RawClient(live.path) as b:
         with pytest.raises(Sent, match="no client of 'solo' listens"):
-            a.ask(calls.Send, "solo", b"too early", 5.0)
-        letters = b.say(calls.Messages)
-        b.answer(calls.Messages, letters)
-        a.ask(calls.Send, "solo", b"hello", 5.0)
+            a.ask(mail_calls.Send, "solo", b"too early", 5.0)
+        letters = b.say(mail_calls.Messages)
+        b.answer(mail_calls.Messages, letters)
+        a.ask(mail_calls.Send, "solo", b"hello", 5.0)
         assert b.item(letters, MessageItem) == MessageItem(live.agent.me, "", b"hello")
-        streams = {each: each.say(calls.Messages, "news") for each in (a, b)}
+        streams = {each: each.say(mail_calls.Messages, "news") for each in (a, b)}
         for each, serial in streams.items():
-            each.answer(calls.Messages, serial)
-        a.ask(calls.Cast, "news", b"1")
-        b.ask(calls.Cast, "news", b"2")
+            each.answer(mail_calls.Messages, serial)
+        a.ask(mail_calls.Cast, "news", b"1")
+        b.ask(mail_calls.Cast, "news", b"2")
         assert b.item(streams[b], MessageItem).payload == b"1"
         assert a.item(streams[a], MessageItem).payload == b"2"
         assert "topic:u:news" in a.ask(calls.Look).me.rows
@@ -239,23 +242,23 @@ def test_messages(live: Live) -> None:
 @pytest.mark.parametrize(
     "kind, fields, error, text",
     [
-        (calls.Send, ("nobody", b"", 1.0), "NotAMember", "name"),
-        (calls.Send, ("solo", b"", 0.0), "ConfigError", "timeout"),
-        (calls.Send, ("solo", b"", float("nan")), "ConfigError", "timeout"),
-        (calls.Send, ("solo", b"x" * 40_000, 1.0), "ConfigError", "payload"),
-        (calls.Cast, ("", b"x"), "ConfigError", "topic"),
-        (calls.Cast, ("t" * 63, b"x"), "ConfigError", "topic"),
-        (calls.Cast, ("t", b"x" * 20_000), "ConfigError", "payload"),
-        (calls.Messages, ("a\nb",), "ConfigError", "topic"),
+        (mail_calls.Send, ("nobody", b"", 1.0), "NotAMember", "name"),
+        (mail_calls.Send, ("solo", b"", 0.0), "ConfigError", "timeout"),
+        (mail_calls.Send, ("solo", b"", float("nan")), "ConfigError", "timeout"),
+        (mail_calls.Send, ("solo", b"x" * 40_000, 1.0), "ConfigError", "payload"),
+        (mail_calls.Cast, ("", b"x"), "ConfigError", "topic"),
+        (mail_calls.Cast, ("t" * 63, b"x"), "ConfigError", "topic"),
+        (mail_calls.Cast, ("t", b"x" * 20_000), "ConfigError", "payload"),
+        (mail_calls.Messages, ("a\nb",), "ConfigError", "topic"),
         (calls.SetTags, ({"a b": "x"},), "ConfigError", "tag"),
         (calls.Owns, (b"x" * 5000,), "ConfigError", "key"),
         (calls.Join, ((), 1.0), "ConfigError", "seeds"),
         (calls.Join, (("127.0.0.1:1",), -1.0), "ConfigError", "timeout"),
         (calls.Acquire, ("moon", "x", {}), "Unavailable", "kind"),
         (calls.Body, (7, 1), "HoldLost", "grant"),
-        (calls.Publish, (7, b"x"), "TicketLost", "grant"),
-        (calls.Touch, (7,), "TicketLost", "grant"),
-        (calls.WatchTickets, ("a\nb",), "ConfigError", "pool|seats|state_dir"),
+        (ticket_calls.Publish, (7, b"x"), "TicketLost", "grant"),
+        (ticket_calls.Touch, (7,), "TicketLost", "grant"),
+        (ticket_calls.WatchTickets, ("a\nb",), "ConfigError", "pool|seats|state_dir"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -5,11 +5,15 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from msgspec import Raw
+from msgspec.msgpack import encode
 
 from holdfast.agent.socket.changes import NAMES_MAX, ViewChanges
 from holdfast.client.mirror import changed
+from holdfast.features.leadership.calls import LeaderView
 from holdfast.host import Address, Member, NodeId
-from holdfast.local.calls import GroupView, LeaderView
+from holdfast.local.calls import GroupView
+from tests.support.calls import leader_lines
 
 ME = Member(NodeId("me", 1), Address("10.0.0.1", 7946), {})
 STATES = ("joining", "member", "member", "leaving")
@@ -47,9 +51,9 @@ class Course:
             self._me = member("me", text=draw.choice("ab"))
         self.version += 1
         lines = [self._members[name] for name in sorted(self._members)]
-        leaders = tuple(self._leaders[name] for name in sorted(self._leaders))
+        lines_of_features = {**leader_lines(*self._leaders.values()), "others": {"one": Raw(b"\x07")}} if self._leaders else {}
         state = draw.choice(STATES)
-        return GroupView(self.version, state, self._me, tuple(each for each, _ in lines), tuple(at for _, at in lines), leaders)
+        return GroupView(self.version, state, self._me, tuple(each for each, _ in lines), tuple(at for _, at in lines), lines_of_features)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -85,8 +89,36 @@ def test_one_change_among_many_is_one_line() -> None:
         change = changes.take()
         assert change is not None
         assert [(line.member, line.position) for line in change.listed] == [(after[at], at)]
-        assert (change.me, change.gone, change.leaders, change.forgotten) == (None, (), (), ())
+        assert (change.me, change.gone, change.lines, change.lines_gone) == (None, (), {}, {})
     assert changes.take() is None
+
+
+def test_one_line_of_a_feature_among_many_is_one_line() -> None:
+    """H204, H216: of a thousand lines one that changes is told, and what a client knows of the others stays the same object."""
+    before = leader_lines(*(LeaderView(f"job{number:04}", NodeId("a", 1), 1, 0.0) for number in range(1000)))
+    after = {
+        feature: {**lines, **leader_lines(LeaderView("job0500", NodeId("b", 1), 2, 1.0))[feature]} for feature, lines in before.items()
+    }
+    del after["leadership"]["job0007"]
+    changes = ViewChanges()
+    former, now = GroupView(1, "member", ME, (), (), before), GroupView(2, "member", ME, (), (), after)
+    changes.note(former)
+    changes.note(now)
+    change = changes.take()
+    assert change is not None
+    assert ({name: list(lines) for name, lines in change.lines.items()}, change.lines_gone) == (
+        {"leadership": ["job0500"]},
+        {"leadership": ("job0007",)},
+    )
+    assert len(encode(change)) < 300
+    made = changed(former, 2, change)
+    assert made == now
+    assert made.lines["leadership"]["job0001"] is before["leadership"]["job0001"]
+    gone = GroupView(3, "member", ME, (), ())
+    changes.note(gone)
+    last = changes.take()
+    assert last is not None
+    assert changed(made, 3, last) == gone
 
 
 def test_too_much_is_not_kept() -> None:

@@ -299,15 +299,15 @@ def test_rotations_survive_a_restart(tmp_path: Path) -> None:
     state = State.open(tmp_path / "state")
     store = KeyStore(config, state)
     assert isinstance(store.sealer("g"), Sealed)
-    assert store.ring is not None
+    assert store.keyring is not None
     store.keep(Keyring(parse_key(second), parse_key(first)))
     file = tmp_path / "state" / KEYRING_FILE
     assert file.stat().st_mode & 0o777 == 0o600
-    assert keys_of(KeyStore(config, state).ring) == [second, first]
+    assert keys_of(KeyStore(config, state).keyring) == [second, first]
     key_file.write_text(third)
-    assert keys_of(KeyStore(config, state).ring) == [third]
+    assert keys_of(KeyStore(config, state).keyring) == [third]
     key_file.write_text(first)
-    assert keys_of(KeyStore(config, state).ring) == [first]  # The newer word, although an older rotation began with it.
+    assert keys_of(KeyStore(config, state).keyring) == [first]  # The newer word, although an older rotation began with it.
     assert second not in file.read_text()
     file.write_text("{}")
     with pytest.raises(StorageDamaged, match="keyring"):
@@ -331,11 +331,11 @@ def test_a_reload_that_cannot_be_kept_is_tried_again(tmp_path: Path) -> None:
     for _ in range(2):
         ring = store.reload(Config(key=second))
         assert keys_of(ring) == [second]
-        assert keys_of(store.ring) == [first]
+        assert keys_of(store.keyring) == [first]
     assert ring is not None
     store.keep(ring, given=True)
     assert store.reload(Config(key=second)) is None
-    assert keys_of(KeyStore(Config(key=second), state).ring) == [second]
+    assert keys_of(KeyStore(Config(key=second), state).keyring) == [second]
     state.close()
 
 
@@ -493,12 +493,12 @@ def test_a_disk_that_refuses_the_last_word(tmp_path: Path) -> None:
     key = generate()
     home = Home.open(Config(state_dir=str(tmp_path / "state"), key=key, name="x"), {"HOLDFAST_RUNTIME_DIR": str(tmp_path)})
     assert home.state is not None
-    before = home.keys.ring
+    before = home.keys.keyring
     home.state.write = no_space  # type: ignore[method-assign]
     home.note_left()
     with pytest.raises(StorageError, match="no space"):
         home.keys.keep(Keyring(parse_key(generate())))
-    assert home.keys.ring == before
+    assert home.keys.keyring == before
     home.close()
 
 

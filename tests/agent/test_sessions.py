@@ -15,6 +15,7 @@ import pytest
 from holdfast.agent.socket import connection as module
 from holdfast.agent.socket.encode import encoded
 from holdfast.events import Event, EventsLost, Paused, StorageFailed
+from holdfast.features.mail import calls as mail_calls
 from holdfast.local import calls
 from holdfast.local.calls import EventItem
 from holdfast.local.frame import CALL_BYTES_MAX, Frames, framed
@@ -172,8 +173,8 @@ def test_too_many_streams(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     with RawClient(live.path) as client:
         first = client.say(calls.Watch)
         client.answer(calls.Watch, first)
-        client.ask(calls.Messages, "t")
-        for kind, fields in ((calls.Watch, ()), (calls.Messages, ("u",)), (calls.Acquire, ("lock", "x", {}))):
+        client.ask(mail_calls.Messages, "t")
+        for kind, fields in ((calls.Watch, ()), (mail_calls.Messages, ("u",)), (calls.Acquire, ("lock", "x", {}))):
             with pytest.raises(Sent, match="too many streams"):
                 client.ask(kind, *fields)
         client.ask(calls.Close, first)

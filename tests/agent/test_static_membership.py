@@ -13,17 +13,20 @@ from urllib.request import urlopen
 
 import pytest
 
-from holdfast.agent.membership import KINDS, Kind, Side
+from holdfast.agent.membership import Kind, Side
 from holdfast.agent.observe.http import HttpServer
 from holdfast.config import CHOICES
 from holdfast.events import Updated
+from holdfast.features import MEMBERSHIPS
+from holdfast.features.mail import calls as mail_calls
+from holdfast.features.mail.calls import MessageItem
 from holdfast.features.ring import agent as ring_side
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import Address, Keyed, Standing
 from holdfast.lab.fake_host import FakeHost
 from holdfast.local import calls
-from holdfast.local.calls import EventItem, MessageItem
+from holdfast.local.calls import EventItem
 from holdfast.local.news import event_of
 from tests.agent.live import WAIT, Live
 from tests.agent.raw_client import RawClient, Sent
@@ -88,7 +91,7 @@ def test_both_kinds_offer_what_an_agent_asks() -> None:
     keyed: Keyed = ring
     assert (side.standing, side.keyed) == (standing, keyed)
     assert kind is not other
-    assert tuple(KINDS) == CHOICES["membership"]
+    assert tuple(MEMBERSHIPS) == CHOICES["membership"]
 
 
 def test_members_and_state(group: Group) -> None:
@@ -116,15 +119,15 @@ def test_tags_are_watched_by_others(group: Group) -> None:
 def test_messages(group: Group) -> None:
     """Send reaches a member by name, Cast every member that listens, over rumours and topics of this membership."""
     with RawClient(group.a.path) as a, RawClient(group.b.path) as b:
-        letters, news = b.say(calls.Messages), b.say(calls.Messages, "news")
-        b.answer(calls.Messages, letters)
-        b.answer(calls.Messages, news)
-        a.ask(calls.Send, "b", b"letter", WAIT)
+        letters, news = b.say(mail_calls.Messages), b.say(mail_calls.Messages, "news")
+        b.answer(mail_calls.Messages, letters)
+        b.answer(mail_calls.Messages, news)
+        a.ask(mail_calls.Send, "b", b"letter", WAIT)
         assert b.item(letters, MessageItem).payload == b"letter"
         with pytest.raises(Sent, match="no member is called"):
-            a.ask(calls.Send, "c", b"letter", WAIT)
+            a.ask(mail_calls.Send, "c", b"letter", WAIT)
         until(lambda: any("topic:u:news" in member.rows for member in a.ask(calls.Look).members), "a knows who listens")
-        a.ask(calls.Cast, "news", b"cast")
+        a.ask(mail_calls.Cast, "news", b"cast")
         assert b.item(news, MessageItem).payload == b"cast"
 
 
@@ -139,10 +142,11 @@ def test_keys_have_no_owners(group: Group) -> None:
 
 
 def test_doctor_examines_it(group: Group) -> None:
-    """Doctor: seeds and members are pinged, and neither leases nor a ring are mentioned."""
+    """Doctor: seeds and members are pinged, neither leases nor a ring are mentioned, and the membership has findings of its own."""
     with RawClient(group.b.path) as client:
         findings = client.ask(calls.Doctor, 2.0)
     assert [each for each in findings if each.code in ("not_a_member", "not_joined", "unreachable", "closed_port")] == []
+    assert [each.about for each in findings if each.code == "static"] == ["members"]
     assert not any("lease" in each.text + each.advice for each in findings if each.code != "seats_waiting")
 
 
@@ -159,20 +163,23 @@ def test_info_and_metrics_have_its_names(group: Group) -> None:
 
 
 def test_http(group: Group) -> None:
-    """HTTP: the member list without positions, health, recent events; the ring's own route says that there is none."""
+    """HTTP: the member list without positions, health, recent events; the ring's own route and its part of a beat are not there."""
     members = group.read("v1/members")["members"]
     assert [(each["name"], each["position"], each["since"]) for each in members] == [("a", None, None), ("b", None, None)]
     assert group.read("v1/members/b")["boot"] > 0
     assert group.read("healthz") == {"state": "ok"}
-    assert any(event["name"] in ("Joined", "Updated") for event in group.read("v1/events?internal=true")["events"])
-    assert group.refused("v1/ring") == (404, "membership: 'static' is no ring")
+    with RawClient(group.a.path) as client:
+        client.ask(calls.SetTags, {"seen": "over HTTP"})
+    until(lambda: "Updated" in [event["name"] for event in group.read("v1/events?internal=true")["events"]], "the event is there")
+    assert group.refused("v1/ring")[0] == 404
+    assert "/v1/ring" not in group.read("v1/openapi.json")["paths"]
     with urlopen(f"{group.url}events?pulse=true", timeout=WAIT) as stream:
         while not (line := stream.readline()).startswith(b"event: pulse"):
             assert line
         while not (line := stream.readline()).startswith(b"data:"):
             assert line
         beat = json.loads(line.removeprefix(b"data:"))
-    assert (beat["state"], beat["ring"], beat["health"]["safe_for_most"]) == ("member", None, None)
+    assert (beat["state"], "ring" in beat, beat["health"]["safe_for_most"]) == ("member", False, None)
 
 
 def test_it_leaves_and_joins_again(group: Group) -> None:

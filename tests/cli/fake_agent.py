@@ -22,12 +22,12 @@ from holdfast.host import Address, Member, NodeId
 from holdfast.local import calls
 from holdfast.local.frame import CALL_BYTES_MAX, Frames, framed
 from holdfast.net import clock
+from tests.support.calls import decode as _decode
 
 ME = NodeId("fake", 7)
 GROUP_VIEW = calls.GroupView(1, "member", Member(ME, Address("127.0.0.1", 7946), {}), (), ())
 DEADLINE = 40.0  # seconds; only a broken program reaches it
 
-_decode = msgspec.msgpack.Decoder(calls.AnyCall).decode
 _encode = msgspec.msgpack.encode
 
 

@@ -221,7 +221,8 @@ def seats_stub(stub: Stub, slots: tuple[Slot, ...] = SLOTS, own: int | None = 0)
 
 def found(stub: Stub) -> list[tuple[str, str]]:
     """Codes and severities of what is said about seats that were all asked a second ago."""
-    return [(each.code, each.severity) for each in of_seats(stub, stub.now - 1.0)]  # type: ignore[arg-type]
+    of_features = [each for feature in stub.features.values() for each in feature.findings()]
+    return [(each.code, each.severity) for each in (*of_features, *of_seats(stub, stub.now - 1.0))]  # type: ignore[arg-type]
 
 
 def test_seats(stub: Stub) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from holdfast.features.tickets import calls as ticket_calls
+from holdfast.features.tickets.calls import PoolView
 from holdfast.local import calls
-from holdfast.local.calls import PoolView
 from tests.cli.command import Run
 from tests.cli.fake_agent import GROUP_VIEW, FakeAgent
 
@@ -18,10 +19,10 @@ from tests.cli.fake_agent import GROUP_VIEW, FakeAgent
 def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAgent]:
     with FakeAgent(tmp_path / "agent.sock") as agent:
         waits_for = "no seed answers; it asks again within 3 s"
-        agent.answers[calls.Look] = replace(GROUP_VIEW, state="joining", members=(), positions=(), leaders=(), waits_for=waits_for)
+        agent.answers[calls.Look] = replace(GROUP_VIEW, state="joining", members=(), positions=(), waits_for=waits_for)
         agent.answers[calls.Info] = {}
-        agent.answers[calls.Tickets] = ()
-        agent.answers[calls.ReadTickets] = PoolView("gpu", 8, (), hint=False)
+        agent.answers[ticket_calls.Tickets] = ()
+        agent.answers[ticket_calls.ReadTickets] = PoolView("gpu", 8, (), hint=False)
         monkeypatch.setenv("HOLDFAST_AGENT", agent.path)
         yield agent
 

@@ -18,6 +18,7 @@ from holdfast.host import Address, Member, MemberStatus, NodeId
 from holdfast.local import calls
 from holdfast.local.frame import CALL_BYTES_MAX, Frames, framed
 from holdfast.net.clock import now
+from tests.support.calls import decode
 
 C = TypeVar("C", bound=calls.Call)
 
@@ -25,7 +26,7 @@ DEADLINE = 30.0  # seconds; only a broken program reaches it
 SILENCE = object()  # the answer that never comes
 
 encode = msgspec.msgpack.Encoder().encode
-decode_call: Callable[[bytes], calls.Call] = msgspec.msgpack.Decoder(calls.AnyCall).decode
+decode_call: Callable[[bytes], calls.Call] = decode
 
 
 def member(name: str, boot: int = 1, status: MemberStatus = MemberStatus.ALIVE, **tags: str) -> Member:

@@ -11,6 +11,7 @@ import pytest
 
 import holdfast.features
 from holdfast.errors import AcquireTimeout, ConfigError, HoldLost, NotAMember
+from holdfast.features.mail import calls as mail_calls
 from holdfast.local import calls
 from holdfast.net.clock import now
 from scripts import spell
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 from holdfast.client.aio.holds import Holding
 from holdfast.client.aio.link import Link
+from holdfast.features.mail import calls as mail_calls
 from holdfast.local import calls
 
 
@@ -40,7 +42,7 @@ class Counter:
         return len(self._link.read().members), await self._link.ask(calls.Info)
 
     async def tell(self, data: bytes) -> None:
-        await self._link.call(calls.Cast, self.name, data)
+        await self._link.call(mail_calls.Cast, self.name, data)
 
     def turn(self, timeout: float | None = None) -> Turn:
         return self._link.hold(Turn, "turn", self.name, {}, timeout)
@@ -80,7 +82,7 @@ def test_a_feature_adds_to_a_group(client: Spelling, agent: FakeAgent, group: An
     counter = client.run(group.counter, "hits")
     assert client.run(counter.read) == (1, {"version": "1"})
     client.run(counter.tell, b"x")
-    assert (agent.wait_for(calls.Cast).topic, agent.wait_for(calls.Cast).payload) == ("hits", b"x")
+    assert (agent.wait_for(mail_calls.Cast).topic, agent.wait_for(mail_calls.Cast).payload) == ("hits", b"x")
     turn = client.enter(client.run(counter.turn))
     assert (turn.valid, agent.wait_for(calls.Acquire).kind) == (True, "turn")
     client.exit(turn)
@@ -89,7 +91,7 @@ def test_a_feature_adds_to_a_group(client: Spelling, agent: FakeAgent, group: An
     agent.answers[calls.Acquire] = None
     with pytest.raises(AcquireTimeout):
         client.enter(client.run(counter.turn, 0.05))
-    agent.answers[calls.Cast] = ("ConfigError", "because")
+    agent.answers[mail_calls.Cast] = ("ConfigError", "because")
     with pytest.raises(ConfigError, match="because"):
         client.run(counter.tell, b"x")
     client.run(group.leave)

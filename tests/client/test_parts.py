@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 import holdfast
 from holdfast import errors
@@ -23,6 +24,7 @@ from holdfast.client.members import Members
 from holdfast.client.mirror import Mirror
 from holdfast.client.wire import agent_lost, error_of, frame_of
 from holdfast.events import Event, EventsLost, Joined
+from holdfast.features.mail import calls as mail_calls
 from holdfast.features.mail.client_base import MESSAGES_MAX, MessageBuffer
 from holdfast.features.ring.protocol.ids import RingId, owner_of, position_of
 from holdfast.host import NodeId
@@ -106,7 +108,7 @@ def test_errors_come_back_by_class() -> None:
 def test_a_call_that_is_too_long_is_not_sent() -> None:
     """The agent ends a connection that announces too much, so the client refuses it before."""
     with pytest.raises(errors.ConfigError, match="Send: 70"):
-        frame_of(calls.Send(1, "b", bytes(70_000), 1.0))
+        frame_of(mail_calls.Send(1, "b", bytes(70_000), 1.0))
 
 
 # The member list.
@@ -162,9 +164,9 @@ def test_messages_say_how_many_are_missing() -> None:
     """A message after a gap has the number of those that were not read in time, here and at the agent."""
     letters = Letters()
     for number in range(MESSAGES_MAX + 2):
-        letters.push(encode(calls.MessageItem(NodeId("b", 1), "", str(number).encode())))
+        letters.push(encode(mail_calls.MessageItem(NodeId("b", 1), "", str(number).encode())))
     letters._items.clear()
-    letters.push(encode(calls.MessageItem(NodeId("b", 1), "", b"next", 5)))
+    letters.push(encode(mail_calls.MessageItem(NodeId("b", 1), "", b"next", 5)))
     (message,) = letters._items
     assert (message.data, message.lost) == (b"next", 7)
 
@@ -189,6 +191,22 @@ def test_an_event_brings_what_changed() -> None:
     assert (mirror.members.names, mirror.members.state) == (("b", "c", "d"), "leaving")
     mirror.push(joined(3))
     assert (len(events.read()), looks) == (2, [])
+
+
+def test_lines_of_a_feature_are_read_once() -> None:
+    """H216: what a feature added to the view is decoded when it is asked for, and again only where a line is another one."""
+    mirror, reads = Mirror(lambda: None), list[bytes]()
+
+    def read(line: Raw) -> bytes:
+        reads.append(bytes(line))
+        return reads[-1]
+
+    mirror.start(replace(view(1), lines={"x": {"a": Raw(b"\x01"), "b": Raw(b"\x02")}, "y": {"c": Raw(b"\x03")}}))
+    assert (mirror.lines("x", read), mirror.lines("x", read)) == ({"a": b"\x01", "b": b"\x02"},) * 2
+    change = calls.ViewChange(1, "member", lines={"x": {"b": Raw(b"\x04")}}, lines_gone={"x": ("a",), "y": ("c",)})
+    mirror.push(encode(calls.EventItem(2, 0.0, "Paused", Raw(encode({"seconds": 1.0})), change)))
+    assert (mirror.lines("x", read), mirror.lines("y", read), reads) == ({"b": b"\x04"}, {}, [b"\x01", b"\x02", b"\x04"])
+    assert list(mirror.view.lines) == ["x"]
 
 
 def test_a_change_that_does_not_follow_asks_once() -> None:
@@ -333,8 +351,8 @@ def test_streams_nobody_holds_are_closed() -> None:
     """A stream is kept by whoever reads it; its next item closes one that nobody reads."""
     talk = Conversation("p")
     letters = Letters()
-    talk.begin(calls.Messages, ("",), Waiter(), 1.0, letters)
-    item = told(calls.Pushed(1, Raw(encode(calls.MessageItem(NodeId("b", 1), "", b"x")))))
+    talk.begin(mail_calls.Messages, ("",), Waiter(), 1.0, letters)
+    item = told(calls.Pushed(1, Raw(encode(mail_calls.MessageItem(NodeId("b", 1), "", b"x")))))
     assert talk.receive(item) == b""
     assert len(letters._items) == 1
     del letters
@@ -347,7 +365,7 @@ def test_the_agents_reason_for_closing_is_kept() -> None:
     """Closed with serial 0 says why; everything open ends with AgentLost and that reason."""
     talk = Conversation("p")
     waiter, events = Waiter(), Letters()
-    talk.begin(calls.Messages, ("",), waiter, 1.0, events)
+    talk.begin(mail_calls.Messages, ("",), waiter, 1.0, events)
     talk.receive(told(calls.Closed(0, "Unavailable", "too many clients")))
     talk.lose(agent_lost("p", "it ended"))
     assert isinstance(waiter.told, errors.AgentLost)
@@ -361,7 +379,7 @@ def test_a_stream_may_be_closed_alone() -> None:
     """Closed with a serial ends that stream, with the named error."""
     talk = Conversation("p")
     letters = Letters()
-    talk.begin(calls.Messages, ("",), Waiter(), 1.0, letters)
+    talk.begin(mail_calls.Messages, ("",), Waiter(), 1.0, letters)
     talk.receive(told(calls.Closed(1, "Unavailable", "no more")))
     assert isinstance(letters._error, errors.Unavailable)
     assert talk.over is None

@@ -34,6 +34,8 @@ from holdfast.errors import (
     Unavailable,
 )
 from holdfast.events import EventsLost, Joined, LeaderChanged, LeaderSuspected
+from holdfast.features.leadership.calls import LeaderView
+from holdfast.features.mail import calls as mail_calls
 from holdfast.features.mail.client_base import CAST_BYTES_MAX, SEND_BYTES_MAX, TOPIC_BYTES_MAX, Received
 from holdfast.features.mail.protocol.inbox import PAYLOAD_BYTES_MAX as MAIL_BYTES_MAX
 from holdfast.features.mail.streams import USER_TOPIC_BYTES_MAX
@@ -45,6 +47,7 @@ from holdfast.net.clock import now
 from tests.client.fake_agent import SILENCE, FakeAgent, encode, member, view
 from tests.client.spelling import Aio, Spelling
 from tests.support.agents import until
+from tests.support.calls import leader_lines
 
 POLL_INTERVAL = 0.01
 DEADLINE = 30.0
@@ -141,11 +144,11 @@ def test_an_agent_without_group_knocks(client: Spelling, agent: FakeAgent) -> No
 def test_calls_and_their_errors(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """Foundation 5: what the agent refuses is raised by its class; the call on the socket is what was asked."""
     client.run(group.send, "b", b"hello", timeout=2)
-    assert agent.wait_for(calls.Send) == calls.Send(agent.wait_for(calls.Send).serial, "b", b"hello", 2.0)
+    assert agent.wait_for(mail_calls.Send) == mail_calls.Send(agent.wait_for(mail_calls.Send).serial, "b", b"hello", 2.0)
     client.run(group.cast, b"all", topic="t")
-    assert (agent.wait_for(calls.Cast).topic, agent.wait_for(calls.Cast).payload) == ("t", b"all")
+    assert (agent.wait_for(mail_calls.Cast).topic, agent.wait_for(mail_calls.Cast).payload) == ("t", b"all")
     for name, kind in (("NotAMember", NotAMember), ("Timeout", Timeout), ("Unavailable", Unavailable)):
-        agent.answers[calls.Send] = (name, "because")
+        agent.answers[mail_calls.Send] = (name, "because")
         with pytest.raises(kind, match="because"):
             client.run(group.send, "b", b"hello")
     agent.answers[calls.Info] = {"version": "1"}
@@ -233,12 +236,12 @@ def test_watch(client: Spelling, agent: FakeAgent, group: Any) -> None:
 def test_messages(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """Own messages and those of a topic are streams of their own; a refusal is raised by the reader or at once."""
     own, topic = client.run(group.messages), client.run(group.messages, "t")
-    until(lambda: len(agent.all(calls.Messages)) == 2, "both are open")
-    for opened in agent.all(calls.Messages):
-        agent.push(opened, calls.MessageItem(NodeId("b", 1), opened.topic, b"x", 2))
+    until(lambda: len(agent.all(mail_calls.Messages)) == 2, "both are open")
+    for opened in agent.all(mail_calls.Messages):
+        agent.push(opened, mail_calls.MessageItem(NodeId("b", 1), opened.topic, b"x", 2))
     assert client.next(own) == Received(NodeId("b", 1), b"x", "", 2)
     assert client.next(topic) == Received(NodeId("b", 1), b"x", "t", 2)
-    agent.answers[calls.Messages] = ("Unavailable", "too many streams")
+    agent.answers[mail_calls.Messages] = ("Unavailable", "too many streams")
     with pytest.raises(Unavailable, match="too many streams"):
         client.next(client.run(group.messages))
 
@@ -246,7 +249,7 @@ def test_messages(client: Spelling, agent: FakeAgent, group: Any) -> None:
 def test_a_closed_stream_is_closed_at_the_agent(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """close() ends the iteration and tells the agent."""
     own = client.run(group.messages)
-    opened = agent.wait_for(calls.Messages)
+    opened = agent.wait_for(mail_calls.Messages)
     client.run(own.close)
     assert agent.wait_for(calls.Close).stream == opened.serial
     with pytest.raises((StopAsyncIteration, StopIteration)):
@@ -450,8 +453,8 @@ def test_leader_is_a_local_read(client: Spelling, agent: FakeAgent, group: Any) 
     """PRODUCT: it never waits, and is at least as new as the event that was read."""
     watch = client.run(group.watch)
     assert (group.leader("scheduler"), group.leaders) == (None, {})
-    lines = (calls.LeaderView("gone", None, 4, 1.0), calls.LeaderView("scheduler", NodeId("a", 1), 9, 1.0))
-    agent.view = replace(view(2), leaders=(*lines, calls.LeaderView("unlisted", NodeId("z", 3), 5, 1.0)))
+    lines = (LeaderView("gone", None, 4, 1.0), LeaderView("scheduler", NodeId("a", 1), 9, 1.0))
+    agent.view = replace(view(2), lines=leader_lines(*lines, LeaderView("unlisted", NodeId("z", 3), 5, 1.0)))
     agent.happened("LeaderChanged", 2, name="scheduler", leader=("a", 1), token=9)
     assert client.next(watch) == LeaderChanged("scheduler", NodeId("a", 1), 9)
     leader = group.leader("scheduler")
@@ -462,7 +465,7 @@ def test_leader_is_a_local_read(client: Spelling, agent: FakeAgent, group: Any) 
 
 def test_a_suspicion_of_a_leader_is_news(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """Foundation 5, H138: it is read in both spellings, and changes nothing about who leads."""
-    agent.view = replace(view(2), leaders=(calls.LeaderView("scheduler", NodeId("a", 1), 9, 1.0),))
+    agent.view = replace(view(2), lines=leader_lines(LeaderView("scheduler", NodeId("a", 1), 9, 1.0)))
     watch = client.run(group.watch)
     for cleared in (False, True):
         agent.happened("LeaderSuspected", 2, name="scheduler", leader=("a", 1), token=9, cleared=cleared)
@@ -494,7 +497,7 @@ def test_agent_lost(client: Spelling, agent: FakeAgent) -> None:
     group = client.join("orders", agent=agent.path)
     watch, own = client.run(group.watch), client.run(group.messages)
     held, _ = acquired(client, agent, group)
-    until(lambda: agent.all(calls.Messages), "open")
+    until(lambda: agent.all(mail_calls.Messages), "open")
     agent.close()
     for stream in (watch, own):
         with pytest.raises(AgentLost, match="it ended; join again"):
@@ -527,15 +530,15 @@ def test_reconnect(client: Spelling, runtime: Path) -> None:
         group = client.join("orders", agent=first.path, reconnect=True)
         watch, own = client.run(group.watch), client.run(group.messages, "t")
         held, _ = acquired(client, first, group, seconds=3.0)
-        until(lambda: first.all(calls.Messages), "open")
+        until(lambda: first.all(mail_calls.Messages), "open")
     until(lambda: group.state == "lost", "lost")
     with pytest.raises(AgentLost):
         client.run(group.info)
     with FakeAgent(runtime / "r.sock", view=view(1, member("a"), member("c"))) as second:
         assert client.next(watch) == EventsLost(0)
         assert group.members.names == ("a", "c")
-        again = second.wait_for(calls.Messages)
-        second.push(again, calls.MessageItem(NodeId("c", 1), "t", b"on"))
+        again = second.wait_for(mail_calls.Messages)
+        second.push(again, mail_calls.MessageItem(NodeId("c", 1), "t", b"on"))
         assert client.next(own) == Received(NodeId("c", 1), b"on", "t", 1)
         second.answers[calls.Owns] = calls.Owned(1, now() + 60.0)
         until(lambda: client.run(group.owns, "k"), "the new agent is asked")

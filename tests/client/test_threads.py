@@ -18,6 +18,7 @@ from holdfast.client.options import Plan
 from holdfast.client.sync import group as blocking
 from holdfast.client.threads.connection import Connection
 from holdfast.errors import AgentLost, HoldfastError, LeadershipLost
+from holdfast.features.mail import calls as mail_calls
 from holdfast.host import NodeId
 from holdfast.local import calls
 from holdfast.local.frame import framed
@@ -34,12 +35,12 @@ def test_what_cannot_be_written_yet_keeps_nobody_from_reading(agent: FakeAgent) 
     """An agent reads nothing from a client that does not read. While threads wait to write, what it says is read all the same."""
     with blocking.join(agent=agent.path) as group:
         stream = group.messages()
-        opened = agent.wait_for(calls.Messages)
-        letter = calls.MessageItem(NodeId("b", 1), "", LARGE)
+        opened = agent.wait_for(mail_calls.Messages)
+        letter = mail_calls.MessageItem(NodeId("b", 1), "", LARGE)
         failed: list[HoldfastError] = []
 
-        def flood(call: calls.Send) -> None:
-            agent.answers[calls.Send] = None
+        def flood(call: mail_calls.Send) -> None:
+            agent.answers[mail_calls.Send] = None
             time.sleep(BUSY)
             for _ in range(FLOOD):
                 agent.push(opened, letter)  # In the thread that reads calls: it waits until the client takes it.
@@ -50,7 +51,7 @@ def test_what_cannot_be_written_yet_keeps_nobody_from_reading(agent: FakeAgent) 
             except HoldfastError as error:
                 failed.append(error)
 
-        agent.answers[calls.Send] = flood
+        agent.answers[mail_calls.Send] = flood
         threads = [Thread(target=send) for _ in range(SENDERS)]
         for thread in threads:
             thread.start()
@@ -65,9 +66,9 @@ def test_calls_leave_in_the_order_of_their_serials(agent: FakeAgent, client: Spe
     a connection whose serials do not grow."""
     group = client.join(agent=agent.path)
     client.run(group.messages)
-    opened, watch = agent.wait_for(calls.Messages), agent.wait_for(calls.Watch)
+    opened, watch = agent.wait_for(mail_calls.Messages), agent.wait_for(calls.Watch)
     gc.collect()
-    letter, event = calls.MessageItem(NodeId("b", 1), "", b""), calls.EventItem(2, 0.0, "Paused", Raw(encode({"seconds": 1.0})))
+    letter, event = mail_calls.MessageItem(NodeId("b", 1), "", b""), calls.EventItem(2, 0.0, "Paused", Raw(encode({"seconds": 1.0})))
     agent.view = view(2)
     items = ((opened, letter), (watch, event))
     agent.say_bytes(opened, b"".join(framed(encode(calls.Pushed(call.serial, Raw(encode(item))))) for call, item in items))
@@ -82,20 +83,20 @@ def test_an_agent_that_is_lost_twice_is_looked_for_once(agent: FakeAgent, client
     """It is found again, and gone before all streams are open again: one search goes on, not two."""
     group = client.join(agent=agent.path, reconnect=True)
     stream = client.run(group.messages)
-    agent.wait_for(calls.Messages)
+    agent.wait_for(mail_calls.Messages)
 
-    def hang_up(call: calls.Messages) -> object:
-        agent.answers[calls.Messages] = None
+    def hang_up(call: mail_calls.Messages) -> object:
+        agent.answers[mail_calls.Messages] = None
         agent.session_of(call).close()
         return SILENCE
 
-    agent.answers[calls.Messages] = hang_up
+    agent.answers[mail_calls.Messages] = hang_up
     agent.session_of(agent.wait_for(calls.Watch)).close()
-    opened = agent.wait_for(calls.Messages, 3)
+    opened = agent.wait_for(mail_calls.Messages, 3)
     time.sleep(BUSY)
     assert len(agent.all(calls.Watch)) == 3
-    assert len(agent.all(calls.Messages)) == 3
-    agent.push(opened, calls.MessageItem(NodeId("b", 1), "", b"x"))
+    assert len(agent.all(mail_calls.Messages)) == 3
+    agent.push(opened, mail_calls.MessageItem(NodeId("b", 1), "", b"x"))
     assert client.next(stream).data == b"x"
     client.run(group.leave)
 

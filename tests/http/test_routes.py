@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
+from holdfast.agent.membership import kind_of
 from holdfast.agent.observe.http_app import PAGE, every_route
+from holdfast.config import Config
 from tests.http.conftest import HOSTILE, TOKEN
 from tests.http.wire import Answer, ask
 from tests.page.stub_agent import StubGroup
 from tests.tidy.tree import ROOT
 
-ROUTES = every_route()
+ROUTES = every_route(kind_of(Config()))
 READING = [route for route in ROUTES if route.method == "GET" and route.media == "application/json"]
 ASKED = {"/v1/members/{name}": "/v1/members/b", "/v1/owner": "/v1/owner?key=cart:42", "/v1/events": "/v1/events?internal=true"}
 KINDS: dict[str, type | tuple[type, ...]] = {

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.agent.observe.http import HttpServer, listen
 from holdfast.agent.observe.http_app import Service
+from holdfast.agent.observe.http_guard import accepted_hosts
 from holdfast.features.ring.protocol.ids import Peer, RingId, position_of
 from holdfast.host import Address, NodeId
 from tests.page.chromium import Page
-from tests.page.stub_agent import StubGroup, stub_group
+from tests.page.stub_agent import StubAgent, StubGroup, stub_group
 from tests.support.agents import until
+from tests.support.static_membership import StaticMembership, StaticSide
 
 TOKEN = "the-token-of-this-agent"
 
@@ -39,18 +42,34 @@ def test_large_groups_are_spread_evenly(page: Page, group: StubGroup) -> None:
     assert page.errors == []
 
 
+def test_another_membership_has_no_ring_on_the_page(page: Page, group: StubGroup) -> None:
+    """H202, H216: without positions and without a ring the page shows members and health, and no script fails."""
+    agent = group.add("kelp")
+    until(lambda: group.call(lambda: agent.ring.is_member), "a ring of one")
+    standing = StaticMembership(agent.host, {"kelp": agent.host.address})
+    agent.side = StaticSide(standing)  # type: ignore[assignment]
+    placed = agent.view
+    agent.view = lambda: replace(placed(), positions=())  # type: ignore[method-assign]
+    group.http = group.run(served(agent))
+    page.open(group.url, calm=True)
+    page.until("document.body?.dataset.link === 'live' && document.querySelectorAll('#rows tr').length === 1")
+    page.until("document.querySelector('[data-tile=memory] dd').textContent.length > 2")
+    assert page.js("document.querySelector('#ring-card').hidden")
+    assert page.errors == []
+
+
+async def served(agent: StubAgent, token: bytes | None = None) -> HttpServer:
+    listener, address = listen(Address("127.0.0.1", 0))
+    service = Service(agent, hosts=accepted_hosts(address.host) if token is None else None, token=token)  # type: ignore[arg-type]
+    await service.start(listener)
+    return HttpServer(address, service)
+
+
 def test_a_page_beyond_loopback_asks_for_the_token(page: Page, group: StubGroup) -> None:
     """The files of the page are free, its data is not: a dialog asks, a wrong token asks again, the right one makes it live."""
     agent = group.add("kelp")
     until(lambda: group.call(lambda: agent.ring.is_member), "a ring of one")
-
-    async def served() -> HttpServer:
-        listener, address = listen(Address("127.0.0.1", 0))
-        service = Service(agent, hosts=None, token=TOKEN.encode())  # type: ignore[arg-type]
-        await service.start(listener)
-        return HttpServer(address, service)
-
-    group.http = group.run(served())
+    group.http = group.run(served(agent, TOKEN.encode()))
     page.open(group.url, calm=True)
     for given in ("wrong", TOKEN):
         page.until("document.querySelector('#token')?.open")

@@ -17,18 +17,22 @@ from typer.main import get_command
 from holdfast import config as settings
 from holdfast.agent.life import exits as agent_exits
 from holdfast.agent.life.told import Told
+from holdfast.agent.membership import kind_of
 from holdfast.agent.observe.doctor import SECURITY
 from holdfast.agent.observe.http_app import every_route
 from holdfast.agent.observe.narrator import Narrator
 from holdfast.agent.observe.openapi import document
 from holdfast.cli import exits as cli_exits
 from holdfast.cli.app import app
+from holdfast.config import Config
 from holdfast.disk.horizon import Horizon
 from holdfast.disk.state import State
 from holdfast.drops import Drop
 from holdfast.errors import HoldfastError
 from holdfast.events import Event, Internal
+from holdfast.features.leadership import calls as leader_calls
 from holdfast.features.leadership.running import LeadershipAgent
+from holdfast.features.mail.calls import MessageItem
 from holdfast.features.ring.agent import RingSide
 from holdfast.features.tickets.running import TicketAgent
 from holdfast.host import Message, NodeId
@@ -37,7 +41,7 @@ from holdfast.lab.disk import LabDisk
 from holdfast.lab.registry import experiments, scenarios
 from holdfast.lab.scenario import run
 from holdfast.lab.trace import Trace
-from holdfast.local.calls import VERSION, Call, EventItem, FromAgent, GrantItem, MessageItem
+from holdfast.local.calls import VERSION, Call, EventItem, FromAgent, GrantItem
 from holdfast.local.frame import framed
 from holdfast.local.news import encoded_fields, name_of
 from holdfast.wire import Codec, Keyring, Plain, Sealed, parse_key
@@ -46,7 +50,7 @@ from tests.tidy.tree import import_all, source, subclasses
 
 __all__ = [
     "Codec", "Keyring", "Plain", "Sealed", "parse_key", "Message", "NodeId",
-    "Call", "FromAgent", "LOCAL_VERSION", "STREAMED", "framed",
+    "Call", "FromAgent", "LOCAL_VERSION", "LINES", "STREAMED", "framed",
     "Event", "Internal", "name_of", "encoded_fields", "log_line",
     "Checker", "Trace", "experiments", "run", "scenarios", "saved_in", "file_records", "state_files",
     "Drop", "openapi_document", "security_findings", "root_command", "exit_codes", "source_texts",
@@ -54,6 +58,7 @@ __all__ = [
 ]  # fmt: skip
 
 LOCAL_VERSION = VERSION
+LINES = {leader_calls.LINES: leader_calls.LeaderView}  # what features add to a view, by the name of the feature
 STREAMED: tuple[Any, ...] = (EventItem, MessageItem, GrantItem)  # what ``Pushed`` carries; calls say in ``answers`` what ``Done`` carries
 
 # Modules that no agent, client or command loads: what they define stays inside the lab and the tests.
@@ -61,7 +66,7 @@ STAYS_INSIDE = ("lab", "papers")
 
 
 def openapi_document(version: str) -> dict[str, Any]:
-    return document(version, every_route())
+    return document(version, every_route(kind_of(Config())))
 
 
 def ships(kind: type) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import msgspec
 
 from tests.pins.conftest import Pinned
-from tests.pins.doors import LOCAL_VERSION, STREAMED, Call, FromAgent, framed, import_all, subclasses
+from tests.pins.doors import LINES, LOCAL_VERSION, STREAMED, Call, FromAgent, framed, import_all, subclasses
 from tests.pins.example import fields, full, least, written
 
 
@@ -49,6 +49,9 @@ def test_local_socket(pinned: Pinned) -> None:
     lines += ["# what streams carry", ""]
     for item in STREAMED:
         lines += of_answer(item)
+    lines += ["# lines of a view", ""]
+    for feature, line in LINES.items():
+        lines += [f"of {feature}", *of_answer(line)]
     pinned("local", lines)
 
 

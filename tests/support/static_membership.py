@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
-from typing import Any
 
 import pytest
 
-from holdfast.agent import membership
-from holdfast.agent.membership import Hints, Leases
+from holdfast.agent.feature import Web
+from holdfast.agent.membership import Hints, HttpSide, Side
 from holdfast.agent.observe.metrics import Metric, gauge
+from holdfast.agent.observe.openapi import Route
+from holdfast.agent.observe.symptoms import note
 from holdfast.config import Config
-from holdfast.events import Event, MembershipEvent
-from holdfast.host import Address, Host, Keyed, Member, NodeId
+from holdfast.events import MembershipEvent
+from holdfast.features import MEMBERSHIPS
+from holdfast.host import Address, Host, Member, NodeId
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import AE_PERIOD, Exchange
 from holdfast.kit.roster import Roster, listed
+from holdfast.local.calls import Finding
 
 HELLO_PERIOD = 0.1  # seconds: a test does not want to wait
 
@@ -29,7 +32,7 @@ _addresses: dict[str, Address] = {}  # of the group, by name
 
 def plugged_in(monkeypatch: pytest.MonkeyPatch, addresses: Mapping[str, Address]) -> None:
     """Agents that are built from now on have these members. The setting stays as it is: no other value is accepted yet."""
-    monkeypatch.setitem(membership.KINDS, "ring", __name__)
+    monkeypatch.setitem(MEMBERSHIPS, "ring", __name__)
     monkeypatch.setattr(f"{__name__}._addresses", dict(addresses))
 
 
@@ -98,47 +101,32 @@ class StaticMembership:
         return {"members": float(len(self.members()))}
 
 
-class StaticHttp:
-    """Offers ``HttpSide``."""
+class StaticHttp(HttpSide):
+    """Keys and members have no positions."""
 
     def __init__(self, standing: StaticMembership) -> None:
         self._standing = standing
-
-    def since(self) -> Mapping[NodeId, float]:
-        return {}
-
-    def position_of(self, key: str) -> int:
-        raise AssertionError("keys have no positions here, and the agent asks for one")
-
-    def part(self) -> None:
-        return None
-
-    def leases(self) -> Leases:
-        return Leases()
-
-    def plain(self, value: Any) -> Any:
-        del value
 
     def metrics(self) -> Iterable[Metric]:
         yield gauge("static_members", "Members in the list.", len(self._standing.members()))
 
 
-class StaticSide:
-    """Offers ``Side``."""
+class StaticSide(Side):
+    """Without owners of keys."""
 
     name = "static"
-    info: tuple[type[Event], ...] = ()
-    warning: tuple[type[Event], ...] = ()
-    retried: tuple[type[Event], ...] = ()
     hints = Hints("Join.", "Look for a firewall.", {}, pause=inf)
-    keyed: Keyed | None = None
 
     def __init__(self, standing: StaticMembership) -> None:
-        self.standing = standing
+        self.standing = self._static = standing
         self.machines = (standing.roster,)
 
-    def http(self) -> StaticHttp:
-        return StaticHttp(self.standing)
+    def http(self, web: Web) -> StaticHttp:
+        del web
+        return StaticHttp(self._static)
+
+    def findings(self) -> Iterable[Finding]:
+        yield note("static", "members", "The list of members never changes.", "Nothing.")
 
 
 def ae_period(config: Config) -> float:
@@ -149,6 +137,10 @@ def ae_period(config: Config) -> float:
 def told_for(config: Config) -> float:
     del config
     return 0.0
+
+
+def routes() -> tuple[Route, ...]:
+    return ()
 
 
 def build(host: Host, config: Config, broadcast: Broadcast, exchange: Exchange) -> StaticSide:

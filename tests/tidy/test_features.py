@@ -5,37 +5,31 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from holdfast.agent.feature import features
 from holdfast.features import FEATURES
+from holdfast.local.calls import OWN, Call
+from holdfast.local.table import tag_of
+from tests.support.calls import of_features
 from tests.tidy.test_citations import TOKEN
-from tests.tidy.tree import PACKAGE, source
+from tests.tidy.tree import PACKAGE, import_all, source, subclasses
 
 # Words by which a reader would find a feature in a file. Those of keys, names and probe are plain words as well (keys of a table, names of
-# members, probes of a load balancer), and a ring is also a ring of keys: for these the import contract speaks.
-WORDS = re.compile(r"ticket|leader|\blead\b|mail|farewell|parting|\bpools?\b", re.IGNORECASE)
-# Files of the agent that name one all the same, and why.
-LEFT = {
-    "agent/feature.py": "GroupView, a layout of the local socket, has a field for leaders",
-    "agent/socket/changes.py": "as above, and ViewChange",
-    "agent/socket/view.py": "as above",
-}
-
-
-# In the command line and in the simulator a ring is the feature.
-MORE_WORDS = re.compile(rf"{WORDS.pattern}|\bring\b", re.IGNORECASE)
+# members, probes of a load balancer): for these the import contract speaks.
+WORDS = re.compile(r"ticket|leader|\blead\b|mail|farewell|parting|\bpools?\b|\bring|_ring\b", re.IGNORECASE)
 PLAIN = {"keys", "names", "probe"}  # features whose names are plain words as well
 # Folders of the command line that name features all the same, and why.
 STORIES = {"cli/demo": "the story of the product: it shows leadership, tickets and the ring at work"}
 
 
-def naming(folder: str, words: re.Pattern[str] = WORDS) -> list[str]:
+def naming(folder: str) -> list[str]:
     """The files in which a reader finds a feature. A citation ("tickets D26") names a specification, not a feature."""
     inside = [(path, text) for path, text in source() if path.is_relative_to(PACKAGE / folder)]
-    return sorted(str(path.relative_to(PACKAGE)) for path, text in inside if words.search(TOKEN.sub(_without_citation, text)))
+    return sorted(str(path.relative_to(PACKAGE)) for path, text in inside if WORDS.search(TOKEN.sub(_without_citation, text)))
 
 
 def _without_citation(found: re.Match[str]) -> str:
@@ -43,14 +37,14 @@ def _without_citation(found: re.Match[str]) -> str:
 
 
 def test_the_agent_names_no_feature() -> None:
-    """H209: what the agent has of a feature it has from the list. An exception that is gone is taken from this list."""
-    assert naming("agent") == sorted(LEFT)
+    """H209: what the agent has of a feature it has from the list."""
+    assert naming("agent") == []
 
 
 @pytest.mark.parametrize("folder", ["cli", "lab"])
 def test_the_command_line_and_the_simulator_name_no_feature(folder: str) -> None:
     """H217: verbs come from the ``verbs.py`` of the features, trials from their ``lab``, durations from the experiments."""
-    found = naming(folder, MORE_WORDS)
+    found = naming(folder)
     assert [file for file in found if not file.startswith(tuple(STORIES))] == []
     assert [story for story in STORIES if story.startswith(folder) and not any(file.startswith(story) for file in found)] == []
 
@@ -58,7 +52,7 @@ def test_the_command_line_and_the_simulator_name_no_feature(folder: str) -> None
 def test_every_feature_has_a_word() -> None:
     """H217: a folder that comes to features/ is looked for in the others from its first day."""
     folders = {path.parent.name for path in (PACKAGE / "features").glob("*/__init__.py")}
-    assert {folder for folder in folders if not MORE_WORDS.search(folder)} == PLAIN
+    assert {folder for folder in folders if not WORDS.search(folder)} == PLAIN
 
 
 def test_the_list_has_every_feature() -> None:
@@ -83,11 +77,28 @@ def test_an_agent_without_seats_loads_no_protocol_that_needs_them() -> None:
     assert said == ["seats: none, seats: none", ""]
 
 
+def test_every_call_is_declared_once() -> None:
+    """H215: a tag belongs to one call for ever. A call is one of the agent's own, or in the ``calls.py`` of a feature in the list."""
+    declared = [*OWN, *(kind for kinds in of_features().values() for kind in kinds)]
+    tags = Counter(tag_of(kind) for kind in declared)
+    assert {tag: count for tag, count in tags.items() if count > 1} == {}
+    import_all()
+    assert {kind for kind in subclasses(Call) if is_of_agent(kind)} == set(declared)
+    assert len(of_features()) >= 4
+
+
+def is_of_agent(kind: type[Call]) -> bool:
+    """Tests may declare calls of their own."""
+    return kind.__module__.startswith("holdfast.")
+
+
 def test_the_words_are_found() -> None:
     """A search that finds nothing would prove nothing."""
     assert WORDS.search("self.tickets is None")
     assert WORDS.search("mail_total")
+    assert WORDS.search("RingAnswer")
+    assert not WORDS.search("the string of a Keyring, during")
     assert not WORDS.search("leaving a group")
-    assert MORE_WORDS.search("holdfast.features.ring")
-    assert not MORE_WORDS.search(TOKEN.sub(_without_citation, "Spec: foundation 4 (Rows), tickets 5.9, ring D4."))
-    assert MORE_WORDS.search(TOKEN.sub(_without_citation, "Tickets of a ring, see F14."))
+    assert WORDS.search("holdfast.features.ring")
+    assert not WORDS.search(TOKEN.sub(_without_citation, "Spec: foundation 4 (Rows), tickets 5.9, ring D4."))
+    assert WORDS.search(TOKEN.sub(_without_citation, "Tickets of a ring, see F14."))

@@ -1,9 +1,11 @@
 """A setting has one address: the table of its feature, or of the process. ``config`` knows the tables and none of their lines."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -41,7 +43,7 @@ def test_config_names_no_setting_of_a_feature() -> None:
 
 
 def test_only_one_file_of_config_names_features() -> None:
-    """H210: the bases of ``Config`` are the one list."""
+    """H210: the bases of ``Config`` are the one place; a line in the list of features adds tables without one (H216)."""
     naming = set()
     for path, text in source():
         if path.parent == PACKAGE / "config":
@@ -94,6 +96,50 @@ def test_tables_become_one_struct() -> None:
     assert (both.product(), both) == (2.0, Both(count=4, rate=0.5))
     with pytest.raises(AttributeError):
         both.count = 5  # type: ignore[misc]
+
+
+TOY = """
+from typing import Annotated
+from holdfast.errors import ConfigError
+from holdfast.kit.settings import Setting, Table
+
+class ToySettings(Table):
+    __slots__ = ()
+    toy_limit: Annotated[int, Setting("How much.", "N")] = 7
+    toy_pause: Annotated[float, Setting("How long, seconds.", "SECONDS", (1.0, 5.0, 0.5), limits=(0.1, 60.0))] = 0.0
+
+    def check_table(self) -> None:
+        if self.toy_limit < 1:
+            raise ConfigError(f"toy_limit: {self.toy_limit}; accepted are numbers above 0")
+"""
+READ = """
+from holdfast import features
+features.FEATURES += ("toy.agent:ToyFeature",)
+from holdfast.config import DEFAULTS, PRESETS, SETTINGS, Config, load
+from holdfast.errors import ConfigError
+from toy.settings import ToySettings
+config = load(environ={"HOLDFAST_TOY_LIMIT": "3"})
+print(ToySettings.of(config).toy_limit, config.toy_pause, PRESETS["wan"].toy_pause, list(SETTINGS)[-2:], hasattr(config, "__dict__"))
+for wrong in ({"toy_limit": 0}, {"toy_pause": 99.0}):
+    try:
+        load(overrides=wrong)
+    except ConfigError as error:
+        print(error)
+"""
+
+
+def test_a_line_in_the_list_brings_the_settings_of_a_feature(tmp_path: Path) -> None:
+    """H216: a folder and a line; its settings have names in the environment, presets, limits and checks like all others."""
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy" / "__init__.py").touch()
+    (tmp_path / "toy" / "settings.py").write_text(TOY)
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    said = subprocess.run([sys.executable, "-c", READ], check=False, capture_output=True, text=True, env=environ)
+    assert said.stdout.splitlines() == [
+        "3 1.0 5.0 ['toy_limit', 'toy_pause'] False",
+        "toy_limit: 0; accepted are numbers above 0 (from flags)",
+        "toy_pause: 99.0; accepted are 0.1 to 60 seconds (from flags)",
+    ], said.stderr
 
 
 def test_importing_config_imports_no_protocol() -> None:

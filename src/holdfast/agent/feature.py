@@ -16,6 +16,8 @@ from holdfast.errors import ConfigError
 from holdfast.features import FEATURES
 
 if TYPE_CHECKING:
+    from msgspec import Raw
+
     from holdfast.agent.grants.grants import Grants
     from holdfast.agent.grants.kinds import GrantKind
     from holdfast.agent.observe.metrics import Metric
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from holdfast.kit.exchange import Exchange
     from holdfast.kit.hold import Claim, Holder
     from holdfast.kit.seats import Seats
-    from holdfast.local.calls import Call, Finding, GroupView, LeaderView
+    from holdfast.local.calls import Call, Finding, GroupView
     from holdfast.net.host import NetHost
     from holdfast.wire.keys import Keyring
 
@@ -45,7 +47,7 @@ class Life(Protocol):
     def keyring(self) -> Keyring | None: ...
 
     def view(self) -> GroupView: ...
-    def rekey(self, ring: Keyring) -> None: ...
+    def rekey(self, keyring: Keyring) -> None: ...
     def on_name_clear(self) -> None: ...
     def on_name_conflict(self, life: NodeId, address: Address) -> None: ...
     def on_behind(self, boot: int) -> None: ...
@@ -93,12 +95,13 @@ class Pinger(Protocol):
 
 
 class ViewLines(Protocol):
-    """What a feature adds to the view that clients keep (``GroupView.leaders``). The version grows with every change."""
+    """What a feature adds to the view that clients keep (``GroupView.lines``). The version grows with every change."""
 
     @property
     def version(self) -> int: ...
     @property
-    def lines(self) -> tuple[LeaderView, ...]: ...
+    def lines(self) -> Mapping[str, Raw]:
+        """By name, each encoded once. The same objects until something changes."""
 
 
 class Web(Protocol):
@@ -118,9 +121,20 @@ class HttpPart:
     routes: tuple[Route, ...] = ()
     lists: tuple[Lists, ...] = ()  # what the page is sent whenever it changed
 
+    def beat(self) -> Mapping[str, Any]:
+        """What the page is told four times a second, by name."""
+        return {}
+
     def metrics(self) -> Iterable[Metric]:
         """For Prometheus."""
         return ()
+
+
+class Calls(NamedTuple):
+    """What a feature answers clients on the local socket."""
+
+    at_once: Mapping[type[Call], Handler] = NONE  # calls that only read what the agent knows
+    in_turn: Mapping[type[Call], Handler] = NONE  # calls that enter a protocol
 
 
 class Running:
@@ -129,8 +143,6 @@ class Running:
     on_seats = False  # its machines start after the seats, because they need them
     machines: tuple[Machine, ...] = ()
     grant_kind: GrantKind | None = None
-    at_once: Mapping[type[Call], Handler] = NONE  # calls that only read what the agent knows
-    in_turn: Mapping[type[Call], Handler] = NONE  # calls that enter a protocol
     hears: tuple[type[Event], ...] = ()  # events that ``on_event`` gets, before any subscriber
     info: tuple[type[Event], ...] = ()  # facts that the log tells at this level
     warning: tuple[type[Event], ...] = ()
@@ -154,6 +166,11 @@ class Running:
     def running_until(self) -> float:
         """When the last promise of this agent's seat ends (H154)."""
         return -inf
+
+    def calls(self) -> Calls:
+        """Called once, when a client uses a call that the agent and the features before it in the list do not have: the
+        ``calls.py`` of the feature is imported then."""
+        return Calls()
 
     def counts(self) -> dict[str, float]:
         """Numbers for ``Info``, by name."""
@@ -184,11 +201,9 @@ class Running:
 class Missing(Running):
     """A feature that cannot run with these settings: a client that asks for it is told which one is missing (F12)."""
 
-    def __init__(self, why: str, *, kind: str = "", at_once: Iterable[type[Call]] = (), in_turn: Iterable[type[Call]] = ()) -> None:
+    def __init__(self, why: str, *, kind: str = "") -> None:
         self.why = why
         self.grant_kind = Refused(kind, why) if kind else None
-        self.at_once = dict.fromkeys(at_once, self.refuse)
-        self.in_turn = dict.fromkeys(in_turn, self.refuse)
 
     def refuse(self, client: Connection, call: Call) -> NoReturn:
         del client, call

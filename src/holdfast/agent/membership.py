@@ -1,27 +1,26 @@
 """Which membership an agent runs, and what a kind of membership brings beside ``host.Standing``.
 
-``KINDS`` is the one place that knows their names. Everything else in the agent uses ``Standing``, ``Keyed`` and the ``Side`` below.
+``holdfast.features.MEMBERSHIPS`` is the one list of them. The agent uses ``Standing``, ``Keyed`` and the ``Side`` below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from holdfast.agent.feature import HttpPart, Running
 from holdfast.errors import ConfigError, shown
 from holdfast.features import MEMBERSHIPS
 
 if TYPE_CHECKING:
-    from holdfast.agent.observe.http_answers import RingAnswer
-    from holdfast.agent.observe.metrics import Metric
+    from holdfast.agent.feature import Web
+    from holdfast.agent.observe.openapi import Route
     from holdfast.config import Config
     from holdfast.events import Event
-    from holdfast.host import Host, Keyed, Machine, NodeId, Standing
+    from holdfast.host import Host, Keyed, NodeId, Standing
     from holdfast.kit.broadcast import Broadcast
     from holdfast.kit.exchange import Exchange
-
-KINDS = dict(MEMBERSHIPS)  # setting ``membership`` -> the module that offers ``Kind``; imported when it is used
 
 
 class Hints(NamedTuple):
@@ -41,55 +40,37 @@ class Leases(NamedTuple):
     safe_for_most: float | None = None
 
 
-class HttpSide(Protocol):
-    """A membership over HTTP. Imported when HTTP is served."""
+class HttpSide(HttpPart):
+    """A membership over HTTP: as a feature, and what the answers of the agent have of it."""
 
     def since(self) -> Mapping[NodeId, float]:
         """Wall clock when each member joined, as it says; members that did not say it are left out."""
+        return {}
 
     def position_of(self, key: str) -> int:
         """Where a key is among the positions of the members. Only asked where keys have owners."""
+        raise NotImplementedError
 
-    def part(self) -> RingAnswer | None:
-        """This agent's own part; None for a membership that is no ring."""
+    def leases(self) -> Leases:
+        return Leases()
 
-    def leases(self) -> Leases: ...
     def plain(self, value: Any) -> Any:
         """A value in a fact of this membership as JSON has it; None: it is no value of this membership's own types."""
+        del value
 
-    def metrics(self) -> Iterable[Metric]: ...
 
+class Side(Running):
+    """One membership that runs. It offers what a feature offers, and what an agent needs of its membership. ``machines`` are its own; the
+    node's Broadcast and Exchange are not among them."""
 
-class Side(Protocol):
-    """One membership that runs, with what an agent shows of it."""
+    name: str  # the prefix of its metrics
+    standing: Standing
+    keyed: Keyed | None = None  # None: keys have no owners
+    retried: tuple[type[Event], ...] = ()  # facts that say that an attempt to join failed
+    hints: Hints
 
-    @property
-    def name(self) -> str:
-        """The prefix of its metrics."""
-
-    @property
-    def standing(self) -> Standing: ...
-    @property
-    def keyed(self) -> Keyed | None:
-        """None: keys have no owners."""
-
-    @property
-    def machines(self) -> tuple[Machine, ...]:
-        """Its own; the node's Broadcast and Exchange are not among them."""
-
-    @property
-    def info(self) -> tuple[type[Event], ...]:
-        """Facts that the log tells at this level, beside those of every membership."""
-
-    @property
-    def warning(self) -> tuple[type[Event], ...]: ...
-    @property
-    def retried(self) -> tuple[type[Event], ...]:
-        """Facts that say that an attempt to join failed."""
-
-    @property
-    def hints(self) -> Hints: ...
-    def http(self) -> HttpSide: ...
+    def http(self, web: Web) -> HttpSide:
+        raise NotImplementedError
 
 
 class Kind(Protocol):
@@ -100,6 +81,9 @@ class Kind(Protocol):
 
     def told_for(self, config: Config) -> float:
         """Clients of a former life may act for a key so many seconds after they were last told that they may (F14); 0 without owners."""
+
+    def routes(self) -> tuple[Route, ...]:
+        """Over HTTP."""
 
     def build(self, host: Host, config: Config, broadcast: Broadcast, exchange: Exchange) -> Side: ...
 
@@ -112,6 +96,6 @@ def owners_in(side: Side) -> Keyed:
 
 
 def kind_of(config: Config) -> Kind:
-    """What the settings ask for. They were checked, so it is one of ``KINDS``."""
-    kind: Any = import_module(KINDS[config.membership])
+    """What the settings ask for. They were checked, so it is in the list; the module is imported when it is used."""
+    kind: Any = import_module(MEMBERSHIPS[config.membership])
     return kind  # type: ignore[no-any-return]

@@ -1,14 +1,14 @@
-"""``holdfast join``, ``leave`` and ``force-leave``."""
+"""``holdfast join`` and ``leave``."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
 from holdfast.cli.agent_call import GRACE, asked
-from holdfast.cli.options import AGENT, GROUP, JSON, MEMBER, TIMEOUT, checked_timeout
-from holdfast.cli.show import print_json, shown
+from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
+from holdfast.cli.show import print_json
 from holdfast.cli.words import Flag, Word
-from holdfast.local.calls import ForceLeave, Join, Leave
+from holdfast.local.calls import Join, Leave
 
 LEAVE_TIMEOUT = 60.0  # seconds; F14: leaving waits for whatever clients were told, at most a few leases
 
@@ -23,7 +23,7 @@ def join(
 ) -> None:
     """Let an agent that is in no group knock at these seeds. Ends when it is a member."""
     asked(agent, group, Join, seeds, checked_timeout(timeout), timeout=timeout + GRACE)
-    _told({"joined": True}, "joined", as_json=as_json)
+    told({"joined": True}, "joined", as_json=as_json)
 
 
 def leave(
@@ -36,23 +36,10 @@ def leave(
 ) -> None:
     """Let the agent drain, leave the group and end. What clients hold is given back first, or runs out."""
     asked(agent, group, Leave, not stay, timeout=checked_timeout(timeout))
-    _told({"left": True, "ended": not stay}, "left" if stay else "left; the agent ended", as_json=as_json)
+    told({"left": True, "ended": not stay}, "left" if stay else "left; the agent ended", as_json=as_json)
 
 
-def force_leave(
-    *,
-    name: Annotated[str, MEMBER],
-    timeout: Annotated[float, TIMEOUT] = 10.0,
-    as_json: Annotated[bool, JSON] = False,
-    agent: Annotated[str, AGENT] = "",
-    group: Annotated[str, GROUP] = "",
-) -> None:
-    """Ask another agent, by its name, to drain and leave. Nobody can be put out who does not answer: the group decides that by itself."""
-    asked(agent, group, ForceLeave, name, checked_timeout(timeout), timeout=timeout + GRACE)
-    _told({"agreed": True, "name": name}, f"{shown(name)} agreed to leave", as_json=as_json)
-
-
-def _told(result: dict[str, Any], text: str, *, as_json: bool) -> None:
+def told(result: dict[str, Any], text: str, *, as_json: bool) -> None:
     if as_json:
         print_json(result)
     else:

@@ -98,7 +98,6 @@ OWN: Mapping[str, Entry | Table] = {
     "info": Entry("cli.info:info", "What the agent is: its settings, its state, its counters."),
     "join": Entry("cli.joining:join", "Let an agent that is in no group knock at these seeds."),
     "leave": Entry("cli.joining:leave", "Let the agent drain, leave the group and end."),
-    "force-leave": Entry("cli.joining:force_leave", "Ask another agent, by its name, to drain and leave."),
     "tags": TAGS,
     "seats": Entry("cli.seats:seats", "List the voters (seats) and their state: each is asked."),
     "run": RUN,

@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet
 
+from msgspec import Raw
 from msgspec.structs import replace
 
 from holdfast.client.buffers import EVENTS_MAX, EventBuffer
@@ -24,9 +25,12 @@ from holdfast.client.wire import ITEMS
 from holdfast.errors import HoldfastError
 from holdfast.events import Event, EventsLost
 from holdfast.host import Address, Member, NodeId
-from holdfast.local.calls import EventItem, GroupView, LeaderView, ViewChange, Watch
+from holdfast.local.calls import EventItem, GroupView, Lines, ViewChange, Watch
 from holdfast.local.news import event_of
 
+T = TypeVar("T")
+
+NO_LINES: Mapping[str, Raw] = {}
 UNKNOWN = GroupView(0, "joining", Member(NodeId("", 0), Address("", 0), {}), (), ())  # before an agent said more
 
 
@@ -42,15 +46,22 @@ class Mirror:
         self._waiting: deque[EventItem] = deque()
         self._started = False
         self.view = UNKNOWN
-        self.leaders: Mapping[str, LeaderView] = {}
+        self._read: dict[str, tuple[Mapping[str, Raw], Mapping[str, Any]]] = {}  # lines of features that were read, and what they say
         self.adopt(UNKNOWN)
 
     def adopt(self, view: GroupView) -> None:
-        if view.leaders is not self.view.leaders:
-            self.leaders = {line.name: line for line in view.leaders}
         self.view = view
         self.me: Member = view.me
         self.members = Members(view)
+
+    def lines(self, feature: str, read: Callable[[Raw], T]) -> Mapping[str, T]:
+        """What a feature of the agent added to the view, by name. A line is read once, until it is another one."""
+        now = self.view.lines.get(feature, NO_LINES)
+        then, found = self._read.get(feature, (NO_LINES, {}))
+        if now is not then:
+            found = {name: found[name] if then.get(name) is line else read(line) for name, line in now.items()}
+            self._read[feature] = now, found
+        return found
 
     def become(self, state: str) -> None:
         """The agent cannot say it itself any more."""
@@ -79,7 +90,7 @@ class Mirror:
         """What waited when it was asked for is in it, whatever its version says: nobody asks for the same event twice."""
         self._looking = False
         if view.version >= self.members.version:
-            self.adopt(view)
+            self.adopt(kept(view))
         while self._asked_for:
             self._deliver_next()
         self.update(view)
@@ -87,7 +98,7 @@ class Mirror:
     def update(self, view: GroupView) -> None:
         """A list that was just read."""
         if view.version >= self.members.version:
-            self.adopt(view)
+            self.adopt(kept(view))
         while self._waiting and self._follow(self._waiting[0]):
             self._deliver_next()
         if self._waiting:
@@ -106,7 +117,7 @@ class Mirror:
     def start(self, view: GroupView) -> None:
         """A ``Watch`` was opened with this view. If it is not the first one, what happened in between is not known."""
         self._flush()
-        self.adopt(view)
+        self.adopt(kept(view))
         if self._started:
             self.tell(EventsLost(0))
         self._started = True
@@ -161,7 +172,7 @@ class Mirror:
 
 def changed(view: GroupView, version: int, change: ViewChange) -> GroupView:
     """The view after a change."""
-    members, leaders = list(view.members), view.leaders
+    members = list(view.members)
     positions: list[int | None] = [*view.positions] or [None] * len(members)
     for line in change.listed:
         at = _place(members, line.member.name)
@@ -169,14 +180,25 @@ def changed(view: GroupView, version: int, change: ViewChange) -> GroupView:
     for name in change.gone:
         at = _place(members, name)
         del members[at], positions[at]
-    if change.leaders or change.forgotten:
-        lines = list(leaders)
-        for each in change.leaders:
-            lines[_place(lines, each.name)] = [each]
-        for name in change.forgotten:
-            del lines[_place(lines, name)]
-        leaders = tuple(lines)
-    return GroupView(version, change.state, change.me or view.me, tuple(members), _placed(positions), leaders, change.waits_for)
+    lines = changed_lines(view.lines, change) if change.lines or change.lines_gone else view.lines
+    return GroupView(version, change.state, change.me or view.me, tuple(members), _placed(positions), lines, change.waits_for)
+
+
+def changed_lines(lines: Lines, change: ViewChange) -> Lines:
+    """Those of features without a change are the same objects."""
+    now = dict(lines)
+    for feature in {**change.lines, **change.lines_gone}:
+        gone = set(change.lines_gone.get(feature, ()))
+        new = {name: line.copy() for name, line in change.lines.get(feature, NO_LINES).items()}
+        now[feature] = {name: line for name, line in {**now.get(feature, NO_LINES), **new}.items() if name not in gone}
+    return {feature: found for feature, found in now.items() if found}
+
+
+def kept(view: GroupView) -> GroupView:
+    """The view without the frame in which it came: a ``Raw`` is a part of one, and would keep all of it."""
+    if not view.lines:
+        return view
+    return replace(view, lines={feature: {name: line.copy() for name, line in lines.items()} for feature, lines in view.lines.items()})
 
 
 def _placed(positions: list[int | None]) -> tuple[int, ...]:

@@ -26,13 +26,15 @@ decode_frame = msgspec.msgpack.Decoder(calls.FromAgent).decode
 Decode = Any  # a bound ``decode`` of a decoder; msgspec's types do not say more than that
 
 
-ITEMS: dict[type[calls.Call], Decode] = {
-    calls.Watch: msgspec.msgpack.Decoder(calls.EventItem).decode,
-    calls.Messages: msgspec.msgpack.Decoder(calls.MessageItem).decode,
-    calls.Acquire: msgspec.msgpack.Decoder(calls.GrantItem).decode,
-    calls.WatchTickets: msgspec.msgpack.Decoder(calls.EventItem).decode,
-}
+class Items(dict[type[calls.Call], Decode]):
+    """Decoders of what streams carry, made when they are first needed."""
 
+    def __missing__(self, kind: type[calls.Call]) -> Decode:
+        decode = self[kind] = msgspec.msgpack.Decoder(kind.items).decode
+        return decode
+
+
+ITEMS = Items()
 
 _ERRORS = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, HoldfastError)}
 

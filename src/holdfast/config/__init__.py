@@ -5,12 +5,13 @@ from __future__ import annotations
 from holdfast.config.addresses import endpoint, is_loopback
 from holdfast.config.checks import TAG_BYTES_MAX, TAG_NAME, TAGS_BYTES_MAX, TAGS_MAX, check_tags, read_token
 from holdfast.config.load import ARGUMENTS, FLAGS, load, load_with_sources, unknown_variables
-from holdfast.config.settings import CHOICES, DEFAULTS, PRESETS, SETTINGS, Config, Timing
+from holdfast.config.settings import CHOICES, DEFAULTS, PRESETS, SETTINGS, STRETCHING, Config, Timing
 from holdfast.disk.places import default_socket, group_file, private_directory, runtime_dir
 
 __all__ = [
     "Config",
     "PRESETS",
+    "STRETCHING",
     "Timing",
     "load",
     "load_with_sources",

@@ -6,6 +6,7 @@ from typing import Annotated
 from msgspec import field
 
 from holdfast.config.addresses import is_loopback
+from holdfast.features import MEMBERSHIPS
 from holdfast.kit.settings import PRESET_NAMES, Setting, Table
 
 LONGEST_GRANT_MAX = 3600.0  # seconds that a seat without a journal may make everybody wait
@@ -68,5 +69,7 @@ class LocalSettings(Table):
     log_format: Annotated[
         str, Setting("auto (text in a terminal, JSON elsewhere), json or text.", "FORMAT", choices=("auto", "json", "text"))
     ] = "auto"
-    membership: Annotated[str, Setting("How members are found: ring.", "KIND", choices=("ring",))] = "ring"
+    membership: Annotated[str, Setting(f"How members are found: {', '.join(MEMBERSHIPS)}.", "KIND", choices=tuple(MEMBERSHIPS))] = next(
+        iter(MEMBERSHIPS)
+    )
     moved: Annotated[bool, Setting("The state directory was moved here from another machine, on purpose.")] = False

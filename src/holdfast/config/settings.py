@@ -4,13 +4,16 @@ A setting has one name everywhere: ``bind`` in the TOML file, ``HOLDFAST_BIND`` 
 flag. What is wrong is one ``ConfigError`` that names the setting, its value, what is accepted and where the value came
 from.
 
-The settings of a feature stand in the ``settings.py`` of the feature; the bases of ``Config`` are the list of them.
-Importing this module is cheap, because many commands do; what only a check needs is imported by the check.
+The settings of a feature stand in the ``settings.py`` of the feature. A line in ``holdfast.features.FEATURES`` is enough
+for an agent to have them. The tables that are bases of ``Config`` below are known to a type checker as well, and stand
+where they have always stood in lists for people; those of other features follow. Importing this module is cheap, because
+many commands do; what only a check needs is imported by the check.
 """
 
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from msgspec import Struct, defstruct
@@ -18,6 +21,7 @@ from msgspec.structs import fields, force_setattr
 
 from holdfast.config.process import LONGEST_GRANT_MAX, LocalSettings, PlaceSettings, SeatSettings
 from holdfast.errors import ConfigError, shown
+from holdfast.features import rooms
 from holdfast.features.leadership.settings import LeadershipSettings
 from holdfast.features.ring.settings import RingSettings, RingShape
 from holdfast.features.tickets.settings import TicketSettings
@@ -28,22 +32,37 @@ HIDDEN = "(hidden)"
 Made = TypeVar("Made", bound=Struct)
 
 
-def flat(struct: type[Made]) -> type[Made]:
-    """The struct with one field for each setting of the tables it inherits from, in the order of these tables.
+def flat(struct: type[Made], more: Sequence[type[Table]] = ()) -> type[Made]:
+    """The struct with one field for each setting of the tables it inherits from, in the order of these tables, and of ``more`` tables.
 
     A struct cannot inherit from several structs that have fields. So tables are plain classes, and their fields are made here.
     """
-    rows = [(name, table.__annotations__[name], vars(table)[name]) for table in _tables(struct) for name in settings_of(table)]
-    made: Any = defstruct(struct.__name__, rows, bases=(struct,), module=struct.__module__, frozen=True, kw_only=True)
+    tables = (*_tables(struct), *more)
+    rows = [(name, table.__annotations__[name], vars(table)[name]) for table in tables for name in settings_of(table)]
+    made: Any = defstruct(struct.__name__, rows, bases=(struct, *more), module=struct.__module__, frozen=True, kw_only=True)
     made.__doc__ = struct.__doc__
     return made  # type: ignore[no-any-return]
+
+
+def with_features(struct: type[Made]) -> type[Made]:
+    """``flat``, with the tables of features in the list that are no bases of it."""
+    return flat(struct, [table for table in of_features() if not issubclass(struct, table)])
+
+
+def of_features() -> list[type[Table]]:
+    """The tables that features declare, in the order of the list and of their files."""
+    return [each for room in rooms("settings") for each in vars(room).values() if _is_table(each) and each.__module__ == room.__name__]
+
+
+def _is_table(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Table) and bool(settings_of(kind))
 
 
 def _tables(struct: type) -> list[type[Table]]:
     return [base for base in struct.__bases__ if issubclass(base, Table)]
 
 
-@flat
+@with_features
 class Config(
     PlaceSettings,
     RingSettings,
@@ -122,7 +141,7 @@ class Config(
             )
 
 
-TABLES = _tables(Config.__bases__[0])
+TABLES = [*_tables(Config.__bases__[0]), *_tables(Config)]
 SETTINGS = {name: setting for table in TABLES for name, setting in settings_of(table).items()}
 DEFAULTS: dict[str, Any] = {field.name: {} if field.name == "tags" else field.default for field in fields(Config)}
 _checked = sorted(SETTINGS, key=lambda name: name.startswith("log_"))  # those of the log come last

@@ -1,7 +1,8 @@
 """What Holdfast can do, one folder per capability; a room that a feature does not need is not there.
 
 ``FEATURES`` is the one list of what an agent runs beside its membership, in the order in which machines are built and started.
-``MEMBERSHIPS`` are the features that a group stands on, by the value of the setting ``membership``.
+``MEMBERSHIPS`` are the features that a group stands on, by the value of the setting ``membership``. What else a folder has is found by the
+names of its rooms: ``settings.py`` has tables of settings, ``calls.py`` the calls of the local socket, ``events.py`` events for users.
 """
 
 from collections.abc import Iterable, Iterator

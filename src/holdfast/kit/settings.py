@@ -5,7 +5,7 @@ annotations, so a file with tables does without ``from __future__ import annotat
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, dataclass_transform
+from typing import Annotated, Any, Self, dataclass_transform
 
 from msgspec import Struct, field
 
@@ -35,6 +35,12 @@ class Table:
     """Some settings that belong together. ``Config`` inherits from all tables, so a method may be called on a ``Config``."""
 
     __slots__ = ()
+
+    @classmethod
+    def of(cls, config: object) -> Self:
+        """The settings of an agent, known to a type checker as this table: ``Config`` inherits from it when the agent runs."""
+        assert isinstance(config, cls)
+        return config
 
     def derived(self) -> Mapping[str, Any]:
         """Settings that were not given and follow from others of this table."""

@@ -1,22 +1,29 @@
 """What a client may ask of its agent, and what it hears back.  Spec: foundation 4 (Grants, F14), PRODUCT (parts); docs/local-api.md.
 
 Every call has a ``serial`` of the client's choice, larger than all before on its connection. The agent answers each call once, in any
-order, with ``Done`` (whose value has the type ``answers`` of the call) or ``Refused``. Calls that open a stream (``Watch``, ``Messages``,
-``Acquire``) are answered first and then followed by ``Pushed`` under the same serial, until ``Close`` or the end of the connection.
+order, with ``Done`` (whose value has the type ``answers`` of the call) or ``Refused``. Calls that open a stream
+(``Watch``, ``Acquire``) are answered first and then followed by ``Pushed`` under the same serial, until ``Close`` or the
+end of the connection.
 
-All of these are MessagePack arrays that begin with the tag. They grow at the end, by fields with defaults; a tag is never used again.
+These are the calls of the agent itself. Those of a feature stand in the ``calls.py`` of the feature; ``table`` says
+which of them can be read. All of them are MessagePack arrays that begin with the tag. They grow at the end, by fields
+with defaults; a tag is never used again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Union
+from typing import Any, ClassVar
 
 from msgspec import Raw, Struct
 
 from holdfast.host import Member, NodeId
 
-VERSION = 2  # of this conversation; an agent speaks with clients of its own version only, and says so. 2: grants are confirmed
+# Of this conversation; an agent speaks with clients of its own version only, and says so. 2: grants are confirmed. 3: views have lines
+# of features.
+VERSION = 3
+
+Lines = Mapping[str, Mapping[str, Raw]]  # of a view: the name of a feature -> the name of a line -> what its ``calls.py`` says it is
 
 
 # What an agent says.
@@ -70,15 +77,6 @@ class Welcome(Struct, frozen=True, array_like=True):
     session: int  # names this connection in logs
 
 
-class LeaderView(Struct, frozen=True, array_like=True):
-    """Who leads one name, as this agent knows it: a hint."""
-
-    name: str
-    leader: NodeId | None  # None: somebody led it, and nobody is known to lead it now
-    token: int  # of that term; of the last one where nobody leads
-    since: float  # wall-clock seconds when this agent heard of it
-
-
 class GroupView(Struct, frozen=True, array_like=True):
     """Who is here, as this agent knows it."""
 
@@ -87,7 +85,7 @@ class GroupView(Struct, frozen=True, array_like=True):
     me: Member  # this agent, with its own tags, also while it is no member
     members: tuple[Member, ...]  # sorted by id; empty while this agent is no member
     positions: tuple[int, ...]  # on the ring, one per member in the same order; empty where members have none
-    leaders: tuple[LeaderView, ...] = ()  # sorted by name
+    lines: Lines = {}  # of features that have some
     waits_for: str = ""  # what an agent that is in no group, and wants to be, waits for; a sentence
 
 
@@ -114,8 +112,8 @@ class ViewChange(Struct, frozen=True, array_like=True):
     me: Member | None = None  # None: as before
     listed: tuple[Listed, ...] = ()  # members that are new or have changed, sorted by id; one of the same name is replaced
     gone: tuple[str, ...] = ()  # names of members that are not in the list any more
-    leaders: tuple[LeaderView, ...] = ()  # names whose line is new or has changed
-    forgotten: tuple[str, ...] = ()  # names without a line in ``leaders`` any more
+    lines: Lines = {}  # those that are new or have changed
+    lines_gone: Mapping[str, tuple[str, ...]] = {}  # the name of a feature -> names of lines that are not in the view any more
     waits_for: str = ""  # as it is now
 
 
@@ -127,15 +125,6 @@ class EventItem(Struct, frozen=True, array_like=True):
     name: str
     fields: Raw
     change: ViewChange | None = None  # what is new in the view since the last change that was told; None: nothing, or too much
-
-
-class MessageItem(Struct, frozen=True, array_like=True):
-    """A message for this client; ``topic`` is "" when it was sent to this agent alone."""
-
-    sender: NodeId
-    topic: str
-    payload: bytes
-    lost: int = 0  # messages dropped just before this one, because the client did not read
 
 
 class GrantItem(Struct, frozen=True, array_like=True):
@@ -165,35 +154,6 @@ class SeatView(Struct, frozen=True, array_like=True):
     why: str = ""  # why it failed, or has no address
 
 
-class TicketHolder(Struct, frozen=True, array_like=True):
-    """Who owns one ticket."""
-
-    number: int
-    agent: NodeId
-    token: int
-    metadata: Mapping[str, str]
-
-
-class PoolView(Struct, frozen=True, array_like=True):
-    """The owners of a pool's tickets: a hint, unless they were read from majorities."""
-
-    pool: str
-    of: int  # tickets in the pool; 0: not known here
-    holders: tuple[TicketHolder, ...]  # sorted by number; who is not in it is free, or about to be
-    hint: bool
-    here: int = 0  # clients of this agent that hold one or ask for one
-    waiting: int = 0  # who is known here to wait: those clients, and whoever queues at a ticket that is held here
-
-
-class MemberReport(Struct, frozen=True, array_like=True):
-    """What one member answered to something that was asked of the whole group."""
-
-    member: str
-    done: bool
-    text: str
-    keys: tuple[str, ...] = ()  # ids of the keys it holds now, the one it writes with first
-
-
 class Finding(Struct, frozen=True, array_like=True):
     """One thing that ``doctor`` noticed."""
 
@@ -209,9 +169,10 @@ class Finding(Struct, frozen=True, array_like=True):
 
 
 class Call(Struct, frozen=True, array_like=True):
-    """Base of all calls. ``answers`` is the type of the value in ``Done``."""
+    """Base of all calls. ``answers`` is the type of the value in ``Done``, ``items`` that of what a stream carries; None: there is none."""
 
     answers: ClassVar[Any] = None
+    items: ClassVar[Any] = None
 
     serial: int
 
@@ -236,6 +197,7 @@ class Watch(Call, frozen=True, tag=3):
     """A stream of ``EventItem``, beginning after the view in the answer. With ``internal`` also the facts inside the protocols."""
 
     answers: ClassVar[Any] = GroupView
+    items: ClassVar[Any] = EventItem
 
     internal: bool = False
 
@@ -267,53 +229,16 @@ class Join(Call, frozen=True, tag=7):
     timeout: float
 
 
-class ForceLeave(Call, frozen=True, tag=8):
-    """Ask another agent, by name, to drain and leave. Answered when it agreed; silence is a ``Timeout``."""
-
-    name: str
-    timeout: float
-
-
-class Keys(Call, frozen=True, tag=9):
-    """``action`` is "list", "install", "use" or "remove"; ``key`` the key itself for install, its id for use and remove."""
-
-    answers: ClassVar[Any] = tuple[MemberReport, ...]
-
-    action: str
-    key: str
-    timeout: float
-    force: bool = False  # also without those who are silent or not ready, who may be cut off by it
-
-
 class Seats(Call, frozen=True, tag=10):
     """The slots, as this agent sees them; ``Refused`` with what is missing when there are none (F12)."""
 
     answers: ClassVar[Any] = tuple[SeatView, ...]
 
 
-class Send(Call, frozen=True, tag=11):
-    """A message to one member, by name. Answered when that agent has queued it for its client."""
-
-    name: str
-    payload: bytes
-    timeout: float
-
-
-class Cast(Call, frozen=True, tag=12):
-    """A rumour to everybody who listens to the topic."""
-
-    topic: str
-    payload: bytes
-
-
-class Messages(Call, frozen=True, tag=13):
-    """A stream of ``MessageItem``: of a topic, or ("") of what is sent to this agent alone."""
-
-    topic: str = ""
-
-
 class Acquire(Call, frozen=True, tag=14):
     """Ask for a grant; a stream of ``GrantItem``. The grant belongs to this connection and is never revived by another (F14)."""
+
+    items: ClassVar[Any] = GrantItem
 
     kind: str  # "lead", "ticket", ...: what the agent has
     name: str
@@ -359,55 +284,6 @@ class Doctor(Call, frozen=True, tag=19):
     since: float = 600.0  # seconds: what was last seen earlier is left out
 
 
-class Tickets(Call, frozen=True, tag=20):
-    """Who owns which ticket, as this agent heard it: of one pool, or ("") of all that are known here. A hint."""
-
-    answers: ClassVar[Any] = tuple[PoolView, ...]
-
-    pool: str = ""
-
-
-class ReadTickets(Call, frozen=True, tag=21):
-    """The same of one pool, read from majorities of the seats; ``Unavailable`` if some do not answer."""
-
-    answers: ClassVar[Any] = PoolView
-
-    pool: str
-
-
-class StopTicket(Call, frozen=True, tag=22):
-    """Ask the client of this agent that holds a ticket to stop. Answered when it was asked; F14 says when the ticket is free."""
-
-    pool: str
-    number: int
-
-
-class AbandonTicket(Call, frozen=True, tag=23):
-    """A ticket whose guardians are lost for good is given up (tickets 9.5). Whoever calls vouches that its holder is dead."""
-
-    pool: str
-    number: int
-
-
-class Publish(Call, frozen=True, tag=24):
-    """Tell everybody who watches the pool of a ticket that this client holds, under its number and token; ``TicketLost`` if it is over."""
-
-    grant: int  # serial of its Acquire
-    payload: bytes
-
-
-class WatchTickets(Call, frozen=True, tag=25):
-    """A stream of ``EventItem``: ``OwnerChanged`` and ``Published`` of one pool, and ``EventsLost`` where some are missing."""
-
-    pool: str
-
-
-class Touch(Call, frozen=True, tag=26):
-    """The program that holds a ticket is at work, as it must say within the ticket's ``user_ttl``; ``TicketLost`` if it is over."""
-
-    grant: int  # serial of its Acquire
-
-
 class Confirm(Call, frozen=True, tag=27):
     """The client read that it was granted something, before the deadline, and takes it up. Nothing is extended before; a grant that was not
     confirmed by its first deadline is lost then. ``HoldLost`` if it is over."""
@@ -416,22 +292,6 @@ class Confirm(Call, frozen=True, tag=27):
     token: int  # as "granted" named it: who repeats it has read it
 
 
-CALLS: tuple[type[Call], ...] = (
-    Hello, Look, Watch, Owns, SetTags, Leave, Join, ForceLeave, Keys, Seats,
-    Send, Cast, Messages, Acquire, Stopped, Body, Close, Info, Doctor, Tickets, ReadTickets, StopTicket, AbandonTicket,
-    Publish, WatchTickets, Touch, Confirm,
+OWN: tuple[type[Call], ...] = (
+    Hello, Look, Watch, Owns, SetTags, Leave, Join, Seats, Acquire, Stopped, Body, Close, Info, Doctor, Confirm,
 )  # fmt: skip
-AnyCall: Any = Union[CALLS]  # noqa: UP007 - made at run time, so that the list stands once
-
-_BY_TAG = {tag: kind for kind in CALLS if isinstance(tag := kind.__struct_config__.tag, int)}
-
-
-def unread(tag: int, why: str) -> str:
-    """What to tell a client whose call cannot be read: which call, which field, what was expected. ``why`` is the decoder's word."""
-    kind = _BY_TAG.get(tag)
-    if kind is None:
-        return f"call: {tag}; accepted are the calls 1 to {max(_BY_TAG)} of version {VERSION}" if tag else f"call: {why[:200]}"
-    text, _, place = why.partition(" - at `$[")
-    at = place.partition("]")[0]
-    field = ("tag", *kind.__struct_fields__)[int(at)] if at.isdigit() and int(at) <= len(kind.__struct_fields__) else "call"
-    return f"{kind.__name__}: {field}: {text[:200]}"

@@ -1,25 +1,31 @@
 """Events on the local socket: how an agent writes them and a client reads them.  docs/local-api.md (Watch).
 
-A user's event travels under the name of its class in ``holdfast.events``, with its fields by name. A fact inside a protocol has a
-dot in its name ("ring.Won", because two protocols may use one word) and fields that are plain: identities are text.
+A user's event travels under the name of its class in ``holdfast.events``, or in the ``events.py`` of a feature, with its
+fields by name. A fact inside a protocol has a dot in its name ("ring.Won", because two protocols may use one word) and
+fields that are plain: identities are text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 import msgspec
 
 from holdfast import events
 from holdfast.events import Event, Internal
+from holdfast.features import rooms
 from holdfast.local.calls import EventItem
 
-_KINDS: dict[str, type[Event]] = {
-    name: kind
-    for name, kind in vars(events).items()
-    if isinstance(kind, type) and issubclass(kind, Event) and kind not in (Event, Internal)
-}
+
+def _kinds(module: ModuleType) -> dict[str, type[Event]]:
+    found = {name: kind for name, kind in vars(module).items() if isinstance(kind, type) and issubclass(kind, Event)}
+    return {name: kind for name, kind in found.items() if kind not in (Event, Internal)}
+
+
+_KINDS = _kinds(events)
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
 
@@ -40,8 +46,14 @@ def encoded_fields(event: Event) -> bytes:
 
 def event_of(item: EventItem) -> Event | None:
     """The event; None for a fact inside a protocol, and for what this version does not know."""
-    kind = _KINDS.get(item.name)
+    kind = _KINDS.get(item.name) or (None if "." in item.name else _of_features().get(item.name))
     return None if kind is None else msgspec.msgpack.decode(item.fields, type=kind)
+
+
+@cache
+def _of_features() -> dict[str, type[Event]]:
+    """Imported when an event comes that is none of ``holdfast.events``."""
+    return {name: kind for room in rooms("events") for name, kind in _kinds(room).items()}
 
 
 def fields_of(item: EventItem) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Keys with owners: which clients were told that they may act for one.  Spec: foundation F14; ring 5.7.
+"""Keys with owners: which clients were told that they may act for one.  Spec: foundation F14.
 
-Whether a client may act is decided by the membership (F14): the ring publishes for at most T_l/2 at a time, and neither departs nor
+Whether a client may act is decided by the membership (F14): it publishes for a short time at once, and neither departs nor
 hands over before that has passed. Here is only remembered which clients were told, so that the membership does not wait for clients that
 have stopped or are dead.
 """

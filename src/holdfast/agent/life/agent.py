@@ -65,13 +65,14 @@ class Agent:
         machines = Machines(host, home, self.grants, self)
         self.side, self.membership, self.broadcast = machines.side, machines.membership, machines.broadcast
         self.slots, self.seats, self.seats_missing = machines.slots, machines.seats, machines.seats_missing
-        self.features = machines.features
+        self.features = machines.features  # by name; the membership is the first
         features = tuple(self.features.values())
         self.pinger = next((each.pinger for each in features if each.pinger is not None), None)
         self._gates = tuple(each.gate for each in features if each.gate is not None)
         self._hearers = tuple((each.hears, each.on_event) for each in features if each.hears)
         self.seat_watch = None if self.seats is None else SeatWatch(host, self.seats, log)
-        self._viewer = Viewer(host, self.membership, next((each.view_lines for each in features if each.view_lines is not None), None))
+        lines = {name: each.view_lines for name, each in self.features.items() if each.view_lines is not None}
+        self._viewer = Viewer(host, self.membership, lines)
         self.events = EventHub(lambda: self.version, clock.wall, loop.call_soon, changes=self._viewer.changes.take)
         for each in features:
             if each.grant_kind is not None:
@@ -80,12 +81,12 @@ class Agent:
         if self.seats is not None:
             Delays(host, self.seats, self.grants)
         info, warning = (kind for each in features for kind in each.info), (kind for each in features for kind in each.warning)
-        self._narrator = Narrator(log, info=(*self.side.info, *info), warning=(*self.side.warning, *warning))
+        self._narrator = Narrator(log, info=tuple(info), warning=tuple(warning))
         self._join_watch = JoinWatch(host, log, lambda: self.seeds, self.side.retried, lambda: self.membership.is_member)
         self._seeds: Seeds | None = None
         self._addresses: tuple[Address, ...] | None = None  # of the seeds; None until they are known
         # F6: only when what the crashed life published must have ended can its successor say that it is over, and be let in at once.
-        # Knocking earlier costs more: the place on the ring is the former life's, and nobody answers there.
+        # Knocking earlier costs more: its place in the group is the former life's, and no process answers there.
         self._knocks_at = self.started_at + home.wait
         self._knocks = False  # wants to be a member as soon as seeds are known and the name is clear
         self.named: asyncio.Future[None] = loop.create_future()  # done when the name is ours
@@ -127,7 +128,7 @@ class Agent:
         if self.config.seeds:
             self._knock_at(self.config.seeds)
         else:
-            # Its own seed: it asks whom it knew in a former life, then begins a ring, and begins one again when it lost it.
+            # Its own seed: it asks whom it knew in a former life, then founds a group, and founds one again when it lost it.
             self.host.post(lambda: self._on_seeds((self.host.address,)))
         self._look = asyncio.get_running_loop().call_later(LOOK_PERIOD, self._on_look)
 
@@ -228,13 +229,13 @@ class Agent:
         check_tags(now)
         self._publish_tags(now)
 
-    def rekey(self, ring: Keyring, *, given: bool = False) -> None:
+    def rekey(self, keyring: Keyring, *, given: bool = False) -> None:
         """Read and write with these keys, also after a restart. ``given``: they come from the settings, not from the group."""
         if not isinstance(self._sealer, Sealed):
             raise ConfigError("key_file: this group has no key; give all of its agents one and restart them")
-        self.home.keys.keep(ring, given=given)
-        self._sealer.rekey(ring)
-        self.log.info("keys", ids=[key.id.hex() for key in ring.keys])
+        self.home.keys.keep(keyring, given=given)
+        self._sealer.rekey(keyring)
+        self.log.info("keys", ids=[key.id.hex() for key in keyring.keys])
 
     @property
     def keyring(self) -> Keyring | None:

@@ -34,19 +34,19 @@ class Machines:
         self.broadcast.over(self.membership)
         self.slots = find_own_slots(host, home)
         self.seats, self.seats_missing = build_seats(host, home, self.slots)
-        self.features = running(
-            Parts(host, config, self.membership, self.broadcast, self.exchange, self.seats, self.seats_missing, grants, life)
-        )
+        parts = Parts(host, config, self.membership, self.broadcast, self.exchange, self.seats, self.seats_missing, grants, life)
+        self._beside = running(parts)
+        self.features: dict[str, Running] = {self.side.name: self.side, **self._beside}
         for each in self._in_order():
             host.node.add(each)
 
     def _in_order(self) -> Iterable[Machine]:
         """As they start: those below come first."""
         yield from (*self.side.machines, self.broadcast, self.exchange)
-        yield from machines_of(self.features.values(), on_seats=False)
+        yield from machines_of(self._beside.values(), on_seats=False)
         if self.seats is not None:
             yield self.seats
-        yield from machines_of(self.features.values(), on_seats=True)
+        yield from machines_of(self._beside.values(), on_seats=True)
 
 
 def machines_of(features: Iterable[Running], *, on_seats: bool) -> Iterable[Machine]:

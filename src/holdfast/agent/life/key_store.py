@@ -31,25 +31,25 @@ class KeyStore:
     def __init__(self, config: Config, state: State | None) -> None:
         self._state = state
         self._given = given(config)
-        self.ring = self._given
+        self.keyring = self._given
         stored = None if state is None or self._given is None else _read(state)
         if stored is None or self._given is None:
             return
         if stored.given == _ids(self._given):
-            self.ring = Keyring(*(parse_key(key, source="keyring file") for key in stored.keys))
+            self.keyring = Keyring(*(parse_key(key, source="keyring file") for key in stored.keys))
         else:
             self.keep(self._given)  # Or the rotation that it replaces would count again with the key file that it began with.
 
     def sealer(self, group: str) -> Sealer:
-        return Plain(group) if self.ring is None else Sealed(group, self.ring)
+        return Plain(group) if self.keyring is None else Sealed(group, self.keyring)
 
-    def keep(self, ring: Keyring, *, given: bool = False) -> None:
+    def keep(self, keyring: Keyring, *, given: bool = False) -> None:
         """A rotation, or what the settings say now (``given``): on disk before it is used, or the next life could not read the group."""
-        source = ring if given else self._given
+        source = keyring if given else self._given
         if self._state is not None:
-            stored = Stored(_ids(source), tuple(key.text() for key in ring.keys))
+            stored = Stored(_ids(source), tuple(key.text() for key in keyring.keys))
             self._state.write(KEYRING_FILE, msgspec.json.encode(stored))
-        self.ring, self._given = ring, source
+        self.keyring, self._given = keyring, source
 
     def reload(self, config: Config) -> Keyring | None:
         """The keys of the key file, if they are others now; in use as soon as they are kept. Raises ``KeyUnusable``."""
@@ -68,8 +68,8 @@ def given(config: Config) -> Keyring | None:
     return Keyring(parse_key(config.key)) if config.key else None
 
 
-def _ids(ring: Keyring | None) -> tuple[str, ...]:
-    return () if ring is None else tuple(key.id.hex() for key in ring.keys)
+def _ids(keyring: Keyring | None) -> tuple[str, ...]:
+    return () if keyring is None else tuple(key.id.hex() for key in keyring.keys)
 
 
 def _read(state: State) -> Stored | None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.agent.life.agent import Agent
 from holdfast.agent.life.start import Settings
-from holdfast.config import Config, Timing
+from holdfast.config import STRETCHING, Config, Timing
 from holdfast.errors import ConfigError, HoldfastError
 
 CHANGEABLE = ("key_file", "tags", "log_level")
@@ -23,9 +23,9 @@ def reload(agent: Agent, settings: Settings) -> None:
     log, before = agent.log, agent.config
     try:
         now, sources = settings.load()
-        ring = agent.home.keys.reload(now)
-        if ring is not None:
-            agent.rekey(ring, given=True)
+        keyring = agent.home.keys.reload(now)
+        if keyring is not None:
+            agent.rekey(keyring, given=True)
     except HoldfastError as error:
         log.error("reload refused", text=str(error))
         return
@@ -39,7 +39,7 @@ def reload(agent: Agent, settings: Settings) -> None:
         # Only what changed in the file: tags that a client set stay.
         agent.host.post(lambda: _set_tags(agent, {**dict.fromkeys(before.tags), **now.tags}))
     agent.config = replace(before, key_file=now.key_file, tags=now.tags, log_level=now.log_level)
-    applied = [name for name in changed if name in CHANGEABLE] + (["keys"] if ring is not None else [])
+    applied = [name for name in changed if name in CHANGEABLE] + (["keys"] if keyring is not None else [])
     log.info("reloaded", changed=applied)
 
 
@@ -52,8 +52,8 @@ def _set_tags(agent: Agent, tags: Mapping[str, str | None]) -> None:
 
 
 def differences(before: Config, now: Config, sources: Mapping[str, str]) -> list[str]:
-    """The settings that are others now. A timing that only follows the lease or the preset is not named beside it."""
+    """The settings that are others now. A timing that only follows the preset, or the setting that stretches it, is not named beside it."""
     shown = before.shown()
     changed = [name for name, value in now.shown().items() if value != shown[name]]
-    follows = {"lease", "preset"} & set(changed)
+    follows = {STRETCHING, "preset"} & set(changed)
     return [name for name in changed if not (follows and name in Timing._fields and name not in sources)]

@@ -45,7 +45,7 @@ class Settings(NamedTuple):
 
 
 def parse(words: Sequence[str]) -> Options:
-    """By hand: a parser of arguments costs as much memory as the ring."""
+    """By hand: a parser of arguments costs as much memory as a membership."""
     found: dict[str, Any] = {}
     rest = list(words)
     while rest:

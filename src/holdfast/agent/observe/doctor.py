@@ -183,6 +183,8 @@ class Examination:
         yield from self._of_mismatches()
         yield from self._of_pauses()
         yield from symptoms.of_membership(agent)
+        for feature in agent.features.values():
+            yield from feature.findings()
         yield from symptoms.of_seats(agent, self._began_at)
         yield from symptoms.of_settings(agent.config, agent.home.state.path if agent.home.state is not None else None, seat=_is_seat(agent))
         for feature in agent.features.values():

@@ -1,7 +1,7 @@
 """What the HTTP API answers with.  docs/http.md; the OpenAPI document is made from these types, ``http_views`` fills them.
 
-Positions on the ring have 64 bits, more than a number in JavaScript holds: they are given as 16 hexadecimal
-digits, and beside them as the part of a whole turn, for drawing.
+Those of a feature or a membership stand in its ``http.py``. Positions have 64 bits, more than a number in JavaScript
+holds: they are given as 16 hexadecimal digits, and beside them as the part of a whole turn, for drawing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MemberAnswer(Struct, frozen=True):
     tags: dict[str, str]
     version: str  # of its Holdfast, as it says; "" if it does not
     me: bool  # the agent that answers
-    position: str | None  # on the ring; None: not known
+    position: str | None  # among those of keys; None: not known
     turn: float | None  # the same, from 0 up to 1
     since: float | None  # wall clock when it became a member, as it says
 
@@ -39,70 +39,6 @@ class MembersAnswer(Struct, frozen=True):
     version: int  # grows with every change
     state: Literal["joining", "member", "leaving", "left"]
     members: tuple[MemberAnswer, ...]
-
-
-class Place(Struct, frozen=True):
-    """A position on the ring, and who sits there; the name is None where the id is not known."""
-
-    name: str | None
-    position: str
-    turn: float
-
-
-class PairAnswer(Struct, frozen=True):
-    """This agent's side of one pair: its lease on a peer."""
-
-    peer: str
-    position: str
-    turn: float
-    state: Literal["dormant", "half", "active"]  # neither obliged nor entitled; obliged; both
-    opener: bool
-    closing: bool
-    epoch: int
-    session: int  # grows by one per lease period
-    acked: bool  # in this session
-    age: float  # seconds since the nominal start of the last session that was acked
-    rtt: float | None
-    relayed: int  # sessions in a row that only reached it through others
-    suspected: float | None  # for so many seconds
-    group: tuple[str, ...]  # the arbitrators of this pair, by name
-    group_version: int
-    group_pending: bool  # another group is proposed
-
-
-class Condemned(Struct, frozen=True):
-    """A peer against which the arbitrators decided, until it is declared out."""
-
-    peer: str
-    seconds: float  # since acking stopped
-    declared_in: float  # seconds until it is declared
-
-
-class Timing(Struct, frozen=True):
-    """The numbers of the ring, in seconds."""
-
-    lease: float
-    arbitration: float
-    wait: float  # from the end of acking to the declaration
-    bound: float  # from a crash until it is out and every monitor knows: T_a + 4 T_l
-    neighbours: int  # per side
-
-
-class RingAnswer(Struct, frozen=True):
-    """This agent's own part of the ring."""
-
-    status: Literal["new", "joining", "member", "left"]
-    ring: str
-    id: str
-    position: str
-    turn: float
-    generation: int
-    settled: bool
-    safe_for: float | None  # seconds for which nobody treats this agent as gone; None: no limit, or no member
-    neighbours: tuple[Place, ...]
-    pairs: tuple[PairAnswer, ...]
-    condemned: tuple[Condemned, ...]
-    timing: Timing
 
 
 class OwnerAnswer(Struct, frozen=True):
@@ -189,16 +125,6 @@ class Health(Struct, frozen=True):
     streams: int
     seats: int  # how many there are; 0: none are known
     seats_voting: int
-
-
-class Beat(Struct, frozen=True):
-    """What the page is told four times a second."""
-
-    at: float  # wall-clock seconds
-    state: str
-    ring: RingAnswer | None  # None: the membership is no ring
-    health: Health
-    grants: tuple[GrantAnswer, ...]
 
 
 class TagsBody(Struct, frozen=True, forbid_unknown_fields=True):

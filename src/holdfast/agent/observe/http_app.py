@@ -24,6 +24,7 @@ from starlette.routing import Route as StarletteRoute
 
 from holdfast import errors
 from holdfast.agent.feature import features
+from holdfast.agent.membership import Kind, kind_of
 from holdfast.agent.observe import http_answers as answers
 from holdfast.agent.observe import http_views as views
 from holdfast.agent.observe import metrics as numbers
@@ -33,7 +34,6 @@ from holdfast.agent.observe.http_server import PROBES, Admission, Server
 from holdfast.agent.observe.openapi import EVENTS_DEFAULT, EVENTS_MAX, ROUTES, Route, document
 from holdfast.agent.observe.sse import PULSE_INTERVAL, EventStream, Feed, Lists, Pulse
 from holdfast.agent.socket.budget import Line
-from holdfast.errors import shown
 from holdfast.events import Internal
 from holdfast.host import Timer
 from holdfast.local.news import name_of
@@ -41,7 +41,6 @@ from holdfast.local.news import name_of
 if TYPE_CHECKING:
     from holdfast.agent.feature import HttpPart
     from holdfast.agent.life.agent import Agent
-    from holdfast.agent.membership import HttpSide
 
 BODY_BYTES_MAX = 64 * 1024  # as on the local socket: 32 tags of 200 bytes fit many times
 TURN_TIMEOUT = 10.0  # seconds until the protocols have taken a change
@@ -64,35 +63,35 @@ CODES = {400: "BadRequest", 404: "NotFound", 405: "MethodNotAllowed", 413: "TooL
 class Handlers:
     """One method per route of the table; and what the routes of features need (``feature.Web``)."""
 
-    def __init__(self, agent: Agent, http: HttpSide, feed: Feed, lateness: Lateness, load: Load) -> None:
-        self._agent, self._http, self._feed, self._lateness, self._load = agent, http, feed, lateness, load
+    def __init__(self, agent: Agent, feed: Feed, lateness: Lateness, load: Load) -> None:
+        self._agent, self._feed, self._lateness, self._load = agent, feed, lateness, load
         self._kept: dict[str, tuple[float, bytes]] = {}  # answers, until when
-        self._beat_kept: tuple[float, answers.Beat] | None = None
-        self.parts: tuple[HttpPart, ...] = tuple(part for each in agent.features.values() if (part := each.http(self)) is not None)
+        self._beat_kept: tuple[float, dict[str, Any]] | None = None
+        self.http = http = agent.side.http(self)
+        beside = (each.http(self) for each in agent.features.values() if each is not agent.side)
+        self._beside: tuple[HttpPart, ...] = tuple(part for part in beside if part is not None)
+        self.parts = (http, *self._beside)
         self._lists = (
             Lists(lambda: agent.view().version, lambda: agent.view().members, partial(views.members_of, agent, http)),
             *(each for part in self.parts for each in part.lists),
         )
         self._version = str(agent.info().get("version", ""))
-        self._document = msgspec.json.encode(document(self._version, every_route()))
+        self._document = msgspec.json.encode(document(self._version, every_route(kind_of(agent.config))))
 
     async def info(self, request: Request) -> Response:
         return self.again("info", self._agent.info)
 
     async def members(self, request: Request) -> Response:
-        return self.again("members", partial(views.members_of, self._agent, self._http))
+        return self.again("members", partial(views.members_of, self._agent, self.http))
 
     async def member(self, request: Request) -> Response:
-        return _json(views.member_of(self._agent, self._http, request.path_params["name"]))
-
-    async def ring(self, request: Request) -> Response:
-        return self.again("ring", self._ring)
+        return _json(views.member_of(self._agent, self.http, request.path_params["name"]))
 
     async def owner(self, request: Request) -> Response:
         key = request.query_params.get("key", "")
         if not 0 < len(key) <= KEY_CHARS_MAX:
             raise errors.ConfigError(f"key: {len(key)} characters; accepted are 1 to {KEY_CHARS_MAX}")
-        return _json(views.owner_of(self._agent, self._http, key))
+        return _json(views.owner_of(self._agent, self.http, key))
 
     async def seats(self, request: Request) -> Response:
         return self.again("seats", partial(views.seats_of, self._agent))
@@ -183,23 +182,19 @@ class Handlers:
             self._kept[name] = now + KEPT_SECONDS, body
         return body
 
-    def _ring(self) -> answers.RingAnswer:
-        part = self._http.part()
-        if part is None:
-            raise HTTPException(404, f"membership: {shown(self._agent.side.name)} is no ring")
-        return part
-
     def _metrics(self) -> bytes:
         agent = self._agent
-        from_agent = of_agent(agent, self._http.metrics(), self._feed, self._lateness, self._version)
-        of_features = (metric for part in self.parts for metric in part.metrics())
+        from_agent = of_agent(agent, self.http.metrics(), self._feed, self._lateness, self._version)
+        of_features = (metric for part in self._beside for metric in part.metrics())
         return numbers.render([*from_agent, *of_features, *self._load.metrics()]).encode()
 
-    def _beat(self) -> answers.Beat:
+    def _beat(self) -> dict[str, Any]:
         """Looked at once for all readers."""
         now = asyncio.get_running_loop().time()
         if self._beat_kept is None or now >= self._beat_kept[0]:
-            beat = views.beat_of(self._agent, self._http, self._lateness, resident_bytes(), self._feed.readers)
+            beat = views.beat_of(self._agent, self.http, self._lateness, resident_bytes(), self._feed.readers)
+            for part in self.parts:
+                beat.update(part.beat())
             self._beat_kept = now + PULSE_INTERVAL / 2, beat
         return self._beat_kept[1]
 
@@ -244,13 +239,15 @@ class Service:
     """The application, its server and what feeds them."""
 
     def __init__(self, agent: Agent, *, hosts: frozenset[str] | None, token: bytes | None) -> None:
-        self._agent, self._http = agent, agent.side.http()
+        self._agent = agent
         self._frequent = tuple(kind for each in agent.features.values() for kind in each.frequent)
         self.feed = Feed(str(agent.me.boot))
         self.lateness = Lateness()
         self.load = Load(agent)
+        handlers = Handlers(agent, self.feed, self.lateness, self.load)
+        self._http = handlers.http
         app = Starlette(
-            routes=list(_routes(Handlers(agent, self._http, self.feed, self.lateness, self.load))),
+            routes=list(_routes(handlers)),
             exception_handlers={HTTPException: _on_http_exception, errors.HoldfastError: _on_refused, Exception: _on_bug},  # type: ignore[dict-item]
         )
         self.load.admission = Admission(app, asyncio.get_running_loop().time)
@@ -299,9 +296,9 @@ def is_data(path: str) -> bool:
     return path not in FILES
 
 
-def every_route() -> tuple[Route, ...]:
-    """Those of the agent, then those of its features."""
-    return (*ROUTES, *(route for feature in features() for route in feature.routes()))
+def every_route(kind: Kind) -> tuple[Route, ...]:
+    """Those of the agent, then those of its membership and its features."""
+    return (*ROUTES, *kind.routes(), *(route for feature in features() for route in feature.routes()))
 
 
 def _routes(handlers: Handlers) -> Generator[BaseRoute, None, None]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from holdfast.agent.life.build import VERSION_ROW
 from holdfast.agent.membership import owners_in
 from holdfast.agent.observe.http_answers import (
-    Beat,
     GrantAnswer,
     GrantsAnswer,
     Health,
@@ -97,7 +96,8 @@ def unready(agent: Agent) -> str:
     return f"seat {seats.own} of this agent does not vote: it is {seats.state.name.lower()}{wait}"
 
 
-def beat_of(agent: Agent, http: HttpSide, lateness: Lateness, resident_bytes: int, streams: int) -> Beat:
+def beat_of(agent: Agent, http: HttpSide, lateness: Lateness, resident_bytes: int, streams: int) -> dict[str, Any]:
+    """What the page is told four times a second, without what the membership and features add."""
     leases, drops = http.leases(), agent.host.drops
     health = Health(
         lateness=lateness.last,
@@ -114,7 +114,7 @@ def beat_of(agent: Agent, http: HttpSide, lateness: Lateness, resident_bytes: in
         seats=0 if agent.seats is None else len(agent.seats.slots),
         seats_voting=0 if agent.seats is None else agent.seats.voting,
     )
-    return Beat(agent.host.wall(), agent.state, http.part(), health, grants_of(agent).grants)
+    return {"at": agent.host.wall(), "state": agent.state, "health": health, "grants": grants_of(agent).grants}
 
 
 def _member(member: Member, position: int | None, since: Mapping[NodeId, float], me: NodeId) -> MemberAnswer:

@@ -1,6 +1,7 @@
 """The routes of the HTTP API, as a table, and the OpenAPI 3.1 document made from it.  docs/http.md.
 
-``http_app.every_route()`` is what it serves, those of features included: a route that is not documented cannot exist.
+``http_app.every_route()`` is what it serves, those of the membership and of features included: a route that is not
+documented cannot exist.
 """
 
 from __future__ import annotations
@@ -53,7 +54,6 @@ ROUTES = (
     Route("GET", "/v1/info", "info", "What this agent is: version, settings without secrets, counters.", dict[str, Any]),
     Route("GET", "/v1/members", "members", "Who is here, as this agent knows it.", a.MembersAnswer),
     Route("GET", "/v1/members/{name}", "member", "One member.", a.MemberAnswer, parameters=(NAME,), errors=(404,)),
-    Route("GET", "/v1/ring", "ring", "This agent's own part of the ring: neighbours, leases, suspicions.", a.RingAnswer),
     Route("GET", "/v1/owner", "owner", "The member closest to a key: a hint.", a.OwnerAnswer, parameters=(KEY,), errors=(400,)),
     Route("GET", "/v1/seats", "seats", "The seats, as this agent sees them.", a.SeatsAnswer),
     Route("GET", "/v1/grants", "grants", "What the clients of this agent hold.", a.GrantsAnswer),

@@ -117,8 +117,6 @@ def of_seats(agent: Agent, heard_since: float) -> Iterator[Finding]:
             "seat_silent", agent.me.name, f"{seats.why}.",
             "Bring its latest state directory back; see the operations guide about lost journals.",
         )  # fmt: skip
-    for feature in agent.features.values():
-        yield from feature.findings()
     yield from _of_records(agent)
     views = seat_views(agent, heard_since)
     for view in views:

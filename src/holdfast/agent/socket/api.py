@@ -13,16 +13,14 @@ import resource
 import socket
 import stat
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.agent.socket.budget import Slices
-from holdfast.agent.socket.connection import READ_BYTES_MAX, Connection, Handler, TurnsNow
+from holdfast.agent.socket.connection import READ_BYTES_MAX, Connection, TurnsNow
 from holdfast.agent.socket.handlers import Handlers
 from holdfast.errors import ConfigError, StorageError, StorageLocked, Unavailable, shown
-from holdfast.local.calls import Call
 
 if TYPE_CHECKING:
     from holdfast.agent.life.agent import Agent
@@ -48,8 +46,7 @@ class LocalServer:
         self.slices = Slices(asyncio.get_running_loop())
         self.read_buffer = bytearray(READ_BYTES_MAX)
         self.handlers = Handlers(agent, self.connections, self.counts)
-        self.at_once: Mapping[type[Call], Handler] = self.handlers.at_once
-        self.in_turn: Mapping[type[Call], Handler] = self.handlers.in_turn
+        self.table = self.handlers.table
         self._sessions = 0
         self._lock = lock
         self._server: asyncio.Server | None = None

@@ -7,18 +7,21 @@ told as the lines are then. A client that has looked in between can apply the sa
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, count
 from operator import attrgetter, is_not
 from typing import Any
 
-from holdfast.host import Member
-from holdfast.local.calls import GroupView, LeaderView, Listed, ViewChange
+from msgspec import Raw
 
-NAMES_MAX = 2048  # names of one change, members and leaders together; beyond it clients ask for the list, which is not much longer
+from holdfast.host import Member
+from holdfast.local.calls import GroupView, Lines, Listed, ViewChange
+
+NAMES_MAX = 2048  # names of one change, members and lines together; beyond it clients ask for the list, which is not much longer
 
 Columns = Sequence[Sequence[Any]]  # of a list that is sorted by name; what is in the first one has it
 
+NONE: Mapping[str, Raw] = {}
 _name = attrgetter("name")
 
 
@@ -30,7 +33,7 @@ class ViewChanges:
         self._since = 0
         self._me = False
         self._members: dict[str, None] = {}
-        self._leaders: dict[str, None] = {}
+        self._lines: dict[tuple[str, str], None] = {}  # the feature and the name of each
 
     def note(self, view: GroupView) -> None:
         """A view was made; it follows the one that was noted before."""
@@ -40,8 +43,8 @@ class ViewChanges:
             return
         self._me = self._me or view.me != former.me
         self._members.update(_changed((former.members, _places(former)), (view.members, _places(view))))
-        self._leaders.update(_changed((former.leaders,), (view.leaders,)))
-        if len(self._members) + len(self._leaders) > NAMES_MAX:
+        self._lines.update(_changed_lines(former.lines, view.lines))
+        if len(self._members) + len(self._lines) > NAMES_MAX:
             self._begin(view.version)
 
     def take(self) -> ViewChange | None:
@@ -49,15 +52,16 @@ class ViewChanges:
         view = self._view
         if view is None or view.version == self._since:
             return None
-        listed, leaders = _found(view.members, self._members), _found(view.leaders, self._leaders)
+        listed = _found(view.members, self._members)
+        lines, gone = _told(view.lines, self._lines)
         change = ViewChange(
             self._since,
             view.state,
             view.me if self._me else None,
             tuple(Listed(view.members[at], _places(view)[at]) for at in listed.values()),
             tuple(sorted(self._members.keys() - listed.keys())),
-            tuple(view.leaders[at] for at in leaders.values()),
-            tuple(sorted(self._leaders.keys() - leaders.keys())),
+            lines,
+            gone,
             view.waits_for,
         )
         self._begin(view.version)
@@ -65,7 +69,7 @@ class ViewChanges:
 
     def _begin(self, version: int) -> None:
         self._since, self._me = version, False
-        self._members, self._leaders = {}, {}
+        self._members, self._lines = {}, {}
 
 
 def _places(view: GroupView) -> Sequence[int | None]:
@@ -92,7 +96,31 @@ def _same(before: Columns, after: Columns) -> int:
     )
 
 
-def _found(lines: Sequence[Member] | Sequence[LeaderView], names: Iterable[str]) -> dict[str, int]:
+def _changed_lines(before: Lines, after: Lines) -> dict[tuple[str, str], None]:
+    """The feature and the name of each line that is another one, a new one, or not there any more. Most are the same objects."""
+    changed: dict[tuple[str, str], None] = {}
+    for feature in (*before, *(each for each in after if each not in before)):
+        old, new = before.get(feature, NONE), after.get(feature, NONE)
+        if old is not new:
+            changed.update(((feature, name), None) for name in old if name not in new)
+            changed.update(((feature, name), None) for name, line in new.items() if (was := old.get(name)) is not line and was != line)
+    return changed
+
+
+def _told(lines: Lines, names: Iterable[tuple[str, str]]) -> tuple[dict[str, dict[str, Raw]], dict[str, tuple[str, ...]]]:
+    """Those of the lines that are there, and the names of the others."""
+    found: dict[str, dict[str, Raw]] = {}
+    gone: dict[str, tuple[str, ...]] = {}
+    for feature, name in sorted(names):
+        line = lines.get(feature, NONE).get(name)
+        if line is None:
+            gone[feature] = (*gone.get(feature, ()), name)
+        else:
+            found.setdefault(feature, {})[name] = line
+    return found, gone
+
+
+def _found(lines: Sequence[Member], names: Iterable[str]) -> dict[str, int]:
     """Where those of the names stand that do, in a list that is sorted by name."""
     places = ((name, bisect_left(lines, name, key=_name)) for name in sorted(names))
     return {name: at for name, at in places if at < len(lines) and lines[at].name == name}

@@ -10,21 +10,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import monotonic
 from typing import Any, Protocol, cast
-
-import msgspec
 
 from holdfast.agent.grants.bodies import Body, peer_body, peer_pid, peer_user
 from holdfast.agent.grants.granted import Turns
 from holdfast.agent.grants.grants import Grants
 from holdfast.agent.socket import encode
 from holdfast.agent.socket.budget import Slices
+from holdfast.agent.socket.table import UNREADABLE, Table, head_of
 from holdfast.agent.socket.unread import Reading, unread_bytes
 from holdfast.errors import ConfigError, HoldfastError, Unavailable
-from holdfast.local.calls import AnyCall, Call, GrantItem, Hello, unread
+from holdfast.local.calls import Call, GrantItem, Hello
 from holdfast.local.frame import ANSWER_BYTES_MAX, CALL_BYTES_MAX, Frames, FrameTooLong
 
 GREETING_TIMEOUT = 10.0  # seconds from the connection to Hello; a machine that stands still for some of them is no reason to hang up
@@ -41,19 +40,6 @@ READ_BYTES_MAX = 16 * 1024  # taken from the kernel at once: 500 short calls, a 
 ENTER_MAX = 16  # calls that enter a protocol in one turn, of one client: any of them may take a tenth of a millisecond
 
 UNREADABLE_MAX = 1024  # calls of one connection that cannot be read: one that goes on so speaks another language
-UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)  # bad UTF-8 and nesting have errors of their own
-
-_decode = cast(Callable[[bytes], Call], msgspec.msgpack.Decoder(AnyCall).decode)
-
-
-class Head(msgspec.Struct, frozen=True, array_like=True):
-    """How every call begins."""
-
-    tag: int
-    serial: int
-
-
-_decode_head = msgspec.msgpack.Decoder(Head).decode
 
 
 class Stream(Protocol):
@@ -85,8 +71,7 @@ class Service(Protocol):
     counts: Counter[str]
     connections: dict[int, Connection]
     watched: dict[int, Connection]
-    at_once: Mapping[type[Call], Handler]  # what only reads
-    in_turn: Mapping[type[Call], Handler]  # what enters a protocol
+    table: Table
 
     def admit(self, connection: Connection) -> int:
         """The number of its session. Raises Unavailable."""
@@ -97,7 +82,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._at_once = service.at_once
+        self._table = service.table
+        self._at_once = service.table.at_once
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._frames = Frames(CALL_BYTES_MAX)
@@ -319,10 +305,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def _on_frame(self, body: bytes) -> None:
         try:
-            call = _decode(body)
+            call = self._table.decode(body)
         except UNREADABLE as error:
             self._on_unreadable(body, error)
-            return
+        else:
+            self._on_call(call)
+
+    def _on_call(self, call: Call) -> None:
         if not self._grows(call.serial):
             return
         if self.greeted == isinstance(call, Hello):
@@ -340,17 +329,16 @@ class Connection(asyncio.BufferedProtocol):
 
     def _on_unreadable(self, body: bytes, error: Exception) -> None:
         """One call that makes no sense costs its client that call: the frame says where the next one begins (H171)."""
+        head = head_of(body)
+        if self._table.find(head.tag):
+            self._on_frame(body)
+            return
         self._unreadable += 1
         if not self.greeted or self._unreadable > UNREADABLE_MAX:
             self._violation("malformed", f"a call that cannot be read: {str(error)[:200]}")
-            return
-        try:
-            head = _decode_head(body)
-        except UNREADABLE:
-            head = Head(0, 0)
-        if head.serial == 0 or self._grows(head.serial):
+        elif head.serial == 0 or self._grows(head.serial):
             self._service.counts["malformed"] += 1
-            self.refuse(head.serial, ConfigError(unread(head.tag, str(error))))
+            self.refuse(head.serial, ConfigError(self._table.unread(head.tag, str(error))))
 
     def _dispatch(self, call: Call) -> None:
         try:
@@ -370,7 +358,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._ending:
             return
         try:
-            self._service.in_turn[type(call)](self, call)
+            self._table.in_turn[type(call)](self, call)
         except HoldfastError as error:
             self.refuse(call.serial, error)
 

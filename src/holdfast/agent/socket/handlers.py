@@ -19,6 +19,7 @@ from holdfast.agent.socket.answers import Once, checked_timeout
 from holdfast.agent.socket.connection import Connection, Handler, describe
 from holdfast.agent.socket.encode import encoded
 from holdfast.agent.socket.events import Subscription
+from holdfast.agent.socket.table import Table
 from holdfast.errors import ConfigError, JoinTimeout, Unavailable, shown
 from holdfast.local import calls
 from holdfast.local.calls import GroupView, Welcome
@@ -26,7 +27,6 @@ from holdfast.local.family import MARK_CHARS, is_mark
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Mapping
 
     from holdfast.agent.life.agent import Agent
 
@@ -68,9 +68,7 @@ class Handlers:
             calls.Acquire: self._acquire, calls.Confirm: self._confirm, calls.Stopped: self._stopped,
             calls.Body: self._body, calls.Close: self._close, calls.Doctor: self._doctor,
         }  # fmt: skip
-        for feature in agent.features.values():
-            _take(self.at_once, feature.at_once)
-            _take(self.in_turn, feature.in_turn)
+        self.table = Table(self.at_once, self.in_turn, agent.features.values())
 
     # At once.
 
@@ -185,12 +183,6 @@ class Handlers:
     def _doctor(self, client: Connection, call: calls.Doctor) -> None:
         since = call.since if isfinite(call.since) and call.since >= 0 else GONE_AFTER
         self._physician.collect(checked_timeout(call.timeout), Once(client, call.serial).done, since)
-
-
-def _take(handlers: dict[type[calls.Call], Handler], more: Mapping[type[calls.Call], Handler]) -> None:
-    """Each call has one handler."""
-    assert not handlers.keys() & more.keys()
-    handlers.update(more)
 
 
 def _asked(client: Connection, call: calls.Body) -> Asked:

@@ -1,4 +1,4 @@
-"""The group as clients see it: members, the agent's own state and who leads what, one value with a version.  docs/local-api.md."""
+"""The group as clients see it: members, the agent's own state and lines of features, one value with a version.  docs/local-api.md."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from holdfast.agent.socket.changes import ViewChanges
 from holdfast.host import Host, Member, Standing
 from holdfast.local.calls import GroupView
 
-Key = tuple[int, str, Mapping[str, bytes], int, str]
+Key = tuple[int, str, Mapping[str, bytes], tuple[int, ...], str]
 
 
 class Viewer:
     """Makes a view when something changed, and notes what."""
 
-    def __init__(self, host: Host, membership: Standing, leaders: ViewLines | None) -> None:
+    def __init__(self, host: Host, membership: Standing, lines: Mapping[str, ViewLines]) -> None:
+        """``lines`` of features, by the name of the feature."""
         self.changes = ViewChanges()
-        self._host, self._membership, self._leaders = host, membership, leaders
+        self._host, self._membership, self._lines = host, membership, lines
         self._view: GroupView | None = None
         self._key: Key | None = None  # of that view: it is another one when this is
 
     def view(self, state: str) -> GroupView:
         """The same object until something changes."""
         membership = self._membership
-        key = membership.version, state, membership.rows, 0 if self._leaders is None else self._leaders.version, membership.waits_for
+        versions = tuple(each.version for each in self._lines.values())
+        key = membership.version, state, membership.rows, versions, membership.waits_for
         if self._view is None or key != self._key:
             number = 1 if self._view is None else self._view.version + 1
             self._view, self._key = self._made(number, state), key
@@ -42,6 +44,6 @@ class Viewer:
             me or Member(host.me, host.address, membership.rows),
             members,
             tuple(places.get(member.id, 0) for member in members) if places else (),
-            () if self._leaders is None else self._leaders.lines,
+            {name: lines for name, each in self._lines.items() if (lines := each.lines)},
             membership.waits_for,
         )

@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from holdfast.agent.feature import Feature, Parts, Running
+from holdfast.agent.feature import Calls, Feature, Parts, Running
 from holdfast.agent.socket.answers import checked_timeout
 from holdfast.errors import ConfigError, NotAMember, Timeout, Unavailable, shown
 from holdfast.features.farewell.protocol.farewell import Farewell, Parting
-from holdfast.local import calls
 
 if TYPE_CHECKING:
     from holdfast.agent.feature import HttpPart, Web
     from holdfast.agent.observe.openapi import Route
     from holdfast.agent.socket.connection import Connection
+    from holdfast.features.farewell.calls import ForceLeave
 
 
 class FarewellAgent(Running):
@@ -23,14 +23,18 @@ class FarewellAgent(Running):
     def __init__(self, parts: Parts) -> None:
         self.farewell = Farewell(parts.host, parts.membership, parts.life.on_asked_to_leave, sealed=parts.config.has_key)
         self.machines = (self.farewell,)
-        self.in_turn = {calls.ForceLeave: self._force_leave}
+
+    def calls(self) -> Calls:
+        from holdfast.features.farewell.calls import ForceLeave
+
+        return Calls(in_turn={ForceLeave: self._force_leave})
 
     def http(self, web: Web) -> HttpPart:
         from holdfast.features.farewell.http import FarewellHttp
 
         return FarewellHttp(web, self.farewell)
 
-    def _force_leave(self, client: Connection, call: calls.ForceLeave) -> None:
+    def _force_leave(self, client: Connection, call: ForceLeave) -> None:
         timeout = checked_timeout(call.timeout)
         self.farewell.ask(call.name, timeout, partial(_on_parting, client, call.serial, call.name, timeout))
 

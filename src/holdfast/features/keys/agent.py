@@ -6,17 +6,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from holdfast.agent.feature import Feature, Parts, Running
+from holdfast.agent.feature import Calls, Feature, Parts, Running
 from holdfast.agent.socket.answers import checked_timeout
 from holdfast.agent.socket.encode import encoded
 from holdfast.errors import HoldfastError
 from holdfast.features.keys.protocol.keys import KeyKeeper, Report
-from holdfast.local import calls
-from holdfast.local.calls import MemberReport
 from holdfast.wire.keys import Keyring, parse_key
 
 if TYPE_CHECKING:
     from holdfast.agent.socket.connection import Connection
+    from holdfast.features.keys.calls import Keys
 
 
 class KeyringOfAgent:
@@ -57,9 +56,13 @@ class KeyAgent(Running):
         life = parts.life
         self.keys = KeyKeeper(parts.host, parts.membership, KeyringOfAgent(lambda: life.keyring, life.rekey), sealed=parts.config.has_key)
         self.machines = (self.keys,)
-        self.in_turn = {calls.Keys: self._ask}
 
-    def _ask(self, client: Connection, call: calls.Keys) -> None:
+    def calls(self) -> Calls:
+        from holdfast.features.keys.calls import Keys
+
+        return Calls(in_turn={Keys: self._ask})
+
+    def _ask(self, client: Connection, call: Keys) -> None:
         self.keys.ask(call.action, call.key, checked_timeout(call.timeout), partial(_on_reports, client, call.serial), force=call.force)
 
 
@@ -73,5 +76,7 @@ class KeyFeature(Feature):
 
 
 def _on_reports(client: Connection, serial: int, reports: tuple[Report, ...]) -> None:
+    from holdfast.features.keys.calls import MemberReport
+
     told = tuple(MemberReport(report.member.name, report.done, report.text, report.keys) for report in reports)
     client.done(serial, encoded(told))

@@ -16,7 +16,7 @@ from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
 from holdfast.cli.show import print_json, print_table
 from holdfast.cli.words import Flag, Word
 from holdfast.errors import KeyUnusable
-from holdfast.local.calls import Keys, MemberReport
+from holdfast.features.keys.calls import Keys, MemberReport
 
 KEY_MODE = 0o600
 REPORT_TIMEOUT = 10.0  # seconds for all members to answer

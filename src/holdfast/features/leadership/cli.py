@@ -13,7 +13,8 @@ from holdfast.cli.show import print_json, print_table, say
 from holdfast.cli.words import Flag, Word
 from holdfast.client.holding import delay_text
 from holdfast.errors import ConfigError, Timeout, shown
-from holdfast.local.calls import GroupView, Info, LeaderView, Look, Watch
+from holdfast.features.leadership.calls import LINES, LeaderView, leaders_in, read_line
+from holdfast.local.calls import GroupView, Info, Look, Watch
 from holdfast.net.clock import now
 
 
@@ -34,7 +35,7 @@ def leader(
     until = float("inf") if timeout is None else now() + checked_timeout(timeout)
     with AgentCall(socket_path(agent, group)) as call:
         view = _awaited(call, name, until) if wait else call.ask(Look)
-        lines = [line for line in view.leaders if not name or line.name == name]
+        lines = [line for line in leaders_in(view) if not name or line.name == name]
         delay = None if any(line.leader is not None for line in lines) else call.ask(Info).get("seats_delay")
     if as_json:
         print_json({"leaders": [_json(line) for line in lines]})
@@ -56,7 +57,7 @@ def _awaited(call: AgentCall, name: str, until: float) -> GroupView:
 
     mirror = Mirror(lambda: call.tell(Look, waiter=mirror))
     call.open(Watch, False, sink=mirror, through=partial(Opening, mirror))
-    while (line := mirror.leaders.get(name)) is None or line.leader is None:
+    while (line := mirror.lines(LINES, read_line).get(name)) is None or line.leader is None:
         left = until - now()
         if left <= 0:
             if delay := call.ask(Info).get("seats_delay"):

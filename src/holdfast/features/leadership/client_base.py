@@ -9,6 +9,7 @@ from holdfast.client import checks
 from holdfast.client.holding import Held
 from holdfast.client.mirror import Mirror
 from holdfast.errors import ConfigError, shown
+from holdfast.features.leadership.calls import LINES, read_line
 from holdfast.host import Member, NodeId
 
 KIND = "lead"  # what the agent calls this kind of grant
@@ -30,7 +31,7 @@ class Leader(NamedTuple):
 
 def leaders_of(mirror: Mirror, held: Sequence[Held]) -> dict[str, Leader]:
     """By name, sorted. Terms of this process are known before the news of them: a process that has just begun to lead is in it."""
-    lives = {line.name: (line.leader, line.token) for line in mirror.leaders.values() if line.leader is not None}
+    lives = {line.name: (line.leader, line.token) for line in mirror.lines(LINES, read_line).values() if line.leader is not None}
     lives.update((each.name, (mirror.me.id, each.token)) for each in held if each.kind == KIND and each.valid)
     listed = {member.id: member for member in mirror.members} if lives else {}
     return {name: Leader(life, token, listed.get(life)) for name, (life, token) in sorted(lives.items())}

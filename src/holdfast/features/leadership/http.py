@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from holdfast.agent.feature import Web
     from holdfast.agent.observe.metrics import Metric
+    from holdfast.features.leadership.calls import LeaderView
     from holdfast.features.leadership.metrics import LeadershipSource
-    from holdfast.local.calls import LeaderView
 
 
 class LeaderAnswer(Struct, frozen=True):
@@ -85,13 +85,13 @@ class LeadershipHttp(HttpPart):
         config, board = running.config, running.leaders
         bound = takeover_bound(config, len(running.view().members))
         timing = LeadTiming(config.heartbeat, config.term_length(0.0), bound if isfinite(bound) else None)
-        return LeadersAnswer(board.version, tuple(_leader(running, line) for line in board.lines), timing, "")
+        return LeadersAnswer(board.version, tuple(_leader(running, line) for line in board.views), timing, "")
 
     def _version(self) -> int:
         return 0 if self._running is None else self._running.leaders.version
 
     def _lines(self) -> tuple[LeaderView, ...]:
-        return () if self._running is None else self._running.leaders.lines
+        return () if self._running is None else self._running.leaders.views
 
 
 def _leader(running: LeadershipSource, line: LeaderView) -> LeaderAnswer:

@@ -6,11 +6,18 @@ is a hint: whoever acts has a term of its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from msgspec import Raw
+from msgspec.msgpack import Encoder
+
 from holdfast.events import LeaderChanged
+from holdfast.features.leadership.calls import LeaderView
 from holdfast.host import NodeId
-from holdfast.local.calls import LeaderView
 
 NAMES_MAX = 4096  # as many as a seat keeps promises for; beyond, names that nobody leads are forgotten first
+
+_encode = Encoder().encode
 
 
 class Line:
@@ -21,6 +28,13 @@ class Line:
         self.terms = 0  # that were heard of
         self.term: tuple[NodeId, int] | None = None  # the latest of them
         self.vacant: float | None = None  # seconds for which nobody was known to lead, before the present term
+        self.encoded: Raw | None = None  # the view, when a client first asked for it
+
+    @property
+    def raw(self) -> Raw:
+        if self.encoded is None:
+            self.encoded = Raw(_encode(self.view))
+        return self.encoded
 
 
 class Board:
@@ -31,6 +45,7 @@ class Board:
         self.terms_heard = 0  # of all names, since this agent began
         self._lines: dict[str, Line] = {}
         self._views: tuple[LeaderView, ...] | None = ()
+        self._encoded: dict[str, Raw] | None = None  # for clients
 
     def note(self, event: LeaderChanged, at: float) -> None:
         line = self._lines.get(event.name)
@@ -51,11 +66,19 @@ class Board:
         # that one was never granted, so beside a leader stands its own.
         token = event.token if event.leader is not None else max(event.token, former.token)
         line.view = LeaderView(event.name, event.leader, token, at)
+        line.encoded = None
         self.version += 1
-        self._views = None
+        self._views = self._encoded = None
 
     @property
-    def lines(self) -> tuple[LeaderView, ...]:
+    def lines(self) -> Mapping[str, Raw]:
+        """As clients read them, by name; the same objects until something changes."""
+        if self._encoded is None:
+            self._encoded = {name: line.raw for name, line in self._lines.items()}
+        return self._encoded
+
+    @property
+    def views(self) -> tuple[LeaderView, ...]:
         """Sorted by name; the same object until something changes."""
         if self._views is None:
             self._views = tuple(line.view for _, line in sorted(self._lines.items()))

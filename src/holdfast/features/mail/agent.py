@@ -5,35 +5,40 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from holdfast.agent.feature import Feature, Parts, Running
+from holdfast.agent.feature import Calls, Feature, Parts, Running
 from holdfast.agent.socket.answers import checked_timeout
 from holdfast.errors import ConfigError, HoldfastError, NotAMember, Timeout, Unavailable, shown
 from holdfast.features.mail.protocol.inbox import PAYLOAD_BYTES_MAX
 from holdfast.features.mail.protocol.mail import Mail
 from holdfast.features.mail.protocol.messages import Outcome
-from holdfast.features.mail.streams import MessageHub
-from holdfast.local import calls
 
 if TYPE_CHECKING:
     from holdfast.agent.feature import HttpPart, Web
     from holdfast.agent.socket.connection import Connection
+    from holdfast.features.mail.calls import Cast, Messages, Send
+    from holdfast.features.mail.streams import MessageHub
+    from holdfast.host import NodeId
 
 
 class MailAgent(Running):
     """One ``Mail``, and the clients that listen."""
 
     def __init__(self, parts: Parts) -> None:
-        self._me, self._membership = parts.host.me, parts.membership
-        self.messages = MessageHub(parts.broadcast, parts.host.post)
-        self.mail = Mail(parts.host, parts.membership, self.messages.deliver)
+        self._me, self._membership, self._parts = parts.host.me, parts.membership, parts
+        self._hub: MessageHub | None = None
+        self.mail = Mail(parts.host, parts.membership, self._deliver)
         self.machines = (self.mail,)
-        self.in_turn = {calls.Send: self._send, calls.Cast: self._cast, calls.Messages: self._listen}
+
+    def calls(self) -> Calls:
+        from holdfast.features.mail.calls import Cast, Messages, Send
+
+        return Calls(in_turn={Send: self._send, Cast: self._cast, Messages: self._listen})
 
     def counts(self) -> dict[str, float]:
         return {f"mail_{name}": float(count) for name, count in sorted(self.mail.counts.items())}
 
     def lost(self) -> dict[str, int]:
-        return {"messages_lost": self.messages.lost}
+        return {"messages_lost": 0 if self._hub is None else self._hub.lost}
 
     def http(self, web: Web) -> HttpPart:
         del web
@@ -41,7 +46,19 @@ class MailAgent(Running):
 
         return MailHttp(self.mail.counts)
 
-    def _send(self, client: Connection, call: calls.Send) -> None:
+    @property
+    def messages(self) -> MessageHub:
+        """Made when a client first casts or listens."""
+        if self._hub is None:
+            from holdfast.features.mail.streams import MessageHub
+
+            self._hub = MessageHub(self._parts.broadcast, self._parts.host.post)
+        return self._hub
+
+    def _deliver(self, sender: NodeId, payload: bytes) -> Outcome:
+        return Outcome.NOBODY if self._hub is None else self._hub.deliver(sender, payload)
+
+    def _send(self, client: Connection, call: Send) -> None:
         timeout = checked_timeout(call.timeout)
         member = self._membership.get(call.name)
         if member is None:
@@ -49,11 +66,11 @@ class MailAgent(Running):
         done = partial(_on_letter, client, call.serial, call.name, timeout)
         self.mail.send(member.id, call.payload, timeout, done)
 
-    def _cast(self, client: Connection, call: calls.Cast) -> None:
+    def _cast(self, client: Connection, call: Cast) -> None:
         self.messages.cast(call.topic, call.payload, self._me, client)
         client.done(call.serial)
 
-    def _listen(self, client: Connection, call: calls.Messages) -> None:
+    def _listen(self, client: Connection, call: Messages) -> None:
         client.check_room()
         stream = self.messages.open(call.topic, client, partial(client.wake, call.serial))
         client.open_stream(call.serial, stream)

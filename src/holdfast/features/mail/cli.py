@@ -11,7 +11,7 @@ from holdfast.cli.options import AGENT, COUNT, FOR, GROUP, JSON, JSON_LINES, MEM
 from holdfast.cli.show import print_json, print_json_line, shown
 from holdfast.cli.words import Flag, Word
 from holdfast.errors import ConfigError
-from holdfast.local.calls import Cast, MessageItem, Messages, Send
+from holdfast.features.mail.calls import Cast, MessageItem, Messages, Send
 
 PAYLOAD_BYTES_MAX = 32 * 1024  # of one message
 

@@ -11,8 +11,8 @@ from holdfast.client.buffers import Kept
 from holdfast.client.members import Members
 from holdfast.client.wire import ITEMS
 from holdfast.errors import ConfigError, NotAMember, shown
+from holdfast.features.mail.calls import MessageItem, Messages
 from holdfast.host import Member, NodeId
-from holdfast.local.calls import MessageItem, Messages
 
 SEND_BYTES_MAX = 32 * 1024  # of one message to one member
 CAST_BYTES_MAX = 16 * 1024  # of one rumour: every member passes it on several times

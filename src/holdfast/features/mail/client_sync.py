@@ -8,9 +8,9 @@ from holdfast.client.checks import CALL_SECONDS_MAX, Seconds
 from holdfast.client.sync.link import Link
 from holdfast.client.sync.streams import Opened
 from holdfast.client.wire import CALL_TIMEOUT
+from holdfast.features.mail import calls
 from holdfast.features.mail.client_base import CAST_BYTES_MAX, SEND_BYTES_MAX, MessageBuffer, Received, addressee, checked_topic
 from holdfast.host import Member, NodeId
-from holdfast.local import calls
 
 
 class Messages(MessageBuffer, Opened[Received]):

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from holdfast.agent.membership import Leases
-from holdfast.agent.observe.http_answers import Condemned, PairAnswer, Place, RingAnswer, Timing
+from msgspec import Struct
+
+from holdfast.agent.membership import HttpSide, Leases
 from holdfast.agent.observe.http_views import hex_of, turn_of
 from holdfast.agent.observe.metrics import Metric, counter, gauge, labelled, word
+from holdfast.agent.observe.openapi import Route
 from holdfast.features.ring.protocol.ids import RingId, position_of
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from holdfast.agent.feature import Web
     from holdfast.features.ring.protocol.pair import Pair
     from holdfast.features.ring.protocol.ring import RingNode
     from holdfast.host import NodeId
@@ -57,11 +63,86 @@ RING_COUNTERS = {
 }
 
 
-class RingHttp:
+class Place(Struct, frozen=True):
+    """A position on the ring, and who sits there; the name is None where the id is not known."""
+
+    name: str | None
+    position: str
+    turn: float
+
+
+class PairAnswer(Struct, frozen=True):
+    """This agent's side of one pair: its lease on a peer."""
+
+    peer: str
+    position: str
+    turn: float
+    state: Literal["dormant", "half", "active"]  # neither obliged nor entitled; obliged; both
+    opener: bool
+    closing: bool
+    epoch: int
+    session: int  # grows by one per lease period
+    acked: bool  # in this session
+    age: float  # seconds since the nominal start of the last session that was acked
+    rtt: float | None
+    relayed: int  # sessions in a row that only reached it through others
+    suspected: float | None  # for so many seconds
+    group: tuple[str, ...]  # the arbitrators of this pair, by name
+    group_version: int
+    group_pending: bool  # another group is proposed
+
+
+class Condemned(Struct, frozen=True):
+    """A peer against which the arbitrators decided, until it is declared out."""
+
+    peer: str
+    seconds: float  # since acking stopped
+    declared_in: float  # seconds until it is declared
+
+
+class Timing(Struct, frozen=True):
+    """The numbers of the ring, in seconds."""
+
+    lease: float
+    arbitration: float
+    wait: float  # from the end of acking to the declaration
+    bound: float  # from a crash until it is out and every monitor knows: T_a + 4 T_l
+    neighbours: int  # per side
+
+
+class RingAnswer(Struct, frozen=True):
+    """This agent's own part of the ring."""
+
+    status: Literal["new", "joining", "member", "left"]
+    ring: str
+    id: str
+    position: str
+    turn: float
+    generation: int
+    settled: bool
+    safe_for: float | None  # seconds for which nobody treats this agent as gone; None: no limit, or no member
+    neighbours: tuple[Place, ...]
+    pairs: tuple[PairAnswer, ...]
+    condemned: tuple[Condemned, ...]
+    timing: Timing
+
+
+ROUTES = (Route("GET", "/v1/ring", "ring", "This agent's own part of the ring: neighbours, leases, suspicions.", RingAnswer),)
+
+
+class RingHttp(HttpSide):
     """Everything here only looks."""
 
-    def __init__(self, ring: RingNode) -> None:
-        self._ring = ring
+    routes = ROUTES
+
+    def __init__(self, web: Web, ring: RingNode) -> None:
+        self._web, self._ring = web, ring
+
+    async def ring(self, request: Request) -> Response:
+        return self._web.again("ring", self.part)  # type: ignore[no-any-return]
+
+    def beat(self) -> Mapping[str, RingAnswer]:
+        return {"ring": self.part()}
 
     def since(self) -> Mapping[NodeId, float]:
         """A member that was only heard of by a neighbour has told nobody yet when it came."""

@@ -13,8 +13,8 @@ from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
 from holdfast.cli.show import print_json, print_json_line, print_table, say
 from holdfast.cli.words import Flag, Word
 from holdfast.errors import AcquireTimeout, ConfigError, shown
+from holdfast.features.tickets.calls import AbandonTicket, PoolView, ReadTickets, StopTicket, TicketHolder, Tickets
 from holdfast.features.tickets.verbs import parsed_ticket
-from holdfast.local.calls import AbandonTicket, PoolView, ReadTickets, StopTicket, TicketHolder, Tickets
 from holdfast.net import clock
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from holdfast.client.aio.link import Link
 from holdfast.client.aio.streams import Opened
 from holdfast.client.checks import Seconds
 from holdfast.events import Event
+from holdfast.features.tickets import calls
 from holdfast.features.tickets.client_base import (
     KIND,
     PUBLISH_BYTES_MAX,
@@ -21,7 +22,6 @@ from holdfast.features.tickets.client_base import (
     ticket_options,
     viewed,
 )
-from holdfast.local import calls
 
 READ_TIMEOUT = 60.0  # seconds; an agent that reaches too few seats says so earlier
 

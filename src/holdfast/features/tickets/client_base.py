@@ -13,8 +13,8 @@ from holdfast.client.holding import Held
 from holdfast.client.wire import ITEMS
 from holdfast.errors import ConfigError, HoldfastError, TicketLost, shown
 from holdfast.events import Event, EventsLost
+from holdfast.features.tickets import calls
 from holdfast.host import NodeId
-from holdfast.local import calls
 from holdfast.local.news import event_of
 from holdfast.net.clock import now
 

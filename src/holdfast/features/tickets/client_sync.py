@@ -11,6 +11,7 @@ from holdfast.client.sync.holds import Holding
 from holdfast.client.sync.link import Link
 from holdfast.client.sync.streams import Opened
 from holdfast.events import Event
+from holdfast.features.tickets import calls
 from holdfast.features.tickets.client_base import (
     KIND,
     PUBLISH_BYTES_MAX,
@@ -22,7 +23,6 @@ from holdfast.features.tickets.client_base import (
     ticket_options,
     viewed,
 )
-from holdfast.local import calls
 
 READ_TIMEOUT = 60.0  # seconds; an agent that reaches too few seats says so earlier
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from holdfast.agent.feature import Web
     from holdfast.agent.observe.metrics import Metric
+    from holdfast.features.tickets.calls import PoolView
     from holdfast.features.tickets.metrics import TicketSource
     from holdfast.host import NodeId
-    from holdfast.local.calls import PoolView
 
 
 class TicketAnswer(Struct, frozen=True):

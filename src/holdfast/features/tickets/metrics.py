@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 from holdfast.agent.observe.metrics import Metric, counter, gauge, histogram, labelled
 
 if TYPE_CHECKING:
+    from holdfast.features.tickets.calls import PoolView
     from holdfast.features.tickets.kind import TicketKind
     from holdfast.features.tickets.protocol.guardian import Guardian
     from holdfast.features.tickets.protocol.tickets import Tickets
     from holdfast.host import NodeId
     from holdfast.kit.broadcast import Broadcast
-    from holdfast.local.calls import PoolView
 
 COUNTED = {  # tickets 9.7: how each is called there, how the machine counts it, what it says
     "rebounds": ("reballots", "Times a holder had to raise its ballot, because somebody had asked to take its ticket."),

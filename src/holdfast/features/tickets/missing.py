@@ -5,28 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NoReturn
 
-from holdfast.agent.feature import Missing
+from holdfast.agent.feature import Calls, Missing
 from holdfast.agent.observe.symptoms import warning
 from holdfast.config import Config
 from holdfast.errors import TicketLost
 from holdfast.features.tickets import KIND
 from holdfast.features.tickets.settings import TICKET_K_RING
-from holdfast.local import calls
 
 if TYPE_CHECKING:
     from holdfast.agent.feature import HttpPart, Web
-    from holdfast.agent.socket.connection import Connection
-    from holdfast.local.calls import Finding
+    from holdfast.agent.socket.connection import Connection, Handler
+    from holdfast.features.tickets.calls import Publish, Touch
+    from holdfast.local.calls import Call, Finding
 
 
 class NoTickets(Missing):
     """No pool is known, and no ticket can be had."""
 
     def __init__(self, why: str, config: Config) -> None:
-        about_pools = (calls.ReadTickets, calls.StopTicket, calls.AbandonTicket, calls.WatchTickets)
-        super().__init__(why, kind=KIND, at_once=(calls.Tickets,), in_turn=about_pools)
-        self.in_turn = {**self.in_turn, calls.Publish: self._not_held, calls.Touch: self._not_held}
+        super().__init__(why, kind=KIND)
         self._config = config
+
+    def calls(self) -> Calls:
+        from holdfast.features.tickets.calls import AbandonTicket, Publish, ReadTickets, StopTicket, Tickets, Touch, WatchTickets
+
+        in_turn: dict[type[Call], Handler] = dict.fromkeys((ReadTickets, StopTicket, AbandonTicket, WatchTickets), self.refuse)
+        return Calls({Tickets: self.refuse}, {**in_turn, Publish: self._not_held, Touch: self._not_held})
 
     def setting_findings(self) -> Iterator[Finding]:
         return few_guardians(self._config)
@@ -36,7 +40,7 @@ class NoTickets(Missing):
 
         return TicketHttp(web, None, self.why)
 
-    def _not_held(self, client: Connection, call: calls.Publish | calls.Touch) -> NoReturn:
+    def _not_held(self, client: Connection, call: Publish | Touch) -> NoReturn:
         del client
         raise not_held(call.grant)
 

@@ -11,12 +11,11 @@ from holdfast.agent.socket.encode import encoded
 from holdfast.agent.socket.events import EventHub
 from holdfast.errors import ConfigError, HoldLost, Unavailable, shown
 from holdfast.events import OwnerChanged, Published
-from holdfast.features.tickets import KIND
+from holdfast.features.tickets import KIND, calls
+from holdfast.features.tickets.calls import PoolView, TicketHolder
 from holdfast.features.tickets.kind import TicketHeld
 from holdfast.features.tickets.missing import not_held
 from holdfast.features.tickets.protocol.values import pool_fits
-from holdfast.local import calls
-from holdfast.local.calls import PoolView, TicketHolder
 
 if TYPE_CHECKING:
     from holdfast.agent.feature import Parts

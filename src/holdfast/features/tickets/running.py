@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from holdfast.agent.feature import Parts, Running
+from holdfast.agent.feature import Calls, Parts, Running
 from holdfast.agent.observe.symptoms import WORRY, error, warning
 from holdfast.errors import shown
 from holdfast.features.tickets.kind import TicketKind
 from holdfast.features.tickets.missing import few_guardians
-from holdfast.features.tickets.pools import Pools
 from holdfast.features.tickets.protocol.cells import ANCHORS_MAX, CELLS_MAX, TOMBSTONES_MAX
 from holdfast.features.tickets.protocol.facts import FREQUENT, CellLost
 from holdfast.features.tickets.protocol.tickets import Tickets
-from holdfast.local import calls
 
 if TYPE_CHECKING:
     from holdfast.agent.feature import HttpPart, Web
+    from holdfast.agent.socket.connection import Handler
+    from holdfast.features.tickets.pools import Pools
     from holdfast.features.tickets.protocol.cells import Cells
     from holdfast.kit.seats import Seats
-    from holdfast.local.calls import Finding
+    from holdfast.local.calls import Call, Finding
 
 
 class TicketAgent(Running):
@@ -31,17 +32,28 @@ class TicketAgent(Running):
     frequent = FREQUENT
 
     def __init__(self, parts: Parts, seats: Seats) -> None:
-        host, self.config = parts.host, parts.config
+        host, self.config, self._parts = parts.host, parts.config, parts
         self.me, self.broadcast = host.me, parts.broadcast
         self.tickets = Tickets(host, parts.membership, seats, parts.broadcast, parts.exchange, parts.config.ticket_config(len(seats.slots)))
         self.kind = self.grant_kind = TicketKind(self.tickets, lambda: host.now, self.tickets.config.margin)
         self.machines = (self.tickets,)
-        self.pools = pools = Pools(parts, self.tickets, self.kind)
-        self.at_once = {calls.Tickets: pools.look}
-        self.in_turn = {
-            calls.ReadTickets: pools.read, calls.StopTicket: pools.stop, calls.AbandonTicket: pools.abandon,
-            calls.Publish: pools.publish, calls.Touch: pools.touch, calls.WatchTickets: pools.watch,
+
+    @cached_property
+    def pools(self) -> Pools:
+        """Made when a client or a page first asks for a pool."""
+        from holdfast.features.tickets.pools import Pools
+
+        return Pools(self._parts, self.tickets, self.kind)
+
+    def calls(self) -> Calls:
+        from holdfast.features.tickets.calls import AbandonTicket, Publish, ReadTickets, StopTicket, Tickets, Touch, WatchTickets
+
+        pools = self.pools
+        in_turn: dict[type[Call], Handler] = {
+            ReadTickets: pools.read, StopTicket: pools.stop, AbandonTicket: pools.abandon,
+            Publish: pools.publish, Touch: pools.touch, WatchTickets: pools.watch,
         }  # fmt: skip
+        return Calls({Tickets: pools.look}, in_turn)
 
     def drain(self, *, draining: bool = True) -> None:
         self.tickets.drain(draining=draining)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.local import calls
+from holdfast.features.keys import calls as key_calls
 from holdfast.wire.keys import load_key, parse_key
 from tests.cli.command import Run
 from tests.cli.fake_agent import FakeAgent
@@ -49,25 +49,28 @@ def test_rotation(holdfast: Run, agent: AgentProcess, tmp_path: Path) -> None:
 
 def test_a_member_that_failed(holdfast: Run, tmp_path: Path) -> None:
     """Exit code 1, and its own words; what it says about itself is escaped. --force is passed on."""
-    reports = (calls.MemberReport("a", True, "", ("11", "22")), calls.MemberReport("b\x1b[2J", False, "no\nanswer"))
+    reports = (key_calls.MemberReport("a", True, "", ("11", "22")), key_calls.MemberReport("b\x1b[2J", False, "no\nanswer"))
     with FakeAgent(tmp_path / "a.sock") as agent:
-        agent.answers[calls.Keys] = reports
+        agent.answers[key_calls.Keys] = reports
         ended = holdfast("keys", "remove", "11", "--agent", agent.path, "--force")
         assert ended.code == 1
         assert ended.out.splitlines()[1:] == ["a         done    11 22", "b\\x1b[2J  FAILED         no\\nanswer"]
         ended = holdfast("keys", "list", "--agent", agent.path, "--json")
         assert (ended.code, ended.json["done"], ended.json["members"][1]["done"]) == (1, False, False)
-        assert [(call.action, call.key, call.force) for call in agent.asked(calls.Keys)] == [("remove", "11", True), ("list", "", False)]
+        assert [(call.action, call.key, call.force) for call in agent.asked(key_calls.Keys)] == [
+            ("remove", "11", True),
+            ("list", "", False),
+        ]
 
 
 def test_install_reads_stdin(holdfast: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A key need not be in a file of this machine."""
     key = holdfast("keys", "generate").out
     with FakeAgent(tmp_path / "a.sock") as agent:
-        agent.answers[calls.Keys] = ()
+        agent.answers[key_calls.Keys] = ()
         monkeypatch.setattr("sys.stdin", io.StringIO(key))
         assert holdfast("keys", "install", "-", "--agent", agent.path).code == 0
-        assert agent.asked(calls.Keys)[0].key == key.strip()
+        assert agent.asked(key_calls.Keys)[0].key == key.strip()
 
 
 def test_what_is_no_key(holdfast: Run, tmp_path: Path) -> None:

@@ -9,14 +9,15 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
+from holdfast.features.leadership.calls import LeaderView
 from holdfast.host import NodeId
 from holdfast.local import calls
-from holdfast.local.calls import LeaderView
 from tests.cli.command import Run
 from tests.cli.fake_agent import GROUP_VIEW, Client, FakeAgent
+from tests.support.calls import leader_lines
 
 LEADERS = (LeaderView("mail", None, 6, 1767605400.0), LeaderView("sched", NodeId("web-3", 17), 9, 1767605401.5))
-LED = replace(GROUP_VIEW, leaders=LEADERS)
+LED = replace(GROUP_VIEW, lines=leader_lines(*LEADERS))
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_wait(holdfast: Run, agent: FakeAgent) -> None:
     def watch(client: Client, call: calls.Watch) -> None:
         client.done(call.serial, GROUP_VIEW)
         client.push(call.serial, calls.EventItem(1, 0.0, "Paused", Raw(b"\x81\xa7seconds\x01")))
-        change = calls.ViewChange(1, "member", leaders=LED.leaders)
+        change = calls.ViewChange(1, "member", lines=LED.lines)
         client.push(call.serial, calls.EventItem(2, 0.0, "Paused", Raw(b"\x81\xa7seconds\x01"), change))
 
     agent.on[calls.Watch] = watch

@@ -7,10 +7,10 @@ import pytest
 from holdfast.config import load
 from holdfast.events import LeaderChanged
 from holdfast.features.leadership import leaders
+from holdfast.features.leadership.calls import LeaderView, read_line
 from holdfast.features.leadership.leaders import Board
 from holdfast.features.leadership.timing import takeover_bound
 from holdfast.host import NodeId
-from holdfast.local.calls import LeaderView
 
 A, B = NodeId("a", 1), NodeId("b", 2)
 
@@ -20,7 +20,7 @@ def test_terms_and_vacancies() -> None:
     board = Board()
     for leader, token, at in ((A, 7, 10.0), (A, 7, 11.0), (None, 7, 12.0), (B, 8, 12.5), (A, 9, 20.0)):
         board.note(LeaderChanged("x", leader, token), at)
-    assert board.lines == (LeaderView("x", A, 9, 20.0),)
+    assert board.views == (LeaderView("x", A, 9, 20.0),)
     assert (board.version, board.terms("x"), board.vacant("x"), board.terms_heard) == (4, 3, 0.0, 3)
     assert (board.led_by(A), board.led_by(B)) == (1, 0)
 
@@ -38,7 +38,7 @@ def test_a_false_alarm_is_no_term() -> None:
     board = Board()
     for leader, token, at in ((A, 7, 10.0), (None, 8, 12.0), (A, 7, 12.5)):
         board.note(LeaderChanged("x", leader, token), at)
-    assert board.lines == (LeaderView("x", A, 7, 12.5),)
+    assert board.views == (LeaderView("x", A, 7, 12.5),)
     assert (board.version, board.terms("x"), board.vacant("x"), board.terms_heard) == (3, 1, None, 1)
     board.note(LeaderChanged("x", B, 8), 13.0)
     assert (board.terms("x"), board.vacant("x")) == (2, 0.0)
@@ -49,9 +49,11 @@ def test_lines_are_sorted_and_the_same_until_something_changes() -> None:
     board = Board()
     for name in ("m", "z", "a"):
         board.note(LeaderChanged(name, A, 1), 1.0)
-    lines = board.lines
+    lines = board.views
     assert [line.name for line in lines] == ["a", "m", "z"]
-    assert board.lines is lines
+    assert board.views is lines
+    read = {name: read_line(line) for name, line in board.lines.items()}
+    assert (read, board.lines is board.lines) == ({line.name: line for line in lines}, True)
 
 
 def test_names_without_end_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +66,7 @@ def test_names_without_end_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> No
             board.note(LeaderChanged(f"n{number}", None, 1), 10.0 - number)
     for name in ("new", "newer"):
         board.note(LeaderChanged(name, B, 2), 20.0)
-    assert [line.name for line in board.lines] == ["n0", "new", "newer"]
+    assert [line.name for line in board.views] == ["n0", "new", "newer"]
 
 
 def test_how_soon_the_next_one_leads() -> None:

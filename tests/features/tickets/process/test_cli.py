@@ -11,9 +11,10 @@ from threading import Timer
 
 import pytest
 
+from holdfast.features.tickets import calls as ticket_calls
+from holdfast.features.tickets.calls import PoolView, TicketHolder
 from holdfast.host import NodeId
 from holdfast.local import calls
-from holdfast.local.calls import PoolView, TicketHolder
 from tests.cli.command import Run
 from tests.cli.fake_agent import Client, FakeAgent
 
@@ -25,7 +26,7 @@ WAIT = 60.0
 @pytest.fixture
 def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAgent]:
     with FakeAgent(tmp_path / "agent.sock") as agent:
-        agent.answers[calls.Tickets] = (POOL, LOCK)
+        agent.answers[ticket_calls.Tickets] = (POOL, LOCK)
         monkeypatch.setenv("HOLDFAST_AGENT", agent.path)
         yield agent
 
@@ -35,14 +36,14 @@ def test_ls(holdfast: Run, agent: FakeAgent) -> None:
     ended = holdfast("ticket")
     assert (ended.code, [line.split() for line in ended.out.splitlines()][1:]) == (0, [["gpu", "1", "of", "3", "web-3#17", "9", "host=n7"]])
     assert holdfast("ticket", "ls", "gpu").out == ended.out
-    assert [call.pool for call in agent.asked(calls.Tickets)] == ["", "gpu"]
-    agent.answers[calls.Tickets] = (LOCK,)
+    assert [call.pool for call in agent.asked(ticket_calls.Tickets)] == ["", "gpu"]
+    agent.answers[ticket_calls.Tickets] = (LOCK,)
     assert (holdfast("ticket", "ls").code, holdfast("ticket", "ls").out) == (1, "")
 
 
 def test_ls_as_json(holdfast: Run, agent: FakeAgent) -> None:
     """The shape in docs/cli.md; every ticket has its line. `--read` asks for what a majority says."""
-    agent.answers[calls.ReadTickets] = PoolView("gpu", 2, POOL.holders, False)
+    agent.answers[ticket_calls.ReadTickets] = PoolView("gpu", 2, POOL.holders, False)
     free: dict[str, object] = {"number": 0, "holder": None, "token": None, "metadata": {}}
     held = {"number": 1, "holder": {"name": "web-3", "boot": 17}, "token": 9, "metadata": {"host": "n7"}}
     assert holdfast("ticket", "ls", "gpu", "--read", "--json").json == {
@@ -111,9 +112,9 @@ def test_release_and_abandon(holdfast: Run, agent: FakeAgent) -> None:
     """Both ask the agent; nobody gives up a ticket without having said that its holder is dead."""
     assert holdfast("ticket", "release", "gpu", "1").code == 0
     holdfast("ticket", "abandon", "gpu", "1").refused(2, "--holder-is-dead: is not given", "two will")
-    assert agent.asked(calls.AbandonTicket) == []
+    assert agent.asked(ticket_calls.AbandonTicket) == []
     assert holdfast("ticket", "abandon", "gpu", "1", "--holder-is-dead").code == 0
-    asked = [agent.asked(calls.StopTicket)[0], agent.asked(calls.AbandonTicket)[0]]
+    asked = [agent.asked(ticket_calls.StopTicket)[0], agent.asked(ticket_calls.AbandonTicket)[0]]
     assert [(call.pool, call.number) for call in asked] == [("gpu", 1), ("gpu", 1)]
 
 

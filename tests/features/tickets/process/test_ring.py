@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from benchmarks.ring_fleet import free_addresses
+from holdfast.features.tickets.calls import AbandonTicket, ReadTickets
 from holdfast.features.tickets.protocol.abandoning import ABANDONED_FENCE
-from holdfast.local.calls import AbandonTicket, Acquire, GrantItem, Info, ReadTickets, Stopped
+from holdfast.local.calls import Acquire, GrantItem, Info, Stopped
 from tests.agent.raw_client import RawClient, Sent, now
 from tests.support.agents import AgentProcess, Fleet, until
 

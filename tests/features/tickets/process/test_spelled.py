@@ -12,6 +12,7 @@ from msgspec import Raw
 
 from holdfast.errors import AcquireTimeout, ConfigError, HoldLost, NoTicket, TicketCountMismatch, TicketLost, Unavailable
 from holdfast.events import EventsLost, OwnerChanged, Published
+from holdfast.features.tickets import calls as ticket_calls
 from holdfast.features.tickets.client_base import PUBLISH_BYTES_MAX
 from holdfast.host import NodeId
 from holdfast.local import calls
@@ -102,7 +103,7 @@ def test_errors_have_attributes(client: Spelling, agent: FakeAgent, group: Any) 
         with pytest.raises(Unavailable) as missing:
             client.enter(client.run(group.ticket, "gpu", of=8, wait=False))
         assert (missing.value.needed, missing.value.reachable) == told
-    agent.answers[calls.ReadTickets] = ("Unavailable", "too few seats answer", {"needed": 3, "reachable": 1})
+    agent.answers[ticket_calls.ReadTickets] = ("Unavailable", "too few seats answer", {"needed": 3, "reachable": 1})
     with pytest.raises(Unavailable, match="too few") as unread:
         client.run(client.run(group.tickets, "gpu").read)
     assert (unread.value.needed, unread.value.reachable) == (3, 1)
@@ -112,7 +113,7 @@ def test_which_ticket_was_lost(client: Spelling, agent: FakeAgent, group: Any) -
     """10: TicketLost(ticket, token, reason) wherever a client raises it: by its own clock and word, by the agent's, and never granted."""
     granting(agent)
     ticket = client.enter(client.run(group.ticket, "gpu", of=8))
-    agent.answers[calls.Publish] = agent.answers[calls.Touch] = ("TicketLost", "it is over")
+    agent.answers[ticket_calls.Publish] = agent.answers[ticket_calls.Touch] = ("TicketLost", "it is over")
     for refused in (lambda: ticket.publish(b"too late"), ticket.touch):
         with pytest.raises(TicketLost) as caught:
             client.run(refused)
@@ -171,18 +172,18 @@ def test_publish(client: Spelling, agent: FakeAgent, group: Any) -> None:
     granting(agent)
     ticket = client.enter(client.run(group.ticket, "gpu", of=8))
     client.run(ticket.publish, b"half done")
-    asked = agent.wait_for(calls.Publish)
+    asked = agent.wait_for(ticket_calls.Publish)
     assert (asked.grant, asked.payload) == (agent.wait_for(calls.Acquire).serial, b"half done")
     for data, told in ((b"x" * (PUBLISH_BYTES_MAX + 1), "data: 15361 bytes"), ("text", "data: a str")):
         with pytest.raises(ConfigError, match=told):
             client.run(ticket.publish, data)
-    agent.answers[calls.Publish] = ("TicketLost", "it is over")
+    agent.answers[ticket_calls.Publish] = ("TicketLost", "it is over")
     with pytest.raises(TicketLost, match="it is over"):
         client.run(ticket.publish, b"too late")
     client.exit(ticket)
     with pytest.raises(TicketLost, match="given back"):
         client.run(ticket.publish, b"too late")
-    assert len(agent.all(calls.Publish)) == 2
+    assert len(agent.all(ticket_calls.Publish)) == 2
 
 
 def test_touch(client: Spelling, agent: FakeAgent, group: Any) -> None:
@@ -195,20 +196,20 @@ def test_touch(client: Spelling, agent: FakeAgent, group: Any) -> None:
     asked = agent.wait_for(calls.Acquire)
     assert asked.options["user_ttl"] == 60.0
     client.run(ticket.touch)
-    assert agent.wait_for(calls.Touch).grant == asked.serial
-    agent.answers[calls.Touch] = ("TicketLost", "it is over")
+    assert agent.wait_for(ticket_calls.Touch).grant == asked.serial
+    agent.answers[ticket_calls.Touch] = ("TicketLost", "it is over")
     with pytest.raises(TicketLost, match="it is over"):
         client.run(ticket.touch)
     client.exit(ticket)
     with pytest.raises(TicketLost, match="given back"):
         client.run(ticket.touch)
-    assert len(agent.all(calls.Touch)) == 2
+    assert len(agent.all(ticket_calls.Touch)) == 2
 
 
 def test_watch_a_pool(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """10: OwnerChanged and Published of one pool, in order; what a later agent says besides is left out; closed when asked."""
     stream = client.run(lambda: group.tickets("gpu").watch())
-    opened = agent.wait_for(calls.WatchTickets)
+    opened = agent.wait_for(ticket_calls.WatchTickets)
     assert (opened.pool, stream.pool) == ("gpu", "gpu")
     told = [
         ("OwnerChanged", {"pool": "gpu", "number": 3, "owner": NodeId("b", 2), "token": 9}),
@@ -228,7 +229,7 @@ def test_watch_a_pool(client: Spelling, agent: FakeAgent, group: Any) -> None:
 
 def test_watch_a_pool_that_cannot_be(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """F12: where there are no seats the missing setting is named."""
-    agent.answers[calls.WatchTickets] = ("ConfigError", "seats: none are configured")
+    agent.answers[ticket_calls.WatchTickets] = ("ConfigError", "seats: none are configured")
     with pytest.raises(ConfigError, match="seats: none"):
         client.next(client.run(lambda: group.tickets("gpu").watch()))
 
@@ -248,16 +249,16 @@ def test_bad_arguments(client: Spelling, group: Any, pool: str, options: dict[st
 
 def test_who_holds_them(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """10: a hint by a word with the agent, the truth from majorities, each with the time it came; a pool that is not known is empty."""
-    holder = calls.TicketHolder(1, NodeId("b", 2), 9, {"host": "n7"})
-    agent.answers[calls.Tickets] = [calls.PoolView("gpu", 3, (holder,), True)]
-    agent.answers[calls.ReadTickets] = calls.PoolView("gpu", 3, (holder,), False)
+    holder = ticket_calls.TicketHolder(1, NodeId("b", 2), 9, {"host": "n7"})
+    agent.answers[ticket_calls.Tickets] = [ticket_calls.PoolView("gpu", 3, (holder,), True)]
+    agent.answers[ticket_calls.ReadTickets] = ticket_calls.PoolView("gpu", 3, (holder,), False)
     pool = client.run(group.tickets, "gpu")
     before = now()
     hint, truth = client.run(pool.hint), client.run(pool.read)
     assert before <= hint.as_of <= truth.as_of <= now()
     assert (hint.is_hint, truth.is_hint, hint.holders) == (True, False, truth.holders)
     assert (hint.of, hint.free, hint.holders[1].name, hint.holders[1].token) == (3, (0, 2), "b", 9)
-    agent.answers[calls.Tickets] = []
+    agent.answers[ticket_calls.Tickets] = []
     empty = client.run(pool.hint)
     assert empty[:4] == ("gpu", 0, {}, True)
     assert truth.as_of <= empty.as_of <= now()

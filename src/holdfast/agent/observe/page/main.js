@@ -61,8 +61,9 @@ function showPulse(beat) {
   state.hidden = false;
   say(state, beat.state);
   set(state, { "data-is": beat.state });
-  ring.pulse(beat);
-  health.show(beat.health, beat.ring.timing);
+  byId("ring-card").hidden = !beat.ring; // another membership has no ring
+  if (beat.ring) ring.pulse(beat);
+  health.show(beat.health, beat.ring?.timing);
   showGrants(beat.grants);
 }
 

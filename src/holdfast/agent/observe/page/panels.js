@@ -57,13 +57,15 @@ export class HealthPanel {
     this.memory = new Tile(root, "memory", "Memory", "Resident memory of the agent, and how many read its events");
   }
 
+  /** `timing` is the ring's; without one no round trip is too long and no wake-up too late. */
   show(health, timing) {
+    const lease = timing?.lease ?? Infinity;
     const part = health.safe_for === null ? 1 : health.safe_for / health.safe_for_most;
     const alone = health.safe_for === null;
     const [value, unit] = span(Math.max(0, health.safe_for ?? 0));
     this.safe.show(alone ? ["no limit", ""] : [value, `${unit} of ${spanText(health.safe_for_most)}`], { part, is: part < 0.2 ? "warn" : "" });
-    this.rtt.show(span(health.rtt), { note: "longest lease", sample: health.rtt ?? 0, is: health.rtt > timing.lease / 4 ? "warn" : "" });
-    const late = health.lateness > timing.lease / 16;
+    this.rtt.show(span(health.rtt), { note: "longest lease", sample: health.rtt ?? 0, is: health.rtt > lease / 4 ? "warn" : "" });
+    const late = health.lateness > lease / 16;
     this.late.show(span(health.lateness), { note: `worst ${spanText(health.lateness_worst)}`, sample: health.lateness, is: late ? "warn" : "" });
     this.pauses.show([String(health.pauses), ""], { note: health.pauses ? `longest ${spanText(health.paused_longest)}` : "never stood still" });
     this.drops.show([health.drops.toLocaleString("en"), ""], { note: health.drops_most ? `mostly ${health.drops_most.replaceAll("_", " ")}` : "none" });
