@@ -103,13 +103,7 @@ class Conversation:
         """What came. Returns what is to be written now. Raises AgentLost if this is no agent of ours."""
         try:
             for body in self._frames.feed(data):
-                frame = decode_frame(body)
-                if type(frame) is calls.Done:
-                    found = self._waiting.pop(frame.serial, None)
-                    if found is not None and not found[1].done():  # Else the caller does not wait any more.
-                        found[1].set_result(VALUES[found[0]](frame.value))
-                else:
-                    self._on_frame(frame)
+                self._on_frame(decode_frame(body))
         except (FrameTooLong, *UNREADABLE) as error:
             raise self._lost(self.path, STRANGE, "") from error
         if not self._unheard:
@@ -142,7 +136,11 @@ class Conversation:
                 sink.end(self.error)
 
     def _on_frame(self, frame: calls.FromAgent) -> None:
-        if isinstance(frame, calls.Pushed):
+        if type(frame) is calls.Done:
+            found = self._waiting.pop(frame.serial, None)
+            if found is not None and not found[1].done():  # Else nobody waits any more.
+                found[1].set_result(VALUES[found[0]](frame.value))
+        elif isinstance(frame, calls.Pushed):
             self._on_pushed(frame)
         elif isinstance(frame, calls.Refused):
             self._on_refused(frame)
