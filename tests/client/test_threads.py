@@ -105,18 +105,18 @@ def test_a_stream_that_is_refused_again_ends_alone(agent: FakeAgent, client: Spe
     """H213: the agent that was found takes no more streams. The one it refuses ends with that error; the search is over all the same."""
     group = client.join(agent=agent.path, reconnect=True)
     streams = client.run(group.messages), client.run(group.messages, "t")
-    agent.wait_for(calls.Messages, 2)
+    agent.wait_for(mail_calls.Messages, 2)
 
-    def refuse_own(call: calls.Messages) -> object:
+    def refuse_own(call: mail_calls.Messages) -> object:
         return None if call.topic else ("Unavailable", "too many streams")
 
-    agent.answers[calls.Messages] = refuse_own
+    agent.answers[mail_calls.Messages] = refuse_own
     agent.session_of(agent.wait_for(calls.Watch)).close()
-    agent.wait_for(calls.Messages, 4)
+    agent.wait_for(mail_calls.Messages, 4)
     with pytest.raises(Unavailable, match="too many streams"):
         client.next(streams[0])
-    topic = next(call for call in reversed(agent.all(calls.Messages)) if call.topic)
-    agent.push(topic, calls.MessageItem(NodeId("b", 1), "t", b"x"))
+    topic = next(call for call in reversed(agent.all(mail_calls.Messages)) if call.topic)
+    agent.push(topic, mail_calls.MessageItem(NodeId("b", 1), "t", b"x"))
     assert client.next(streams[1]).data == b"x"
     time.sleep(BUSY)
     assert (len(agent.all(calls.Watch)), group.state) == (2, "member")

@@ -15,10 +15,10 @@ flipped bit in it would make the rest of the file look like a tail.
 
 from __future__ import annotations
 
+from binascii import crc32
 from collections.abc import Iterable
 from struct import Struct as Layout
 from typing import NamedTuple
-from zlib import crc32
 
 import msgspec
 

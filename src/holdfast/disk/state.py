@@ -10,9 +10,9 @@ import fcntl
 import os
 import re
 import time
+from binascii import crc32
 from collections.abc import Callable
 from pathlib import Path
-from zlib import crc32
 
 from holdfast.disk.files import Disk
 from holdfast.disk.journal import Journal

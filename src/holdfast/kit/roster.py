@@ -18,12 +18,20 @@ from msgspec.structs import replace
 from holdfast.bounds import Label, Number
 from holdfast.errors import ConfigError, shown
 from holdfast.events import Failed, Joined, MembershipEvent, Updated
-from holdfast.host import FANOUT_MAX, Address, Host, Member, Message, NodeId, Timer
+from holdfast.host import (
+    FANOUT_MAX,
+    ROW_BYTES_MAX,
+    ROW_NAME_BYTES_MAX,
+    ROWS_MAX,
+    Address,
+    Host,
+    Member,
+    Message,
+    NodeId,
+    Timer,
+)
 from holdfast.kit.outbox import Outbox
 
-ROWS_MAX = 64  # foundation 3
-ROW_BYTES_MAX = 256
-ROW_NAME_BYTES_MAX = 72  # "topic:" and the longest topic
 UNKNOWN_LIFE = 0  # boot of a listed name that was not heard yet
 
 RowValue = Annotated[bytes, Meta(max_length=ROW_BYTES_MAX)]

@@ -10,14 +10,11 @@ from __future__ import annotations
 import stat
 from base64 import b64decode, b64encode
 from hashlib import blake2b
-from hmac import compare_digest
+from hmac import compare_digest, digest
 from os import fstat, getuid
 from pathlib import Path
 from secrets import token_bytes
 from string import hexdigits
-
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from holdfast.errors import ConfigError, KeyUnusable
 
@@ -42,8 +39,9 @@ class Key:
         self.id = blake2b(self._secret, digest_size=KEY_ID_BYTES, person=b"holdfast key id").digest()
 
     def derive(self, run_id: bytes, group: bytes) -> bytes:
-        """The key that one run of one sender seals with."""
-        return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=run_id, info=INFO + group).derive(self._secret)
+        """The key that one run of one sender seals with: HKDF of one block (RFC 5869), extract and expand."""
+        drawn = digest(run_id, self._secret, "sha256")
+        return digest(drawn, INFO + group + b"\x01", "sha256")
 
     def text(self) -> str:
         """The key itself, as ``parse_key`` reads it: for files that only their owner can read, and for sealed messages."""

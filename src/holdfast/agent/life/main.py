@@ -20,7 +20,6 @@ from holdfast.agent.life.reload import reload
 from holdfast.agent.life.start import Ready, Settings, parse, read_settings
 from holdfast.agent.life.systemd import Notifier
 from holdfast.agent.life.version import VERSION
-from holdfast.agent.observe.http_extra import check_http
 from holdfast.agent.observe.logs import Log
 from holdfast.agent.socket.api import LocalServer
 from holdfast.config import Config, unknown_variables
@@ -44,13 +43,16 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
         settings = read_settings(options, environ)
         config, sources = settings.load()
         if config.http:
+            from holdfast.agent.observe.http_extra import check_http  # where HTTP is served
+
             check_http()
         if options.check:
             _show(config, sources)
             return LEFT
         loaded = True
-        # Not closed: that would wait for threads, and one of them may be asking a DNS server that does not answer.
-        return asyncio.Runner().run(Process(config, settings, ready, parent, options.log_fd).run())
+        # Not closed: that would wait for threads, and one of them may be asking a DNS server that does not answer. No ``asyncio.Runner``:
+        # taking SIGINT from it makes Python print its task, and import for it (0.8 MiB).
+        return asyncio.new_event_loop().run_until_complete(Process(config, settings, ready, parent, options.log_fd).run())
     except (HoldfastError, OSError) as error:
         ready.tell(error=type(error).__name__, text=one_line(error))
         if parent is None:  # A program that started it has just been told, and raises it. There is no log yet, or no more.

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from holdfast.agent.feature import Calls, Parts, Running
-from holdfast.agent.observe.symptoms import WORRY, error, warning
+from holdfast.agent.observe.findings import WORRY, error, warning
 from holdfast.errors import shown
 from holdfast.features.tickets.kind import TicketKind
 from holdfast.features.tickets.missing import few_guardians

@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from math import ceil
 
-from holdfast.features.leadership.detector.config import FfdConfig
-from holdfast.features.leadership.detector.detectors import ROUNDING
+from holdfast.features.leadership.detector.config import ROUNDING, FfdConfig
 
 WINDOW = 5000  # settled heartbeats
 PRIOR_WEIGHT = 1e4  # w0: c0 counts as much as so many heartbeats, until two events are seen

@@ -12,8 +12,7 @@ from collections import deque
 from math import ceil, sqrt
 from typing import Protocol
 
-from holdfast.features.leadership.detector.config import FfdConfig
-from holdfast.features.leadership.detector.detectors import ROUNDING
+from holdfast.features.leadership.detector.config import ROUNDING, FfdConfig
 from holdfast.host import Host
 
 SAMPLES_MIN = 8  # with fewer, the margin is the largest one
