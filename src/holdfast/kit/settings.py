@@ -18,7 +18,7 @@ class Setting(Struct, frozen=True):
     text: str  # for ``holdfast agent --help``
     metavar: str | None = None  # what its value is called there; None: it is a switch
     presets: tuple[float, ...] = ()  # what 0.0 stands for, by preset
-    limits: tuple[float, float] | None = None  # seconds
+    limits: tuple[float, float] | None = None  # the least and the most that is accepted
     choices: tuple[str, ...] = ()
     stretches: bool = False  # what else comes from the preset keeps its proportion to this setting (H40)
 
