@@ -2,7 +2,7 @@
 
 asyncio imports ``ssl`` and hashlib imports ``_hashlib`` only if they are there, and both bring a second OpenSSL into the process, beside
 the one inside ``cryptography`` that seals our packets. No agent speaks TLS and blake2 is built in, so both are hidden while the
-modules of an agent are imported: 4.5 MiB of resident memory less. Afterwards whoever needs them can import them.
+modules of an agent are imported: 4.5 MiB of resident memory less. Afterwards code that needs them can import them.
 """
 
 from __future__ import annotations

@@ -114,7 +114,8 @@ class Watched:
         return floor(clock / self.config.t_itv + GRID_SLOP)
 
     def _fitting(self, names: Sequence[str]) -> tuple[str, ...]:
-        """The first of them. Ranks are positions in the sorted list, so whoever is cut off is no backup of theirs, and misses nothing."""
+        """The first of them. Ranks are positions in the sorted list, so a monitor that is cut off is no backup of theirs, and misses
+        nothing."""
         room, fitting = AMONG_BYTES_MAX, []
         for name in names:
             room -= _text_bytes(name)

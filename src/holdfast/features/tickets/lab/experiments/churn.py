@@ -41,7 +41,7 @@ class ChurnParameters(Parameters, frozen=True, kw_only=True):
 
 
 class Churn(Experiment[ChurnParameters]):
-    """Sixteen tickets, eight agents that hold one each; whoever dies is replaced by somebody new at once. Seats are spared."""
+    """Sixteen tickets, eight agents that hold one each; an agent that dies is replaced by a new one at once. Seats are spared."""
 
     id = "tickets/E7"
     name = "tickets/churn"

@@ -1,4 +1,4 @@
-"""tickets/E9: neighbours on the ring die together: how long until their arcs belong to somebody again?
+"""tickets/E9: neighbours on the ring die together: how long until their arcs have an owner again?
 
 Spec: tickets 8 (E9), 5.6, G5; paper 001, section 4.2: the i-th of them is excluded after i rounds.
 """

@@ -1,4 +1,4 @@
-"""tickets/E10: the holder of a lock dies: how long until somebody else has it, and does that ever begin too early?
+"""tickets/E10: the holder of a lock dies: how long until another agent has it, and does that ever begin too early?
 
 Spec: tickets 8 (E10), G1, G5; the paper has no lock.
 """
