@@ -170,7 +170,7 @@ class Story:
             self.candidates.ask(name, fleet.running[name].socket)
         began_at = clock.now()
         longest = self.config.longest_grant
-        self._until(lambda: self.candidates.leads_now() is not None, LEAD_TIMEOUT + longest, f"somebody leads {NAME!r}")
+        self._until(lambda: self.candidates.leads_now() is not None, LEAD_TIMEOUT + longest, f"{NAME!r} has a leader")
         leader = self.candidates.last
         assert leader is not None
         promised = f"no limit; seats that are new wait {longest:g} s, once"
@@ -200,7 +200,7 @@ class Story:
 
         limit = DECLARE_LEASES * self.config.lease
         with suppress(NeverHappened):  # The promises below say what is missing.
-            self._until(gone_everywhere, limit, f"everybody declares {before.owner} gone, and its key has an heir")
+            self._until(gone_everywhere, limit, f"all declare {before.owner} gone, and its key has an heir")
         self.late = self.lateness(heard_before)
         assert self.death is not None
         if self.takeover is not None:
@@ -229,17 +229,17 @@ class Story:
         self.candidates.close()
         last = fleet.names[-1]
         others = [name for name in fleet.names if name != last]
-        self._step("Everybody leaves: first one of them (SIGTERM), then all others.")
+        self._step("All leave: first one of them (SIGTERM), then all others.")
         since = len(fleet.heard)
 
         def heard(*events: str) -> list[str]:
             return [said.by for said in fleet.heard[since:] if said.event in events and said.about == last]
 
         fleet.ask_to_leave(last)
-        self._until(lambda: set(others) <= {*heard("Left"), *heard("Failed")}, LEAVE_TIMEOUT, f"everybody hears that {last} left")
+        self._until(lambda: set(others) <= {*heard("Left"), *heard("Failed")}, LEAVE_TIMEOUT, f"all hear that {last} left")
         wrong = sorted(set(heard(*STEPS)))
         measured = f"suspected by {', '.join(wrong)}" if wrong else "by all others"
-        self._keep(f"a goodbye of {last} is heard as one", measured, "nobody suspects it", kept=not wrong)
+        self._keep(f"a goodbye of {last} is heard as one", measured, "no agent suspects it", kept=not wrong)
         fleet.ask_to_leave(*others)
         self._until(lambda: all(fleet.ended(name) is not None for name in fleet.names), LEAVE_TIMEOUT, "all processes end")
         codes = {name: fleet.ended(name) for name in fleet.names}
@@ -326,7 +326,7 @@ def judged_takeover(takeover: Takeover, bound: float, allowed: float) -> list[Pr
     what = f"another one leads {NAME!r}"
     limits = f"within {bound:.2f} s, {allowed:.2f} s more for late timers"
     if after is None or takeover.seconds is None:
-        return [Promise(what, False, "nobody did", limits)]
+        return [Promise(what, False, "none did", limits)]
     gap = after.began_at - former.until
     one = Promise(what, takeover.seconds <= bound + allowed, f"{after.leader}, after {takeover.seconds:.2f} s", limits)
     measured = f"{gap:.2f} s after the last deadline, token {after.token}"
@@ -340,7 +340,7 @@ def _inherited(before: Ownership, heirs: list[Ownership], key: str) -> Promise:
     """G3, G9: one owner at a time, and the next one's token is larger."""
     what = f"the key {key!r} has one owner at a time"
     if not heirs:
-        return Promise(what, False, "nobody inherited it", "one heir after the declaration")
+        return Promise(what, False, "it has no heir", "one heir after the declaration")
     first = heirs[0]
     overlap = first.at < before.until or len({each.owner for each in heirs}) > 1
     grown = first.token > before.token

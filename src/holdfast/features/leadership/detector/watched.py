@@ -81,9 +81,9 @@ class Watched:
         if len(self._sent_at) > STAMPS_MAX:
             del self._sent_at[next(iter(self._sent_at))]
         after = min(max(0.0, round(clock - self.seq * t_itv, AFTER_DIGITS)), t_itv)
-        everybody = self.among
-        self.cause.sent(self.seq, everybody)
-        among = self._fitting(everybody)
+        monitors = self.among
+        self.cause.sent(self.seq, monitors)
+        among = self._fitting(monitors)
         pages = paged(leads, among, self._entry_bytes)
         return tuple(
             WatchedOk(self.seq, self.stamp, page, among if number == 0 else (), self.common, after, number, len(pages))

@@ -260,7 +260,7 @@ def lock(seed: int, loss: float, *, seats: int = 3, candidates: int = 3) -> tupl
         group.run(random.uniform(0.0, 0.5))
     group.run(4.0 + random.random())
     owned = group.until(lambda: bool(group.owning()), PATIENCE)
-    assert owned, "nobody ever owns the lock"
+    assert owned, "no user ever owns the lock"
     return group, group.owning()[0].name
 
 

@@ -140,4 +140,4 @@ class TicketUsers:
         """All users compare the clock."""
 
     def on_message(self, source: NodeId, message: Message) -> None:
-        raise AssertionError("nobody writes to users")
+        raise AssertionError("no message is written to users")

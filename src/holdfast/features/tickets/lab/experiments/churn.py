@@ -116,7 +116,7 @@ def _run(cell: Cell) -> dict[str, Any]:
     for name in group.others:
         group.wish(name)
     owned = group.until(lambda: len(group.owning()) == HOLDERS, PATIENCE)
-    assert owned, "not everybody owns a ticket"
+    assert owned, "not all own a ticket"
     group.run(CALM)
     random, working, deaths, free, owning = Random(f"{cell['seed']}/churn"), list(group.others), 0, 0, 0
     rounds = round(cell["seconds"] / config.period)

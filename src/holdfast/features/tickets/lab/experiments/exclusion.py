@@ -116,7 +116,7 @@ def _deaths(seed: int, cell: Cell) -> float | None:
     for name in group.others:
         group.wish(name)
     owned = group.until(lambda: len(group.owning()) == cell["coordinators"], PATIENCE)
-    assert owned, "not everybody owns a ticket"
+    assert owned, "not all own a ticket"
     group.run(CALM + group.world.random.random())
     ring = group.coordinators()
     first = group.world.random.randint(1, len(ring) - cell["j"])  # The first on the list holds the anchor.

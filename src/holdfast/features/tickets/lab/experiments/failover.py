@@ -93,7 +93,7 @@ def _misses(gap: float, times: list[float]) -> list[str]:
     if quantile(times, 0.99) > 2 * CONFIG.lease:
         notes.append(f"99th percentile {quantile(times, 0.99):.3f} s, accepted is 2 D = {2 * CONFIG.lease:g}")
     if gap <= 0:
-        notes.append(f"somebody had it {-gap:.6f} s before the old deadline")
+        notes.append(f"another had it {-gap:.6f} s before the old deadline")
     return notes
 
 
