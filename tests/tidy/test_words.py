@@ -27,7 +27,6 @@ LEFT = {
     "src/holdfast/agent/observe/http_answers.py": "to be rewritten",
     "src/holdfast/agent/observe/symptoms.py": "to be rewritten",
     "src/holdfast/agent/socket/": "to be rewritten",
-    "src/holdfast/client/": "to be rewritten",
     "src/holdfast/local/calls.py": "to be rewritten",
 }
 

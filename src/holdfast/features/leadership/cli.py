@@ -74,4 +74,4 @@ def _json(line: LeaderView) -> dict[str, Any]:
 
 def _row(line: LeaderView) -> tuple[str, ...]:
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line.since))
-    return line.name, "no leader" if line.leader is None else str(line.leader), str(line.token), since
+    return line.name, "none" if line.leader is None else str(line.leader), str(line.token), since
