@@ -25,8 +25,6 @@ LEFT = {
     "src/holdfast/features/ring/protocol/join.py": "reasons that stand in traces and logs",
     "src/holdfast/features/ring/protocol/lifecycle.py": "as above",
     "src/holdfast/agent/observe/http_answers.py": "to be rewritten",
-    "src/holdfast/agent/observe/symptoms.py": "to be rewritten",
-    "src/holdfast/agent/socket/": "to be rewritten",
     "src/holdfast/local/calls.py": "to be rewritten",
 }
 
