@@ -157,7 +157,7 @@ def group_without_seats(count: int, folder: Path, lease: float) -> Iterator[list
 
 @contextmanager
 def group_of(count: int, folder: Path, lease: float) -> Iterator[list[AgentProcess]]:
-    """So many agents with state directories, the last one with HTTP; all of them are members in everybody's eyes."""
+    """So many agents with state directories, the last one with HTTP; each lists all as members."""
     *addresses, http = free_addresses(count + 1)
     agents: list[AgentProcess] = []
     try:

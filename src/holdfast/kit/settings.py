@@ -60,7 +60,7 @@ class ClockSettings(Table):
     __slots__ = ()
 
     rho: Annotated[float, Setting("How far the rates of two clocks may differ from true time.", "SHARE")] = 0.001
-    margin: Annotated[float, Setting("Added to every wait for somebody else's deadline, seconds.", "SECONDS")] = 0.01
+    margin: Annotated[float, Setting("Added to every wait for another process's deadline, seconds.", "SECONDS")] = 0.01
 
 
 def settings_of(table: type[Table]) -> dict[str, Setting]:

@@ -88,7 +88,8 @@ def _bind_once(host: str, port: int) -> Bound:
 
 
 def _make_room(udp: socket.socket) -> None:
-    """Whoever may exceed net.core.rmem_max does: 200 KiB, the usual limit, hold some 270 datagrams, which a flood brings in 9 ms."""
+    """A process that may exceed net.core.rmem_max does so: 200 KiB, the usual limit, hold some 270 datagrams, which a flood brings in 9
+    ms."""
     try:
         udp.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BYTES)
     except OSError:

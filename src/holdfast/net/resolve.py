@@ -19,7 +19,7 @@ from holdfast.host import Address
 
 REFRESH_INTERVAL = 30.0  # seconds between two questions: the usual time a seed record lives in a cloud's DNS
 LOOKUP_TIMEOUT = 15.0  # seconds; three tries of the system's resolver at its default of 5 s
-ADDRESSES_MAX = 256  # addresses kept of all answers together: more than anybody greets, fewer than a bad answer can hold
+ADDRESSES_MAX = 256  # addresses kept of all answers together: more than an agent greets, fewer than a bad answer can hold
 PORT_MAX = 65535
 SCOPE_CHARS_MAX = 15  # what an interface may be called on Linux, and far below what IDNA refuses to encode
 SCOPE_TEXT = re.compile(r"[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+)*")  # 2, eth0, eth0.100, br-lan

@@ -139,4 +139,4 @@ def _why(error: OSError | ValueError) -> Drop:
 
 
 def _to_nobody(data: bytes, source: Address) -> None:
-    """Where datagrams go before somebody listens."""
+    """Where datagrams go before a listener is set."""

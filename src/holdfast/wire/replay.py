@@ -72,7 +72,7 @@ class Runs:
     def admit(self, name: bytes) -> Run:
         """Only for a run of which a message passed the tag check: others cost no memory."""
         assert name not in self.active
-        highest = self.retired.pop(name, self._unheard)  # before somebody else is retired and this name pushed out
+        highest = self.retired.pop(name, self._unheard)  # before another sender is retired and this name pushed out
         if len(self.active) >= self._runs_max:
             self._retire()
         run = self.active[name] = Run(highest)

@@ -142,7 +142,7 @@ class Sealed:
         return payload
 
     def _derive(self, header: bytes) -> AESGCM:
-        """The cipher of a run we have none for. Nothing is kept yet: whoever has no key can make up a run per datagram."""
+        """The cipher of a run we have none for. Nothing is kept yet: a sender without a key can make up a run per datagram."""
         why = self._why(header)
         if why is not None:
             raise Rejected(why)

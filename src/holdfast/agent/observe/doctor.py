@@ -46,7 +46,7 @@ SECURITY_ADVICE = {
     "wrong_key": "Compare `holdfast keys list` with the key file of the agent that is missing; give it the group's key.",
     "plaintext": "Start that agent with key_file, like all others.",
     "sealed": "Start this agent with key_file, like all others.",
-    "forged": "Look for whoever else can send to this port.",
+    "forged": "Look for other machines that can send to this port.",
     "wrong_group": "Two groups share a network, which is fine; if an agent is missing, compare its `group` with this one.",
 }
 
@@ -178,7 +178,7 @@ class Examination:
             )  # fmt: skip
 
     def _of_drops(self) -> Iterator[Finding]:
-        """What cannot be read was sent by somebody who believes to be one of us. While it goes on, it is an error."""
+        """What cannot be read was sent by a process that believes to be a member. While it goes on, it is an error."""
         host = self._agent.host
         for why, count in sorted(host.drops.items()):
             if count == 0 or why.value not in SECURITY:

@@ -1,4 +1,4 @@
-"""Events as lines of the log: one per change of the membership, the facts inside protocols when somebody debugs, drops in sums."""
+"""Events as lines of the log: one per change of the membership, the facts inside protocols at level debug, drops in sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be seen without asking anybody: the settings, the machine, the seats.  Part of ``doctor``; docs/operations.md has the codes."""
+"""What can be seen without asking a peer: the settings, the machine, the seats.  Part of ``doctor``; docs/operations.md has the codes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def of_settings(config: Config, state: Path | None, *, seat: bool) -> Iterator[F
     """What is allowed and still no good idea."""
     if config.insecure and not is_loopback(config.bind):
         yield warning(
-            "insecure", config.bind, "There is no key beyond loopback: whoever reaches this port reads everything and can join.",
+            "insecure", config.bind, "There is no key beyond loopback: any machine that reaches this port reads everything and can join.",
             "`holdfast keys generate -o FILE`, and set key_file on all agents.",
         )  # fmt: skip
     if config.key_file and (exposed := _exposed(config.key_file)):

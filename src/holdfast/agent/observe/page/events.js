@@ -23,14 +23,14 @@ const WORDS = {
   Left: (f) => ["", f.member, "left", "It said goodbye."],
   Updated: (f) => ["", f.member, "changed what it publishes", tagsOf(f.member)],
   Expelled: (f) => ["dead", null, "This agent was put out of the group", `${f.why}. It comes back by itself, under a new id.`],
-  LeaderChanged: (f) => [f.leader ? "hold" : "doubt", f.leader, f.leader ? `leads ${f.name}` : `Nobody is known to lead ${f.name}`, f.leader ? `Token ${f.token}` : ""],
+  LeaderChanged: (f) => [f.leader ? "hold" : "doubt", f.leader, f.leader ? `leads ${f.name}` : `No leader of ${f.name} is known`, f.leader ? `Token ${f.token}` : ""],
   LeaderSuspected: (f) => [f.cleared ? "hold" : "doubt", f.leader, f.cleared ? `leads ${f.name}: cleared` : `leads ${f.name}: suspected`, f.cleared ? "The suspicion was wrong." : "It was not heard in time. Nothing is decided."],
   Granted: (f) => ["hold", null, `${heldOf(f.grant)} granted`, `Token ${f.grant.token}`],
   AtRisk: (f) => ["doubt", null, `${heldOf(f.grant)} at risk`, "It was not renewed in time."],
   Lost: (f) => ["dead", null, `${heldOf(f.grant)} lost`, f.why],
   Released: (f) => ["", null, `${heldOf(f.grant)} released`, ""],
   EventsLost: (f) => ["doubt", null, `${f.count} events were missed`, "The member list is right again."],
-  Paused: (f) => ["doubt", null, `This agent stood still for ${spanText(f.seconds)}`, "The paused accuse nobody before they have caught up."],
+  Paused: (f) => ["doubt", null, `This agent stood still for ${spanText(f.seconds)}`, "It accuses no member before it has caught up."],
   ConfigMismatch: (f) => ["doubt", f.peer, `counts with another ${f.field}`, `Ours ${f.ours}, theirs ${f.theirs}: its messages are dropped.`],
   StorageFailed: (f) => ["dead", null, "The disk refused a write", f.why],
   "detection.FoundDead": (f) => ["ask", f.life, "is missed by a majority of the seats", `Another one shall lead ${f.names.join(", ")}.`],
@@ -55,7 +55,7 @@ const WORDS = {
   "ring.Departed": (f) => ["dead", f.id, "departed", f.reason],
   "ring.GroupProposed": (f) => ["", f.peer, `gets a group of ${f.size} arbitrators`, `Version ${f.ver}`],
   "ring.NeighbourhoodChanged": (f) => ["", null, "The neighbourhood changed", f.nbrs.map(nameOf).join(", ")],
-  "ring.Overslept": (f) => ["doubt", null, `Woke ${spanText(f.seconds)} late`, "What waits in the socket is read before anybody is accused."],
+  "ring.Overslept": (f) => ["doubt", null, `Woke ${spanText(f.seconds)} late`, "What waits in the socket is read before a member is accused."],
   "ring.LinkBroken": (f) => ["doubt", f.peer, "is reached only through others", `For ${spanText(f.seconds)}.`],
   "ring.LinkMended": (f) => ["hold", f.peer, "answers directly again", ""],
 };
@@ -64,7 +64,7 @@ export class Events {
   constructor() {
     this.list = byId("events").firstElementChild;
     this.suspectedAt = new Map();
-    this.vacantAt = new Map(); // what was led -> since when nobody is known to lead it
+    this.vacantAt = new Map(); // what was led -> since when no leader of it is known
     this.joined = new Map(); // name -> when, and the line that says so
     const inner = byId("inner");
     inner.addEventListener("change", () => byId("events").classList.toggle("with-inner", inner.checked));
@@ -79,7 +79,7 @@ export class Events {
     const text = el("p", {}, ...(name === null ? [what] : [el("b", { dir: "auto" }, name), ` ${what}`]));
     line.append(text, el("time", { datetime: new Date(event.at * 1000).toISOString() }, timeOf(event.at, { exact: true })));
     const after = this.after(event, name);
-    if (more || after) line.append(el("p", { class: "more" }, more), after ? el("span", { class: "after", title: event.name === "LeaderChanged" ? "nobody was known to lead" : "since the suspicion" }, after) : "");
+    if (more || after) line.append(el("p", { class: "more" }, more), after ? el("span", { class: "after", title: event.name === "LeaderChanged" ? "no leader was known" : "since the suspicion" }, after) : "");
     if (event.name === "Joined") this.joined.set(name, { at: event.at, line });
     this.put(line);
   }
@@ -123,7 +123,7 @@ export class Events {
     return seconds >= 0 && seconds < STORY_SECONDS ? `+${spanText(seconds)}` : null;
   }
 
-  /** How long nobody was known to lead. */
+  /** How long no leader was known. */
   takeover({ at, fields }) {
     const since = this.vacantAt.get(fields.name);
     this.vacantAt.delete(fields.name);

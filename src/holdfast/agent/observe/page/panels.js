@@ -48,7 +48,7 @@ class Tile {
 export class HealthPanel {
   constructor() {
     const root = byId("health");
-    this.safe = new Tile(root, "safe", "Safe for", "Nobody treats this agent as gone before this time is over; every lease renews it", { bar: true });
+    this.safe = new Tile(root, "safe", "Safe for", "No member treats this agent as gone before this time is over; every lease renews it", { bar: true });
     this.rtt = new Tile(root, "rtt", "Round trip", "Longest of the last lease requests and their answers", { line: true });
     this.late = new Tile(root, "late", "Loop lateness", "How late the agent woke when it wanted to", { line: true });
     this.pauses = new Tile(root, "pauses", "Pauses", "Times this process stood still: stopped, suspended, or starved of CPU");
@@ -79,7 +79,7 @@ export class HealthPanel {
 }
 
 export class MembersPanel {
-  /** `choose(name)`: somebody points at a member. */
+  /** `choose(name)`: the user points at a member. */
   constructor(choose) {
     this.rows = new Map();
     this.choose = choose;
@@ -185,7 +185,7 @@ export class LeadersPanel {
   update(row, line, timing) {
     const taken = row.token.textContent !== "" && row.token.textContent !== String(line.token);
     row.since = line.since;
-    say(row.leader, line.leader ?? "nobody");
+    say(row.leader, line.leader ?? "no leader");
     say(row.mark, line.me ? "this agent" : "");
     say(row.token, String(line.token));
     say(row.terms, String(line.terms));
@@ -208,7 +208,7 @@ export class LeadersPanel {
   }
 }
 
-/** Only there when somebody holds something. */
+/** Only there when a client holds something. */
 export function showGrants(grants) {
   byId("grants").hidden = grants.length === 0;
   byId("grant-rows").replaceChildren(...grants.map((each) => el("tr", {}, el("td", {}, each.kind), el("td", {}, each.name), el("td", { class: "num" }, each.kind === "ticket" ? String(each.number) : "\u2013"), el("td", { class: "num token" }, String(each.token)), el("td", { class: "num" }, spanText(each.left)))));

@@ -1,4 +1,4 @@
-"""Common-cause loss: how often does a heartbeat reach nobody?  Spec: fast-detection 4 (c), D10; paper 002, section 6.2.
+"""Common-cause loss: how often does a heartbeat reach no monitor?  Spec: fast-detection 4 (c), D10; paper 002, section 6.2.
 
 The watched knows which heartbeats it sent; its monitors say which of them did not come in time. A heartbeat that almost all of
 them missed is an event. Independent losses alone make such events now and then; what is beyond that is common cause.
@@ -107,7 +107,7 @@ class CommonCause:
         return known
 
     def _settle(self, seq: int, among: Sequence[str]) -> None:
-        """Heartbeats that everybody reported about, or that are so old that nobody will."""
+        """Heartbeats that all reported about, or that are so old that none will."""
         for index in [each for each in self._open if each < seq]:
             answers = self._open[index]
             if seq - index >= self._config.m_max or all(name in answers for name in among):

@@ -129,6 +129,7 @@ def make_freshness(host: Host, config: FfdConfig) -> Freshness:
 
 
 def next_point(freshness: Freshness, seq: int, now: float, interval: float) -> int:
-    """The first index from ``seq`` on whose freshness point lies ahead: whoever was stopped for long does not check them one by one."""
+    """The first index from ``seq`` on whose freshness point lies ahead: a monitor that was stopped for long does not check them one by
+    one."""
     behind = now - freshness.deadline(seq)
     return seq if behind < 0 else seq + max(1, ceil(behind / interval + ROUNDING))

@@ -43,7 +43,7 @@ class Publishing:
                 self.tell()
 
     def tell(self) -> None:
-        """Everybody shall know."""
+        """All members shall know."""
         ring = self._ring
         ring.list.announce(ring.id, Listed(ring.raw.me, ring.raw.address, ring.since_wall, self._version, self._rows))
 
