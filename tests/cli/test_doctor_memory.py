@@ -13,7 +13,8 @@ import pytest
 from holdfast.agent.feature import Running
 from holdfast.agent.membership import Hints
 from holdfast.agent.observe.doctor import Examination
-from holdfast.agent.observe.sightings import GONE_AFTER, MISMATCHES_MAX, Doctor, Sightings
+from holdfast.agent.observe.physician import MISMATCHES_MAX, Physician
+from holdfast.agent.observe.sightings import GONE_AFTER, Sightings
 from holdfast.agent.observe.symptoms import of_seats
 from holdfast.agent.socket.events import EventHub
 from holdfast.config import Config
@@ -68,7 +69,7 @@ class Stub:
         self.events.publish(event)
         self.events.distribute()
 
-    def examined(self, doctor: Doctor, meanwhile: Callable[[], None] = lambda: None, since: float = GONE_AFTER) -> list[Finding]:
+    def examined(self, doctor: Physician, meanwhile: Callable[[], None] = lambda: None, since: float = GONE_AFTER) -> list[Finding]:
         """What an examination finds; it watches while ``meanwhile`` happens."""
         self.host.now = self.now
         found: list[Finding] = []
@@ -103,9 +104,9 @@ class Remembered:
         return self._names
 
 
-def doctor_of(stub: Stub) -> Doctor:
+def doctor_of(stub: Stub) -> Physician:
     stub.host.now = stub.now
-    return Doctor(stub)  # type: ignore[arg-type]
+    return Physician(stub)  # type: ignore[arg-type]
 
 
 def severities(findings: list[Finding]) -> dict[str, str]:

@@ -70,7 +70,7 @@ class House:
         environ = clean_environ(self.folder, {**self.environ, **variables})
         done = subprocess.run([sys.executable, *words], env=environ, capture_output=True, text=True, timeout=TIMEOUT, check=False)
         assert done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
-        return done.stdout + done.stderr
+        return done.stdout or done.stderr
 
     def value(self, name: str, agent: int) -> int:
         return int(json.loads(self.run("counter", "show", "--json", agent=agent))["counters"][name])

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from holdfast.agent.grants.bodies import shares_pids
 from holdfast.agent.grants.reaper import Asked
 from holdfast.agent.life.installed import check_installed
-from holdfast.agent.observe.sightings import GONE_AFTER, Doctor
+from holdfast.agent.observe.physician import Physician
+from holdfast.agent.observe.sightings import GONE_AFTER
 from holdfast.agent.socket.answers import Once, checked_timeout
 from holdfast.agent.socket.connection import Connection, Handler, describe
 from holdfast.agent.socket.encode import encoded
@@ -55,7 +56,7 @@ class Handlers:
 
     def __init__(self, agent: Agent, connections: dict[int, Connection], counts: Counter[str]) -> None:
         self._agent, self._connections, self._counts = agent, connections, counts
-        self._physician = Doctor(agent)
+        self._physician = Physician(agent)
         if agent.side.keyed is not None:
             agent.grants.keys.withdrawn = agent.side.keyed.withdrawn
         self._view: GroupView | None = None
