@@ -24,8 +24,6 @@ LEFT = {
     "docs/detection.md": "names of two checkers",
     "src/holdfast/features/ring/protocol/join.py": "reasons that stand in traces and logs",
     "src/holdfast/features/ring/protocol/lifecycle.py": "as above",
-    "src/holdfast/agent/observe/http_answers.py": "to be rewritten",
-    "src/holdfast/local/calls.py": "to be rewritten",
 }
 
 

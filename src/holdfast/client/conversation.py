@@ -138,7 +138,7 @@ class Conversation:
     def _on_frame(self, frame: calls.FromAgent) -> None:
         if type(frame) is calls.Done:
             found = self._waiting.pop(frame.serial, None)
-            if found is not None and not found[1].done():  # Else nobody waits any more.
+            if found is not None and not found[1].done():  # Else the answer is not waited for.
                 found[1].set_result(VALUES[found[0]](frame.value))
         elif isinstance(frame, calls.Pushed):
             self._on_pushed(frame)

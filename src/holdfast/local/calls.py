@@ -246,7 +246,7 @@ class Acquire(Call, frozen=True, tag=14):
 
 
 class Stopped(Call, frozen=True, tag=15):
-    """The body of a grant has stopped acting: it may go to somebody else. Answered when it was released."""
+    """The body of a grant has stopped acting: it may go to another client. Answered when it was released."""
 
     grant: int  # serial of its Acquire; 0: the client acts for no key any more (Owns)
 

@@ -1,7 +1,7 @@
 """One life of one agent: the host, its machines, what clients ask of them.  Spec: foundation 4 (Grants), F5, F6, F12, F14; docs/agent.md.
 
 ``await Agent.open(home, log)`` takes the port, ``await agent.start()`` begins to listen and to knock, ``agent.over`` says how it ended,
-``await agent.close()`` lets go of everything but its home. All else is synchronous and belongs into the host's turns: whoever comes from
+``await agent.close()`` lets go of everything but its home. All else is synchronous and belongs into the host's turns: code that comes from
 outside uses ``host.post``.
 """
 
@@ -47,7 +47,7 @@ Ending = Enum("Ending", ["LEFT", "AGAIN"])  # AGAIN: this life was a mistake (F5
 
 
 def _nothing() -> None:
-    """Nobody waits for this."""
+    """There is nothing to tell."""
 
 
 class Agent:
@@ -143,7 +143,7 @@ class Agent:
         self._look = asyncio.get_running_loop().call_later(LOOK_PERIOD, self._on_look)
 
     async def close(self) -> None:
-        """Let go of the port. Whoever wants to be missed politely leaves first."""
+        """Let go of the port. A polite agent leaves first."""
         if self._look is not None:
             self._look.cancel()
         if self._seeds is not None:
@@ -298,7 +298,7 @@ class Agent:
     # What the machines say (``feature.Life``).
 
     def on_name_clear(self) -> None:
-        """F6: nobody of our name answered, and the lock says that the life before this one is over."""
+        """F6: no agent of our name answered, and the lock says that the life before this one is over."""
         self.membership.sole_life = self.home.sole_life
         self.membership.former_until = self._knocks_at
         if not self.named.done():
@@ -315,7 +315,7 @@ class Agent:
         self.leave(lambda: self.end(error))
 
     def on_behind(self, boot: int) -> None:
-        """F5: somebody remembers a later life of ours, and it is silent: the wall clock went back."""
+        """F5: a member remembers a later life of ours, and it is silent: the wall clock went back."""
         self.log.warning("wall clock went back", boot=self.me.boot, known=boot)
         self.leave(lambda: self._begin_again(boot))  # It may be a member by now, with clients that were promised something (F14).
 

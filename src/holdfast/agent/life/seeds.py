@@ -1,7 +1,7 @@
 """Where to knock: seeds as a user wrote them, as addresses.  Spec: foundation F12 (literal addresses and names).
 
-An address needs nobody. A name is asked for until it answers, and asked again as long as the agent lives, because in a cloud the seeds of
-tomorrow are other ones: a group that lost sight of its seeds looks for them there.
+An address is used as it is. A name is asked for until it answers, and asked again as long as the agent lives, because in a cloud the seeds
+of tomorrow are other ones: a group that lost sight of its seeds looks for them there.
 """
 
 from __future__ import annotations

@@ -19,6 +19,6 @@ def force_leave(
     agent: Annotated[str, AGENT] = "",
     group: Annotated[str, GROUP] = "",
 ) -> None:
-    """Ask another agent, by its name, to drain and leave. Nobody can be put out who does not answer: the group decides that by itself."""
+    """Ask another agent, by its name, to drain and leave. It must answer: a silent member is put out by the group itself."""
     asked(agent, group, ForceLeave, name, checked_timeout(timeout), timeout=timeout + GRACE)
     told({"agreed": True, "name": name}, f"{shown(name)} agreed to leave", as_json=as_json)

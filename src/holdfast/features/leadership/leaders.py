@@ -1,7 +1,7 @@
 """Who leads what, as this agent heard it: the table that clients, HTTP and the page read.  Spec: foundation 5 (LeaderChanged).
 
-It is fed by ``LeaderChanged`` alone, so whoever reads an event and then this table never finds it older than the event. All of it
-is a hint: whoever acts has a term of its own.
+It is fed by ``LeaderChanged`` alone, so a reader of an event and then of this table never finds it older than the event. All of it
+is a hint: a client that acts has a term of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.events import LeaderChanged
 from holdfast.features.leadership.calls import LeaderView
 from holdfast.host import NodeId
 
-NAMES_MAX = 4096  # as many as a seat keeps promises for; beyond, names that nobody leads are forgotten first
+NAMES_MAX = 4096  # as many as a seat keeps promises for; beyond, names without a leader are forgotten first
 
 _encode = Encoder().encode
 
@@ -27,7 +27,7 @@ class Line:
         self.view = LeaderView("", None, 0, 0.0)
         self.terms = 0  # that were heard of
         self.term: tuple[NodeId, int] | None = None  # the latest of them
-        self.vacant: float | None = None  # seconds for which nobody was known to lead, before the present term
+        self.vacant: float | None = None  # seconds for which no leader was known, before the present term
         self.encoded: Raw | None = None  # the view, when a client first asked for it
 
     @property
@@ -62,8 +62,8 @@ class Board:
             line.terms += 1
             line.term = event.leader, event.token
             self.terms_heard += 1
-        # While nobody leads, the highest number that was heard of. A false alarm names the next one before the old leader is heard again:
-        # that one was never granted, so beside a leader stands its own.
+        # While there is no leader, the highest number that was heard of. A false alarm names the next one before the old leader is heard
+        # again: that one was never granted, so beside a leader stands its own.
         token = event.token if event.leader is not None else max(event.token, former.token)
         line.view = LeaderView(event.name, event.leader, token, at)
         line.encoded = None
@@ -89,7 +89,7 @@ class Board:
         return self._lines[name].terms
 
     def vacant(self, name: str) -> float | None:
-        """For how long nobody was known to lead it before the present term."""
+        """For how long no leader of it was known before the present term."""
         return self._lines[name].vacant
 
     def led_by(self, life: NodeId) -> int:

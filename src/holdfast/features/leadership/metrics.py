@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.host import NodeId
     from holdfast.local.calls import GroupView
 
-LINKS_MAX = 64  # in one answer: whoever monitors more sees enough of them to judge its network
+LINKS_MAX = 64  # in one answer: an operator with more sees enough of them to judge its network
 BALLOTS = "ballots_"
 # What was not done for a peer or a name, by where it is counted. ``table_full`` at a seat: names beyond what it remembers are never led.
 REFUSED = ("malformed", "not_a_seat", "far_ahead", "given_up", "table_full", "names_full", "watches_full", "two_leaders", "misplaced")
@@ -38,7 +38,7 @@ class LeadershipSource(Protocol):
 def of_leadership(running: LeadershipSource) -> Iterable[Metric]:
     leadership, kind = running.leadership, running.kind
     office, links = leadership.office, leadership.watches.links
-    yield gauge("lead_names", "Names that somebody is known to lead.", sum(line.leader is not None for line in running.leaders.views))
+    yield gauge("lead_names", "Names with a known leader.", sum(line.leader is not None for line in running.leaders.views))
     yield gauge("lead_own", "Names that this agent leads.", running.leaders.led_by(running.me))
     yield gauge("lead_candidacies", "Names for which a client of this agent asks, those that it leads included.", len(office.campaigns))
     yield counter("lead_terms_total", "Terms that began, of whatever leader, as known here.", running.leaders.terms_heard)
@@ -81,7 +81,7 @@ def refused(leadership: Leadership) -> dict[str, float]:
 
 
 def _measured(running: LeadershipSource) -> dict[str, LinkStats]:
-    """Links from those who lead something: nobody else sends heartbeats."""
+    """Links from leaders: no other member sends heartbeats."""
     links = running.leadership.watches.links
     found = ((member.name, links.stats(member.id)) for member in running.view().members)
     return dict([each for each in found if each[1].samples > 0][:LINKS_MAX])

@@ -28,7 +28,7 @@ class Send(Call, frozen=True, tag=11):
 
 
 class Cast(Call, frozen=True, tag=12):
-    """A rumour to everybody who listens to the topic."""
+    """A rumour to all listeners of the topic."""
 
     topic: str
     payload: bytes

@@ -120,7 +120,7 @@ class RingAnswer(Struct, frozen=True):
     turn: float
     generation: int
     settled: bool
-    safe_for: float | None  # seconds for which nobody treats this agent as gone; None: no limit, or no member
+    safe_for: float | None  # seconds for which no member treats this agent as gone; None: no limit, or no member
     neighbours: tuple[Place, ...]
     pairs: tuple[PairAnswer, ...]
     condemned: tuple[Condemned, ...]

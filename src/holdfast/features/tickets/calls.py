@@ -28,7 +28,7 @@ class PoolView(Struct, frozen=True, array_like=True):
     holders: tuple[TicketHolder, ...]  # sorted by number; who is not in it is free, or about to be
     hint: bool
     here: int = 0  # clients of this agent that hold one or ask for one
-    waiting: int = 0  # who is known here to wait: those clients, and whoever queues at a ticket that is held here
+    waiting: int = 0  # clients that are known here to wait: those, and the ones that queue at a ticket that is held here
 
 
 class Tickets(Call, frozen=True, tag=20):
@@ -55,14 +55,14 @@ class StopTicket(Call, frozen=True, tag=22):
 
 
 class AbandonTicket(Call, frozen=True, tag=23):
-    """A ticket whose guardians are lost for good is given up (tickets 9.5). Whoever calls vouches that its holder is dead."""
+    """A ticket whose guardians are lost for good is given up (tickets 9.5). The caller vouches that its holder is dead."""
 
     pool: str
     number: int
 
 
 class Publish(Call, frozen=True, tag=24):
-    """Tell everybody who watches the pool of a ticket that this client holds, under its number and token; ``TicketLost`` if it is over."""
+    """Tell all clients that watch the pool of a ticket that this client holds, under its number and token; ``TicketLost`` if it is over."""
 
     grant: int  # serial of its Acquire
     payload: bytes
