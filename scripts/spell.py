@@ -41,11 +41,11 @@ WORDS = [
 ]
 # In docstrings.
 PHRASES = [
-    (r"\b[Aa]n ``async with``", "a ``with``"),
+    (r"\b([Aa])n ``async with``", r"\1 ``with``"),
     (r"\basync with holdfast\.join\b", "with holdfast.sync.join"),
     (r"\basync (?=with\b|for\b)", ""),
     (r"``await ([\w.]+)\.lost``", r"``\1.lost.wait()``"),
-    (r"\b[Aa]n async iterator\b", "an iterator"),
+    (r"\b([Aa]n) async iterator\b", r"\1 iterator"),
     (r"``await ", "``"),
     (r"``holdfast\.join``", "``holdfast.sync.join``"),
     (r"\bused in the event loop that made it\b", "any thread may use it"),

@@ -52,7 +52,7 @@ def asked(link: Link) -> int:
 
 
 def one(link: Link, timeout: float = 1.0) -> int:
-    """a ``with`` block: ``one(link)``."""
+    """A ``with`` block: ``one(link)``."""
     with link, Flag() as flag:
         for each in Counter(link, mail, flag):
             return each
