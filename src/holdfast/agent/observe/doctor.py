@@ -27,7 +27,7 @@ from holdfast.local.calls import Finding
 if TYPE_CHECKING:
     from holdfast.agent.feature import Reply
     from holdfast.agent.life.agent import Agent
-    from holdfast.agent.observe.sightings import Doctor
+    from holdfast.agent.observe.sightings import Noticed
 
 NOW_FOR = 60.0  # seconds for which something that was seen counts as wrong now
 TARGETS_MAX = 40  # of one examination: F17 with five sizes each below the limit of open pings; in a larger group, another sample each time
@@ -63,7 +63,7 @@ class Examination:
     """One look at everything."""
 
     def __init__(
-        self, agent: Agent, memory: Doctor, timeout: float, done: Callable[[tuple[Finding, ...]], None], since: float = GONE_AFTER
+        self, agent: Agent, memory: Noticed, timeout: float, done: Callable[[tuple[Finding, ...]], None], since: float = GONE_AFTER
     ) -> None:
         assert timeout > 0
         self._agent, self._memory, self._done, self._since = agent, memory, done, since

@@ -9,14 +9,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from holdfast.agent.life.installed import check_installed
-from holdfast.agent.socket.events import BUFFER_MAX
 from holdfast.drops import Drop
 from holdfast.events import ConfigMismatch, Event, Paused, StorageFailed
 
 if TYPE_CHECKING:
-    from holdfast.agent.life.agent import Agent
-    from holdfast.local.calls import Finding
     from holdfast.net.host import NetHost
 
 MISMATCHES_MAX = 256  # peers and fields that are remembered, the oldest goes first
@@ -39,30 +35,21 @@ class Sightings:
         _note(self.mismatches, self._mismatched, host.node.mismatched, host.now)
 
 
-class Doctor:
-    """Remembers what was noticed, and examines when asked. One of the subscribers of the agent's events."""
+class Noticed:
+    """Facts that ``doctor`` tells later."""
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+    hears = (Paused, ConfigMismatch, StorageFailed)
+
+    def __init__(self, now: Callable[[], float]) -> None:
         self.mismatches: dict[tuple[str, str], ConfigMismatch] = {}
         self.pauses: deque[tuple[float, float]] = deque(maxlen=PAUSES_MAX)  # when, and how long
         self.storage_failed = ""
-        self._subscription = agent.events.subscribe(self._on_news)
+        self._now = now
 
-    def collect(self, timeout: float, done: Callable[[tuple[Finding, ...]], None], since: float = GONE_AFTER) -> None:
-        """``done`` gets the findings, errors first, within the timeout. What was last seen ``since`` seconds ago is left out."""
-        check_installed()
-        from holdfast.agent.observe.doctor import Examination  # what only a user's question needs (0.2 MiB)
-
-        Examination(self._agent, self, timeout, done, since).start()
-
-    def _on_news(self) -> None:
-        for record in self._subscription.take(BUFFER_MAX):
-            self._on_event(record.event)
-
-    def _on_event(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
+        """One of ``hears``."""
         if isinstance(event, Paused):
-            self.pauses.append((self._agent.host.now, event.seconds))
+            self.pauses.append((self._now(), event.seconds))
         elif isinstance(event, ConfigMismatch):
             key = event.peer.name, event.field
             if key not in self.mismatches and len(self.mismatches) >= MISMATCHES_MAX:
