@@ -13,10 +13,8 @@ import pytest
 from holdfast.agent.feature import Running
 from holdfast.agent.membership import Hints
 from holdfast.agent.observe.doctor import Examination
-from holdfast.agent.observe.physician import MISMATCHES_MAX, Physician
-from holdfast.agent.observe.sightings import GONE_AFTER, Sightings
+from holdfast.agent.observe.sightings import GONE_AFTER, MISMATCHES_MAX, Noticed, Sightings
 from holdfast.agent.observe.symptoms import of_seats
-from holdfast.agent.socket.events import EventHub
 from holdfast.config import Config
 from holdfast.drops import Drop
 from holdfast.events import ConfigMismatch, Event, Paused, StorageFailed
@@ -59,17 +57,16 @@ class Stub:
             after=lambda delay, step: self.timers.append(step),
             datagrams=udp,
         )
-        self.soon: list[Callable[[], None]] = []
-        self.events = EventHub(lambda: 1, lambda: 0.0, self.soon.append)
+        self.noticed = Noticed(lambda: self.host.now)
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"doctor looks at {name}")
 
     def emit(self, event: Event) -> None:
-        self.events.publish(event)
-        self.events.distribute()
+        assert isinstance(event, Noticed.hears)
+        self.noticed.on_event(event)
 
-    def examined(self, doctor: Physician, meanwhile: Callable[[], None] = lambda: None, since: float = GONE_AFTER) -> list[Finding]:
+    def examined(self, doctor: Noticed, meanwhile: Callable[[], None] = lambda: None, since: float = GONE_AFTER) -> list[Finding]:
         """What an examination finds; it watches while ``meanwhile`` happens."""
         self.host.now = self.now
         found: list[Finding] = []
@@ -104,9 +101,9 @@ class Remembered:
         return self._names
 
 
-def doctor_of(stub: Stub) -> Physician:
+def doctor_of(stub: Stub) -> Noticed:
     stub.host.now = stub.now
-    return Physician(stub)  # type: ignore[arg-type]
+    return stub.noticed
 
 
 def severities(findings: list[Finding]) -> dict[str, str]:

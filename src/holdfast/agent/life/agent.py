@@ -22,7 +22,7 @@ from holdfast.agent.life.version import VERSION
 from holdfast.agent.membership import owners_in
 from holdfast.agent.observe.logs import Log, printable
 from holdfast.agent.observe.narrator import LOOK_PERIOD, Narrator
-from holdfast.agent.observe.sightings import Sightings
+from holdfast.agent.observe.sightings import Noticed, Sightings
 from holdfast.agent.socket.events import EventHub
 from holdfast.agent.socket.view import Viewer
 from holdfast.config import check_tags
@@ -71,7 +71,6 @@ class Agent:
         features = tuple(self.features.values())
         self.pinger = next((each.pinger for each in features if each.pinger is not None), None)
         self._gates = tuple(each.gate for each in features if each.gate is not None)
-        self._hearers = tuple((each.hears, each.on_event) for each in features if each.hears)
         self.seat_watch: SeatWatch | None = None
         if self.seats is not None:
             self.seat_watch = self._watch_seats(self.seats)
@@ -81,11 +80,16 @@ class Agent:
         for each in features:
             if each.grant_kind is not None:
                 self.grants.add(each.grant_kind)
-        self.sightings = Sightings()
+        self.sightings, self.noticed = Sightings(), Noticed(lambda: host.now)
         info, warning = (kind for each in features for kind in each.info), (kind for each in features for kind in each.warning)
         of_seats = () if self.seat_watch is None else self.seat_watch.info
         self._narrator = Narrator(log, info=(*of_seats, *info), warning=tuple(warning))
-        self._join_watch = JoinWatch(host, log, lambda: self.seeds, self.side.retried, lambda: self.membership.is_member)
+        join_watch = JoinWatch(host, log, lambda: self.seeds, self.side.retried, lambda: self.membership.is_member)
+        self._hearers: tuple[tuple[tuple[type[Event], ...], Callable[[Event], None]], ...] = (
+            *((each.hears, each.on_event) for each in features if each.hears),
+            (self.noticed.hears, self.noticed.on_event),
+            (join_watch.hears, join_watch.on_event),
+        )
         self._seeds: Seeds | None = None
         self._addresses: tuple[Address, ...] | None = None  # of the seeds; None until they are known
         # F6: only when what the crashed life published must have ended can its successor say that it is over, and be let in at once.
@@ -337,7 +341,6 @@ class Agent:
             self.seats.fail(event.why)
         self.events.publish(event)
         self._narrator.on_event(event)
-        self._join_watch.on_event(event)
         if (self._knocks or self._joining) and self.membership.is_member:
             self._on_member()
 

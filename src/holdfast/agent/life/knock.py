@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 
 from holdfast.agent.observe.logs import Log
-from holdfast.events import Event
+from holdfast.events import Event, Joined
 from holdfast.host import Address
 from holdfast.net.host import NetHost
 
@@ -62,9 +62,11 @@ class JoinWatch:
         """``retried``: facts that say that an attempt failed. ``joined``: is this agent a member?"""
         self._host, self._log, self._seeds = host, log, seeds
         self._retried, self._joined = retried, joined
+        self.hears: tuple[type[Event], ...] = (*retried, Joined)
         self._tries = 0
 
     def on_event(self, event: Event) -> None:
+        """One of ``hears``. An agent that becomes a member joins first of all itself."""
         if self._tries and self._joined():
             self._tries = 0
         if isinstance(event, self._retried):

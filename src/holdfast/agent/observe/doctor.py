@@ -6,10 +6,10 @@ together what it saw with what it remembers: mismatches, pauses, a disk that fai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf, isfinite
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -20,7 +20,6 @@ from holdfast.agent.observe import symptoms
 from holdfast.agent.observe.findings import error, note, warning
 from holdfast.agent.observe.sightings import GONE_AFTER
 from holdfast.drops import Drops
-from holdfast.events import ConfigMismatch
 from holdfast.host import DATAGRAM_BYTES_MAX, FANOUT_MAX, Address, MemberStatus, NodeId
 from holdfast.kit.seats import SeatState
 from holdfast.local.calls import Finding
@@ -28,6 +27,7 @@ from holdfast.local.calls import Finding
 if TYPE_CHECKING:
     from holdfast.agent.feature import Reply
     from holdfast.agent.life.agent import Agent
+    from holdfast.agent.observe.sightings import Noticed
 
 NOW_FOR = 60.0  # seconds for which something that was seen counts as wrong now
 TARGETS_MAX = 40  # of one examination: F17 with five sizes each below the limit of open pings; in a larger group, another sample each time
@@ -57,17 +57,6 @@ class Target(NamedTuple):
     to: NodeId | Address
     label: str
     member: bool
-
-
-class Noticed(Protocol):
-    """What the agent noticed before it was asked."""
-
-    @property
-    def mismatches(self) -> Mapping[tuple[str, str], ConfigMismatch]: ...
-    @property
-    def pauses(self) -> Sequence[tuple[float, float]]: ...  # when, and how long
-    @property
-    def storage_failed(self) -> str: ...
 
 
 class Examination:

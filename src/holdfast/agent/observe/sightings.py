@@ -5,14 +5,18 @@ Counters say that something happened, not when. The agent looks at them every fe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.drops import Drop
+from holdfast.events import ConfigMismatch, Event, Paused, StorageFailed
 
 if TYPE_CHECKING:
     from holdfast.net.host import NetHost
 
+MISMATCHES_MAX = 256  # peers and fields that are remembered, the oldest goes first
+PAUSES_MAX = 256
 GONE_AFTER = 600.0  # seconds after which it is no finding any more, unless the caller asks for older ones
 
 
@@ -29,6 +33,30 @@ class Sightings:
         """Note what grew since the last look. Tables here are as large as the node's: it forgets the oldest peers."""
         _note(self.drops, self._dropped, dict(host.drops), host.now)
         _note(self.mismatches, self._mismatched, host.node.mismatched, host.now)
+
+
+class Noticed:
+    """Facts that ``doctor`` tells later."""
+
+    hears = (Paused, ConfigMismatch, StorageFailed)
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.mismatches: dict[tuple[str, str], ConfigMismatch] = {}
+        self.pauses: deque[tuple[float, float]] = deque(maxlen=PAUSES_MAX)  # when, and how long
+        self.storage_failed = ""
+        self._now = now
+
+    def on_event(self, event: Event) -> None:
+        """One of ``hears``."""
+        if isinstance(event, Paused):
+            self.pauses.append((self._now(), event.seconds))
+        elif isinstance(event, ConfigMismatch):
+            key = event.peer.name, event.field
+            if key not in self.mismatches and len(self.mismatches) >= MISMATCHES_MAX:
+                del self.mismatches[next(iter(self.mismatches))]
+            self.mismatches[key] = event
+        elif isinstance(event, StorageFailed):
+            self.storage_failed = event.why
 
 
 K = TypeVar("K")

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from holdfast.agent.grants.bodies import shares_pids
 from holdfast.agent.grants.reaper import Asked
 from holdfast.agent.life.installed import check_installed
-from holdfast.agent.observe.physician import Physician
 from holdfast.agent.observe.sightings import GONE_AFTER
 from holdfast.agent.socket.answers import Once, checked_timeout
 from holdfast.agent.socket.connection import Connection, Handler, describe
@@ -56,7 +55,6 @@ class Handlers:
 
     def __init__(self, agent: Agent, connections: dict[int, Connection], counts: Counter[str]) -> None:
         self._agent, self._connections, self._counts = agent, connections, counts
-        self._physician = Physician(agent)
         if agent.side.keyed is not None:
             agent.grants.keys.withdrawn = agent.side.keyed.withdrawn
         self._view: GroupView | None = None
@@ -186,7 +184,11 @@ class Handlers:
 
     def _doctor(self, client: Connection, call: calls.Doctor) -> None:
         since = call.since if isfinite(call.since) and call.since >= 0 else GONE_AFTER
-        self._physician.collect(checked_timeout(call.timeout), Once(client, call.serial).done, since)
+        timeout = checked_timeout(call.timeout)
+        check_installed()
+        from holdfast.agent.observe.doctor import Examination  # what only a user's question needs (0.2 MiB)
+
+        Examination(self._agent, self._agent.noticed, timeout, Once(client, call.serial).done, since).start()
 
 
 def _asked(client: Connection, call: calls.Body) -> Asked:

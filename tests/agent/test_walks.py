@@ -1,0 +1,148 @@
+"""How many files a reader passes: the way of a ticket and of an event through an agent, traced in a real one (docs/architecture.md; H222).
+
+A walk is every file of the package in which a function runs, in any thread of the agent's process, from the arrival of the call to the
+answer. An agent has timers, so a walk counts what each of three walks passed.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import sleep
+
+import pytest
+
+import holdfast.sync
+from holdfast.events import Updated
+from holdfast.local import calls
+from tests.agent.raw_client import RawClient
+from tests.support.agents import AgentProcess, Fleet, until
+
+TRACES = """
+import json, os, signal, sys, threading
+walk, traced = {{}}, []
+def note(frame, event, argument):
+    if traced and event == "call" and "/src/holdfast/" in frame.f_code.co_filename:
+        name = frame.f_code.co_filename.split("/src/holdfast/")[1]
+        walk.setdefault(name, []).append(frame.f_code.co_qualname)
+def begin(*_):
+    walk.clear()
+    traced.append(True)
+    open({path!r} + ".begun", "w").close()
+def end(*_):
+    traced.clear()
+    with open({path!r} + ".new", "w") as file:
+        json.dump(walk, file)
+    os.replace({path!r} + ".new", {path!r})
+signal.signal(signal.SIGUSR1, begin)
+signal.signal(signal.SIGUSR2, end)
+sys.setprofile(note)
+threading.setprofile(note)
+"""
+TICKET_FILES_MAX = 51
+EVENT_FILES_MAX = 34
+
+Walk = dict[str, list[str]]  # file -> functions, as often as they ran
+
+
+class Traced:
+    """An agent alone on its machine that writes down its walks."""
+
+    def __init__(self, agent: AgentProcess, path: Path) -> None:
+        self.agent, self._path, self._begun = agent, path, path.with_name(f"{path.name}.begun")
+
+    def walk(self, step: Callable[[], None]) -> Walk:
+        self._path.unlink(missing_ok=True)
+        self._begun.unlink(missing_ok=True)
+        self.agent.signal(signal.SIGUSR1)
+        until(self._begun.exists, "it traces")
+        step()
+        self.agent.signal(signal.SIGUSR2)
+        until(self._path.exists, "it told its walk")
+        found: Walk = json.loads(self._path.read_text())
+        return found
+
+    def walks(self, step: Callable[[], None], between: Callable[[], None]) -> Walk:
+        """What three walks have in common."""
+        found = []
+        for _ in range(3):
+            found.append(self.walk(step))
+            between()
+        return {name: found[0][name] for name in sorted(set(found[0]).intersection(*found))}
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
+    folder = tmp_path_factory.mktemp("traced")
+    (folder / "sitecustomize.py").write_text(TRACES.format(path=str(folder / "walk")))
+    with Fleet(folder) as fleet:
+        agent = fleet.start(key=None, environ={"PYTHONPATH": str(folder)}, state_dir=str(folder / "state"))
+        agent.until_said("SeatOpened")
+        yield Traced(agent, folder / "walk")
+
+
+def test_a_ticket(traced: Traced) -> None:
+    """From ``Acquire`` to the grant, of a pool that was not known before."""
+    with RawClient(traced.agent.socket) as client:
+        held: list[int] = []
+
+        def take() -> None:
+            held.append(client.say(calls.Acquire, "ticket", f"pool{len(held)}", {"of": 1}))
+            client.grant(held[-1], "granted", confirm=False)
+
+        def give_back() -> None:
+            client.ask(calls.Stopped, held[-1])
+
+        take()  # The first one waits for the seat, and finds every table empty.
+        give_back()
+        walk = traced.walks(take, give_back)
+    assert "features/tickets/protocol/guardian.py" in walk
+    assert "agent/socket/connection.py" in walk
+    assert len(walk) <= TICKET_FILES_MAX, f"{len(walk)} files: {' '.join(walk)}"
+
+
+def test_an_event(traced: Traced) -> None:
+    """From a change of tags to the event that a watching client reads."""
+    with RawClient(traced.agent.socket) as client, RawClient(traced.agent.socket) as other:
+        watch = client.say(calls.Watch)
+        client.answer(calls.Watch, watch)
+        numbers = iter(range(100))
+
+        def change() -> None:
+            other.ask(calls.SetTags, {"a": str(next(numbers))})
+            while not client.pushed.get(watch):
+                client.next()
+            client.pushed[watch].clear()
+
+        walk = traced.walks(change, lambda: None)
+    assert "agent/socket/events.py" in walk
+    assert len(walk) <= EVENT_FILES_MAX, f"{len(walk)} files: {' '.join(walk)}"
+
+
+def test_no_event_causes_a_look(traced: Traced) -> None:
+    """A client that reads an event and then its members has asked the agent for nothing."""
+    with holdfast.sync.join(agent=traced.agent.socket) as group, RawClient(traced.agent.socket) as other:
+        events = group.watch()
+        number = iter(range(100, 200))
+
+        def read() -> None:
+            value = str(next(number))
+            other.ask(calls.SetTags, {"b": value})
+            while not isinstance(event := next(events), Updated) or event.member.tags.get("b") != value:
+                sleep(0)
+            assert group.members[0].tags["b"] == value
+
+        read()
+        walk = traced.walk(read)
+        looked = traced.walk(lambda: _look(traced.agent.socket))
+    assert "Handlers._look" in looked["agent/socket/handlers.py"], "a trace shows one"
+    ran = walk["agent/socket/handlers.py"]
+    assert ran.count("Handlers._set_tags") == 1
+    assert "Handlers._look" not in ran
+
+
+def _look(path: str) -> None:
+    with RawClient(path) as client:
+        client.ask(calls.Look)
