@@ -29,7 +29,7 @@ LOOKS = 20
 
 
 class Ignored:
-    """An answer that matters to nobody but the view."""
+    """An answer that matters to the view only."""
 
     def set_result(self, value: Any, /) -> None: ...
     def set_exception(self, error: Any, /) -> None: ...

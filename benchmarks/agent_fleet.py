@@ -134,8 +134,30 @@ def lone_agent(folder: Path) -> Iterator[AgentProcess]:
 
 
 @contextmanager
+def group_without_seats(count: int, folder: Path, lease: float) -> Iterator[list[AgentProcess]]:
+    """So many agents whose settings name no seat, so that they run the ring and nothing that is exclusive; the first is joined by call."""
+    addresses = free_addresses(count)
+    agents: list[AgentProcess] = []
+    try:
+        for number, address in enumerate(addresses):
+            home = folder / f"r{number}"
+            agents.append(AgentProcess(home, name=f"r{number}", bind=address, lease=lease, state_dir=str(home / "state")))
+        for agent in agents:
+            agent.until_it_answers()
+        for agent in agents[1:]:
+            until(lambda: formed(agent, 1), f"{agent.socket} is alone", LOOK_INTERVAL, agent.check)  # noqa: B023 - called here
+            agent.ask(calls.Join, (addresses[0],), PATIENCE)
+        for agent in agents:
+            until(lambda: formed(agent, count), f"{agent.socket} knows {count} members", LOOK_INTERVAL, agent.check)  # noqa: B023 - called here
+        yield agents
+    finally:
+        for agent in agents:
+            agent.end()
+
+
+@contextmanager
 def group_of(count: int, folder: Path, lease: float) -> Iterator[list[AgentProcess]]:
-    """So many agents with state directories, the last one with HTTP; all of them are members in everybody's eyes."""
+    """So many agents with state directories, the last one with HTTP; each lists all as members."""
     *addresses, http = free_addresses(count + 1)
     agents: list[AgentProcess] = []
     try:

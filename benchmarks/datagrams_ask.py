@@ -25,7 +25,7 @@ NOTE = bytes(range(32))
 ANSWER_BYTES_MAX = 2048
 PAUSE = 0.0002  # seconds between two looks; a window of 64 keeps the other side busy for longer than that
 SILENCE = 1.0  # seconds without an answer after which what is on its way counts as lost
-GIVE_UP = 5.0  # seconds without an answer after which nobody is there
+GIVE_UP = 5.0  # seconds without an answer after which no peer is there
 
 
 class Asker:

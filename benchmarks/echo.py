@@ -98,7 +98,7 @@ class Echo:
 
 
 class StockHost(asyncio.DatagramProtocol):
-    """A host as one writes it on ``create_datagram_endpoint``: same node, same wire, asyncio's transport. No timers: nobody asks."""
+    """A host as one writes it on ``create_datagram_endpoint``: same node, same wire, asyncio's transport. No timers: none are needed."""
 
     def __init__(self, me: NodeId, sealer: Sealer) -> None:
         self.me = me
@@ -127,7 +127,7 @@ class StockHost(asyncio.DatagramProtocol):
         raise NotImplementedError
 
     def emit(self, event: Event) -> None:
-        """Nobody listens."""
+        """There is no listener."""
 
     async def open(self) -> None:
         self._codec = Codec(self.node.types)

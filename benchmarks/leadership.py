@@ -4,7 +4,7 @@
     zookeeper_min_s   three servers as Debian ships them, at the smallest session they grant (4 s); median
     etcd_min_s        three servers as Debian ships them, at the smallest lease they grant (2 s); median
     times_faster      the better of the two over ours
-    false_takeovers   of Holdfast, while nobody was killed and every core was busy
+    false_takeovers   of Holdfast, while no client was killed and every core was busy
     client_alone_s    Holdfast, the client alone is killed and its agent lives; median
 
 In every round the holders of all systems are killed at the same random phase, and a recorder outside notes the first deed of the next
@@ -37,7 +37,7 @@ ROUNDS = 10
 OURS, FLOOR = "holdfast", "flock"
 STOCK = ("zookeeper", "etcd")
 PHASE = 2.0  # seconds; a kill comes at any instant of so much time, more than any of them has between two heartbeats but at its default
-BUSY_ASKED = 600.0  # seconds in which nobody may take over: the goal
+BUSY_ASKED = 600.0  # seconds in which no client may take over: the goal
 PROBE_INTERVAL = 0.005  # seconds that the probe sleeps
 STOLEN_FIELD = 8  # of the first line of /proc/stat, behind "cpu"
 ROUNDING = 4
@@ -95,7 +95,7 @@ def at_level(level: str, systems: Sequence[str], rounds: int, size: Size) -> dic
 
 
 def only_here(remotes: Mapping[str, Remote], rounds: int, random: Random, size: Size) -> dict[str, Any]:
-    """Clients that die alone, and everybody under load: at one level, because it takes minutes."""
+    """Clients that die alone, and all under load: at one level, because it takes minutes."""
     alone: list[dict[str, Any]] = []
     for number in range(rounds if OURS in remotes else 0):
         show_progress(f"a client is killed alone: {number + 1}")
@@ -115,7 +115,7 @@ def of_all(remotes: Mapping[str, Remote], **order: Any) -> dict[str, Any]:
 
 
 def of_those_left(remotes: dict[str, Remote], **order: Any) -> dict[str, Any]:
-    """The same. Whoever of the others breaks down takes part no more, and says why."""
+    """The same. A system that breaks down takes part no more, and says why."""
     for remote in remotes.values():
         remote.order(**order)
     found: dict[str, Any] = {}
@@ -142,7 +142,7 @@ def busy_cores() -> Iterator[None]:
 
 
 class Lateness:
-    """How late this machine wakes up somebody who sleeps for some milliseconds: whatever a lease counts has to live with that. One probe
+    """How late this machine wakes up a process that sleeps for some milliseconds: whatever a lease counts has to live with that. One probe
     for each core, because a core that a hypervisor takes away is late alone."""
 
     def __init__(self) -> None:
@@ -175,7 +175,7 @@ class Lateness:
 
 
 def stolen_seconds() -> float:
-    """Of all cores since boot: what a hypervisor gave to others while somebody here wanted to run."""
+    """Of all cores since boot: what a hypervisor gave to others while a process here wanted to run."""
     fields = Path("/proc/stat").read_text().splitlines()[0].split()
     return int(fields[STOLEN_FIELD]) / os.sysconf("SC_CLK_TCK")
 

@@ -1,6 +1,6 @@
 """One candidate of `leadership`: ``python -m benchmarks.leadership_candidate SYSTEM RECORDER OPTIONS``, OPTIONS being one JSON object.
 
-It asks to lead, does a deed every few milliseconds while it leads, and asks again when it has lost it; until somebody kills it. Each
+It asks to lead, does a deed every few milliseconds while it leads, and asks again when it has lost it; until it is killed. Each
 system is used as its own documentation says: kazoo's Election for ZooKeeper (a holder stops when the connection is not sure), the
 server's election service through etcd's JSON gateway (a lease renewed after a third of its time, as the Go client does), ``group.lead``
 for Holdfast, where SIGUSR1 makes a holder resign. ``flock`` is a lock of the kernel on this machine: what the recorder measures when there
@@ -87,7 +87,7 @@ class Etcd:
         return {}
 
     def hang_up(self) -> None:
-        """From another thread: whoever waits for an answer gets none."""
+        """From another thread: a thread that waits for an answer gets none."""
         line = self._line
         if line is not None and line.sock is not None:
             with suppress(OSError):

@@ -121,7 +121,7 @@ class Plain:
         return self.start(number)
 
     def until_whole(self) -> None:
-        """Whoever stands again can win again."""
+        """A candidate that stands again can win again."""
 
     def counters(self, number: int) -> Mapping[str, float]:
         """Of one candidate: these keep none."""
@@ -157,7 +157,7 @@ class Agents:
         return self._with_client(number) if alone else self.start(number)
 
     def until_whole(self) -> None:
-        """All are members in everybody's eyes, and all seats vote: one that was killed waits as long as it may have promised."""
+        """Each lists all as members, and all seats vote: one that was killed waits as long as it may have promised."""
         for number, agent in self._agents.items():
             until(lambda: formed(agent, len(self._agents)), f"{agent.socket} knows all", LOOK_INTERVAL, agent.check)  # noqa: B023 - called here
             if number < SEEDS:

@@ -29,7 +29,7 @@ from holdfast.lab.report import perform, write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HALF = 0.5  # of a heartbeat: whoever waits for a timeout waits for a whole one at least
+HALF = 0.5  # of a heartbeat: a client that waits for a timeout waits for a whole one at least
 GOALS = {
     "smallest_gap_s": at_least(0),
     "two_at_work": at_most(0),
@@ -122,7 +122,7 @@ class RealKills(Experiment[KillParameters]):
             "counted": {name: value for name, value in sums.get("counted", {}).items() if name.startswith(COUNTED)},
             "runs": [{"took": round(kill["failover"], ROUNDING), "gap": round(kill["gap"], ROUNDING)} for kill in kills],
         }
-        misses = _shortcomings(measured, bound) if took else ["nobody was killed"]
+        misses = _shortcomings(measured, bound) if took else ["no client was killed"]
         misses += _delays(result, HALF * parameters.heartbeat)
         misses += [result["broken"]] if result["broken"] else []
         expected = {"two at work": 0, "seconds until the next one acts": {"median": bound}}

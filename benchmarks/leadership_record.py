@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Word(msgspec.Struct, array_like=True):
-    """What a candidate says. ``until`` is infinite where nobody tells a holder when its time is over."""
+    """What a candidate says. ``until`` is infinite where a holder is not told when its time is over."""
 
     what: str
     pid: int
@@ -164,5 +164,5 @@ def false_takeovers(reigns: Sequence[Reign], dead: Iterable[int] = (), given: It
 
 
 def interruptions(reigns: Sequence[Reign]) -> int:
-    """How often one process lost it and got it again with nobody in between."""
+    """How often one process lost it and got it again with none in between."""
     return sum(former.pid == latter.pid for former, latter in pairwise(reigns))

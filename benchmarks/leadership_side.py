@@ -4,13 +4,13 @@ It is started in a network and a pid namespace of its own where the kernel allow
 traffic of this installation and of nothing else, and whatever it started ends with it. Orders come as lines of JSON and are answered by one
 line each:
 
-    {"do": "kill", "delay": 0.3}        let so much time pass, then kill -9 the holder; how long until somebody else did its first deed?
+    {"do": "kill", "delay": 0.3}        let so much time pass, then kill -9 the holder; how long until another did its first deed?
                                         with "reign": not before it has led for so long
     {"do": "hand_over", "delay": 0.3}   the holder resigns; with "drain": its agent is drained. How long from the end of its work to the
                                         next one's first deed?
     {"do": "calls", "count": 200}       how long does a call of a client to its agent take?
-    {"do": "calm", "seconds": 10}       touch nothing; CPU, bytes, memory, and who took over although nobody had died
-    {"do": "sums"}                      who took over in all although nobody had died, and what the agents counted
+    {"do": "calm", "seconds": 10}       touch nothing; CPU, bytes, memory, and who took over although none had died
+    {"do": "sums"}                      who took over in all although none had died, and what the agents counted
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from benchmarks.ring_fleet import NeverHappened, now
 
 OWN_NAMESPACES = ("--net", "--pid", "--fork", "--kill-child", "--mount-proc")
 LOOPBACK_UP = ("ip", "link", "set", "lo", "up")
-AS_ROOT = ("--user", "--map-root-user")  # for everybody else, where users may have namespaces
+AS_ROOT = ("--user", "--map-root-user")  # for other users, where they may have namespaces
 FAILOVER_MAX = 120.0  # seconds until the next holder is given up
 SETTLED = 0.2  # seconds that a holder holds it before it is killed
 STARTED_WITHIN = 120.0
@@ -57,7 +57,7 @@ class Side:
     def begin(self) -> None:
         for candidate in self.candidates.values():
             self._until_standing(candidate)
-        self._recorder.until(Record.holder, "somebody leads", STARTED_WITHIN)
+        self._recorder.until(Record.holder, "a client leads", STARTED_WITHIN)
         self._it.until_whole()
 
     def kill(self, delay: float, *, reign: float = 0.0, alone: bool = False) -> dict[str, Any]:

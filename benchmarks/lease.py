@@ -2,7 +2,7 @@
 
 It is the ring's traffic (ring 5.2) without its decisions, written as any machine is: one object per neighbour, ``host.send``,
 ``host.at``. ``lease_simpy`` says the same thing twice more. All three take the phases from here and draw loss and delay in
-the order in which messages are sent, so that one seed gives one result, whoever computes it.
+the order in which messages are sent, so that one seed gives one result on every machine.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Leases:
             self.monitors[source].on_lease_ack(message)
 
     def on_away(self, seconds: float) -> None:
-        """Nobody stops a process here."""
+        """No process is stopped here."""
 
     def stop(self) -> None:
         """Nothing to hand over."""

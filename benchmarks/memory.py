@@ -31,7 +31,7 @@ SIZE = Size(seconds=60.0)
 
 
 class Gossip:
-    """Knows everybody, asks somebody: what weak membership sends, without what it carries."""
+    """Knows all, asks one: what weak membership sends, without what it carries."""
 
     handles = (LeaseRequest, LeaseAck)
     fingerprint = b""
@@ -50,7 +50,7 @@ class Gossip:
             self.host.send(source, LeaseAck(message.session))
 
     def on_away(self, seconds: float) -> None:
-        """Nobody stops a process here."""
+        """No process is stopped here."""
 
     def stop(self) -> None:
         """Nothing to hand over."""

@@ -35,7 +35,7 @@ now = clock.now
 
 
 class NeverHappened(AssertionError):
-    """Something that must happen did not, for as long as anybody can wait."""
+    """Something that must happen did not, for as long as a run can wait."""
 
 
 class Settings(NamedTuple):
@@ -54,7 +54,7 @@ class Process:
     def __init__(self, members: Mapping[str, str], settings: Settings, *more: str, popen: Popen | None = None) -> None:
         self.names = tuple(members)
         self.lines: list[Line] = []
-        self.may_end = False  # somebody asked it to
+        self.may_end = False  # it was asked to
         self._rest = b""
         command = [sys.executable, "-m", "holdfast", "lab", "ring", "--members", ",".join(f"{n}={a}" for n, a in members.items())]
         command += ["--lease", str(settings.lease), "--k", str(settings.k), "--seeds", ",".join(settings.seeds)]
@@ -158,7 +158,7 @@ class Fleet:
         return new
 
     def agreed(self, names: Iterable[str]) -> bool:
-        """These, and nobody else, are members of one ring, and each of them knows it."""
+        """These, and no others, are members of one ring, and each of them knows it."""
         wanted = list(names)
         views = [self.view.get(name) for name in wanted]
         seen = {(v["ring"], v["digest"], v["size"]) for v in views if v is not None and v["status"] == "MEMBER"}
@@ -199,7 +199,7 @@ class Fleet:
         return sorted((line for line in lines if all(line.get(k) == v for k, v in wanted)), key=lambda line: float(line["at"]))
 
     def mark(self) -> dict[str, Line]:
-        """Ask everybody how late its timers ran since it was last asked, and how much it has sent."""
+        """Ask each member how late its timers ran since it was last asked, and how much it has sent."""
         asked = [process for process in self.processes if process.child.poll() is None]
         marked_at = now()
         for process in asked:
@@ -219,7 +219,7 @@ class Fleet:
         return {name: line["worst"] for name, line in self.mark().items()}
 
     def story(self) -> str:
-        """For a failure: where everybody is."""
+        """For a failure: where each member is."""
         views = {name: (view["status"], view["size"], view["digest"][:4]) for name, view in sorted(self.view.items())}
         ended = {process.names[0]: process.child.returncode for process in self.processes if process.child.poll() is not None}
         return f"views {views}, ended {ended}"
@@ -244,7 +244,7 @@ def name_of(line: Line) -> str:
 
 
 def free_addresses(count: int) -> list[str]:
-    """Loopback addresses that nobody listens on now."""
+    """Loopback addresses without a listener now."""
     sockets = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(count)]
     try:
         for each in sockets:

@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.ring_fleet import Fleet, Line, Settings, fleet, free_addresses, name_of, now
 from holdfast.features.ring.protocol.config import RingConfig
 
-SEEDS = 8  # members that everybody knows; some of them are crashed too
+SEEDS = 8  # members that all know; some of them are crashed too
 FORMING = 120.0  # seconds in which a ring of 64 has formed
 QUIET = 4  # in T_l: after a change of the ring, new pairs are active and old ones dissolved
 KILLED, CLOSED = KINDS = ("kill -9", "sockets closed")
@@ -77,7 +77,7 @@ class Formed:
         return crashed_at
 
     def revive(self, names: Iterable[str]) -> None:
-        """The next life of each; back when all are members and everybody knows it."""
+        """The next life of each; back when all are members and all know it."""
         it = self.fleet
         wanted = list(names)
         for name in wanted:

@@ -1,7 +1,7 @@
-"""ring/E15: how soon does everybody know, at the price of 22 packets per second and member?
+"""ring/E15: how soon do all know, at the price of 22 packets per second and member?
 
 Spec: ring 12 (E15, P4), G5, G7. A process is killed with kill -9; when does the first and the last survivor hear ``Suspected``,
-``Decided``, ``Failed``? Then processes are stopped (SIGSTOP) for 0.7 times the median detection time: does anybody decide against them?
+``Decided``, ``Failed``? Then processes are stopped (SIGSTOP) for 0.7 times the median detection time: does a member decide against them?
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _row(result: Measured, lease: float) -> dict[str, Any]:
 
 def _shortcomings(row: Mapping[str, Any], bound: float) -> list[str]:
     if not row["kills"]:
-        return ["nobody was killed"]
+        return ["no member was killed"]
     limits = {
         "packets per second and member": PACKETS,
         "median first Decided": FIRST_DECIDED,

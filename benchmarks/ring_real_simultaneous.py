@@ -1,7 +1,7 @@
-"""ring/E2-real: many real members die at once; does anybody else have to go, and if so, why?
+"""ring/E2-real: many real members die at once; does any other have to go, and if so, why?
 
 Spec: ring 8 (E2, 64 real agents), D13; paper 000, section VII-B, Figure 8. Members with a process of their own get a kill -9, of the
-others the sockets are closed. Whoever leaves beyond the killed must be explained: a pair of its whose group has no live majority.
+others the sockets are closed. A member that leaves beyond the killed must be explained: a pair of its whose group has no live majority.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Findi
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-EXACT_KILLED, EXACT_OF = 7, 43  # up to this share of the living, nobody else goes
+EXACT_KILLED, EXACT_OF = 7, 43  # up to this share of the living, no other goes
 EXACT_SHARE = 0.9  # of the runs
 
 Event = Mapping[str, Any]

@@ -34,7 +34,7 @@ WINDOW = 64  # questions of the hurried echo on their way
 class PacedEcho:
     """Asks each of some peers once per T_l, at points of its own, and answers. What leases are without what they mean."""
 
-    hurried = False  # True: whoever gets an answer asks again at once
+    hurried = False  # True: a client that gets an answer asks again at once
 
     handles = (Question, Answer)
     fingerprint = b""
@@ -80,7 +80,7 @@ async def open_hosts(count: int) -> list[NetHost]:
 
 
 async def ring(count: int, lease: float, seconds: float) -> dict[str, Any]:
-    """Members that joined by themselves; counted when everybody has its pairs."""
+    """Members that joined by themselves; counted when all have their pairs."""
     hosts, members = await open_hosts(count), []
     for host in hosts:
         first = host is hosts[0]
@@ -97,7 +97,7 @@ async def ring(count: int, lease: float, seconds: float) -> dict[str, Any]:
     before = _ids(members)
     found = await _measured(hosts, partial(_requests, members), seconds)
     if _ids(members) != before or None in before:
-        found["problems"].append("sockets: not everybody was a member all the time; is the machine too busy?")
+        found["problems"].append("sockets: not all were members all the time; is the machine too busy?")
     return {**found, "retries": sum(member.counts["lease_retries"] for member in members)}
 
 

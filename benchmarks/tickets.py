@@ -1,8 +1,8 @@
 """`tickets`: locks and numbered tickets of Holdfast, Redis, ZooKeeper and etcd side by side in one run, every one of them syncing to disk.
 
-    acquire_release_p50_ms     a lock that nobody else wants is taken and given back; Holdfast, with a pool of one ticket
+    acquire_release_p50_ms     a lock that no other client wants is taken and given back; Holdfast, with a pool of one ticket
     acquire_p50_ms             the taking alone: a release of Holdfast returns before its write has ended, those of the others after it
-    turns_acquire_release_p50_ms   the same lock, taken by two clients of two machines in turn: nobody finds it as it left it
+    turns_acquire_release_p50_ms   the same lock, taken by two clients of two machines in turn: neither finds it as it left it
     handover_ms                from the holder's giving back until the waiter holds it; median
     client_death_to_next_s     from kill -9 of the holding process until the waiter holds it; median
     voter_death_to_next_s      a seat or server is killed, the holder gives back, until the waiter holds it; mean, each voter in its turn
@@ -12,9 +12,9 @@
     host_death_to_next_s       Holdfast: the holder dies together with its agent. The others cannot tell the two deaths apart
     syncs_per_cycle            of the voter that synced least, while strace looked: at least one for taking and one for giving back
 
-Systems take turns, so that nobody is timed while another one works; deaths, which are mostly waited for, come at once for all. At level
+Systems take turns, so that no system is timed while another one works; deaths, which are mostly waited for, come at once for all. At level
 ``smallest`` servers run as Debian ships them, with the shortest lease they grant (Redis: 1 s, and redis-py's poll); at ``tuned`` as an
-operator may set them (``leadership_stock``; Redis: 0.5 s, a poll of 10 ms). Everybody is judged at ``smallest``, as it comes; but for the
+operator may set them (``leadership_stock``; Redis: 0.5 s, a poll of 10 ms). All are judged at ``smallest``, as it comes; but for the
 death of a process Holdfast must also be ten times faster than the others at their tuned best.
 """
 

@@ -48,7 +48,7 @@ def missing() -> list[str]:
     if find_spec("redis") is None:
         found.append("redis-py is not here: pip install redis")
     if shutil.which("strace") is None:
-        found.append("strace is not here, and without it nobody knows who syncs: apt-get install strace")
+        found.append("strace is not here, and without it the syncs are not seen: apt-get install strace")
     return found
 
 
@@ -195,7 +195,7 @@ class Agents:
         self._agents[number] = AgentProcess(home, name=f"a{number}", **settings, **self._settings)
 
     def _until_whole(self) -> None:
-        """All are members in everybody's eyes, and all seats vote: one that was killed waits as long as it may have promised."""
+        """Each lists all as members, and all seats vote: one that was killed waits as long as it may have promised."""
         for number, agent in self._agents.items():
             agent.until_it_answers()
             until(lambda: formed(agent, len(self._agents)), f"{agent.socket} knows all", LOOK_INTERVAL, agent.check)  # noqa: B023 - called here

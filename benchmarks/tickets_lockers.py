@@ -1,11 +1,11 @@
 """The locks of `tickets`, each used as its own documentation says.
 
-    redis       redis-py's Lock on one server that syncs every write. A thread renews it after a third of its time, as whoever
+    redis       redis-py's Lock on one server that syncs every write. A thread renews it after a third of its time, as a client that
                 works longer than the lock lasts must do. A waiter asks again and again
     zookeeper   kazoo's Lock, and its Semaphore for more than one ticket
     etcd        the server's lock service through the JSON gateway, under a lease that is renewed after a third of its time
     holdfast    ``group.ticket`` of the blocking client
-    flock       a lock of the kernel on this machine: what is measured where nobody has to agree
+    flock       a lock of the kernel on this machine: what is measured where no agreement is needed
 
 A name stands for one lock, or for a pool of so many tickets where the system has something like that.
 """

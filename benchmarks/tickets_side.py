@@ -3,7 +3,7 @@
 As in `leadership` it has a network and a pid namespace of its own where the kernel allows it, so that whatever it started ends with it.
 Orders come as lines of JSON and are answered by one line each:
 
-    {"do": "cycles", "count": 50}                     one client takes and gives back a lock that nobody else wants
+    {"do": "cycles", "count": 50}                     one client takes and gives back a lock that no other wants
     {"do": "turns", "count": 50}                      the same by two clients in turn
     {"do": "handover", "delay": 0.3}                  one gives it back, another one waits for it
     {"do": "death", "delay": 0.3}                     the holder is killed with -9; "host": with everything beside it on its machine
@@ -31,8 +31,8 @@ from benchmarks.ring_fleet import NeverHappened, now
 from benchmarks.tickets_installation import Client, Installation, installed
 
 MODULE = "benchmarks.tickets_side"
-SETTLED = 0.5  # seconds in which whoever was told to wait does wait
-PAUSE = 0.02  # seconds: a lock that nobody else wants is not taken in a tight loop; `throughput` is for that
+SETTLED = 0.5  # seconds in which a client that was told to wait does wait
+PAUSE = 0.02  # seconds: a lock that no other wants is not taken in a tight loop; `throughput` is for that
 APART = 0.05  # seconds between two locks when syncs are counted: no two share one
 HOLDER, WAITER = 0, 1
 Found = dict[str, Any]
@@ -52,7 +52,7 @@ class Side:
         return {**client.ask(do="cycles", name=f"cycles{of}", of=of, count=count, pause=pause)}
 
     def turns(self, count: int, pause: float = PAUSE) -> Found:
-        """As ``cycles``, but whoever takes it is not who had it last."""
+        """As ``cycles``, but the client that takes it did not have it last."""
         done = [self._client((HOLDER, WAITER)[turn % 2]).ask(do="cycles", name="turns", count=1, pause=pause) for turn in range(count)]
         return {part: [seconds for each in done for seconds in each[part]] for part in ("acquires", "releases")}
 
@@ -64,7 +64,7 @@ class Side:
         return {"seconds": self._taken(waiter, "handover") - released["at"]}
 
     def death(self, delay: float, *, host: bool = False) -> Found:
-        """At an instant that has nothing to do with anybody's heartbeats."""
+        """At an instant that has nothing to do with heartbeats."""
         holder, waiter = self._held_and_wanted("death")
         time.sleep(delay)
         killed_at = holder.kill()
@@ -84,7 +84,7 @@ class Side:
         time.sleep(delay)
         killed_at = self._it.kill_voter(number)
         if len(self._it.voters) == 1:
-            self._it.revive_voter(number)  # Nobody is left: it is started again at once, as by a supervisor.
+            self._it.revive_voter(number)  # None is left: it is started again at once, as by a supervisor.
         holder.order(do="release")
         taken_at = self._taken(waiter, "voter")
         holder.answer()

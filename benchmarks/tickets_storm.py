@@ -52,7 +52,7 @@ QUICK = Size(seconds=6.0, storm=Storm(agents=4, tickets=3, clients=6, interval=(
 
 
 def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
-    problems = [] if namespaces() else ["nobody was cut off: this kernel gives no network namespace of one's own"]
+    problems = [] if namespaces() else ["no agent was cut off: this kernel gives no network namespace of one's own"]
     found: list[dict[str, Any]] = []
     try:
         for number in range(rounds):
@@ -114,7 +114,7 @@ def storm_here(seconds: float, seed: int, storm: Storm) -> dict[str, Any]:
 
 
 def _served(crew: Crew, storm: Storm, since: float) -> float:
-    """Which share of the clients had a ticket after the storm: it is not safe because nobody gets anything."""
+    """Which share of the clients had a ticket after the storm: it is not safe because no client gets anything."""
     end_at, pids = now() + SERVED_WITHIN, {client.pid for client in crew.clients.values()}
     while True:
         had = {line.client for line in lines(crew.records) if line.what == START and line.at > since}

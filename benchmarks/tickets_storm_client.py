@@ -1,6 +1,6 @@
 """One client of `tickets-storm`: ``python -m benchmarks.tickets_storm_client AGENT GROUP POOL OF RECORD SEED [careless]``.
 
-It takes a ticket, uses it for a while, gives it back, waits a while; until somebody kills it. What it does it writes into its record. When
+It takes a ticket, uses it for a while, gives it back, waits a while; until it is killed. What it does it writes into its record. When
 its agent is gone it goes on up to its own deadline, and then looks for an agent again. A ``careless`` one does not look at
 its deadline: for the recorder to find.
 """

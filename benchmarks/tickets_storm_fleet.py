@@ -1,7 +1,7 @@
 """Agents and clients of `tickets-storm`, and what is done to them: killed, stopped, continued, cut off from each other.
 
 All agents are on one machine, each with a loopback address of its own, so that the kernel's filter can tell them apart: a cut drops what
-one address sends to another. That needs a network namespace of our own; without one nobody is cut off, and the report says so.
+one address sends to another. That needs a network namespace of our own; without one no agent is cut off, and the report says so.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Storm(NamedTuple):
 
 
 class Crew:
-    """Everybody, started; addressed by number."""
+    """All agents, started; addressed by number."""
 
     def __init__(self, storm: Storm, folder: Path, seed: int) -> None:
         self._storm, self._folder, self._random = storm, folder, Random(f"{seed} crew")

@@ -2,7 +2,7 @@
 
 Every client appends lines to a file of its own: "start" with the first reading of CLOCK_BOOTTIME that allowed it to use a ticket, "use"
 with later ones, "end" with the last. A reading is the one that was compared with the deadline, so a process that is stopped between the
-look and the line writes no untruth. Whoever is killed has no "end"; then its last "use" is the end.
+look and the line writes no untruth. A client that is killed has no "end"; then its last "use" is the end.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.agent_fleet import until
 
 CALLS = "fsync,fdatasync,sync_file_range,msync"
-ATTACHED = "TracerPid:\t0\n"  # in /proc/PID/status while nobody looks
+ATTACHED = "TracerPid:\t0\n"  # in /proc/PID/status while no tracer looks
 LOOK_INTERVAL = 0.05
 SYNC = "sync("  # a call, whether or not it was interrupted by another thread's line
 

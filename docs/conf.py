@@ -57,7 +57,7 @@ def _know_anchors(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def _as_prose(_app: Sphinx, _kind: str, _name: str, _object: object, _options: object, lines: list[str]) -> None:
-    """Docstrings here are prose with ``literals`` and, now and then, a drawing: nobody writing one thinks of markup."""
+    """Docstrings here are prose with ``literals`` and, now and then, a drawing: they are written without markup in mind."""
     lines[:] = list(_rendered(lines))
 
 

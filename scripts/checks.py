@@ -83,7 +83,7 @@ def told(name: str, command: list[str], took: list[str]) -> int:
 
 
 def finished(docs: subprocess.Popen[bytes], code: int, started_at: float, took: list[str]) -> int:
-    """The documentation was built beside the rest; after a failure nobody waits for it."""
+    """The documentation was built beside the rest; after a failure it is not waited for."""
     if code:
         docs.kill()
     failed = waited(docs)

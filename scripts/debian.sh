@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs Debian packages that are missing, given as package or package:command. It never fails: whoever needs one of
+# Installs Debian packages that are missing, given as package or package:command. It never fails: a check that needs one of
 # them looks for it and skips, or stops, with its own reason.
 set -uo pipefail
 PATH=$PATH:/usr/sbin:/sbin

@@ -11,12 +11,13 @@ at the latest a tick later, one more is within the bound again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Callable
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import Meta
-from msgspec import inspect as types
+from msgspec import Meta, Struct
+from msgspec.structs import fields
 
 NUMBER_MAX = (1 << 53) - 1  # F16: exact in every language
 # Milliseconds, 139 years: a clock that stands at the end of 32-bit time (2106) is wrong and no lie. From today the bound for a generation,
@@ -66,47 +67,39 @@ def is_bound_broken(error: msgspec.ValidationError) -> bool:
     return ", got " not in str(error) and str(error).startswith("Expected `")
 
 
-class Leaf(NamedTuple):
-    """One value somewhere inside a type."""
-
-    path: str
-    type: types.Type
-    extra: dict[str, Any]
-    bounded: bool
-
-
-def leaves(kind: Any) -> list[Leaf]:
-    """Every value that a message of this type holds, and every collection."""
-    return list(_leaves(types.type_info(kind), "", {}))
-
-
 Read = Callable[[Any], int]
 
 
 def highest_of(kind: Any) -> Read | None:
     """How to find the largest number that grows in a value of this type, in milliseconds, rounded up. None: it holds none."""
-    return _reader(types.type_info(kind), None)
+    return _reader(kind, None)
 
 
-def _reader(type_: types.Type, mark: str | None) -> Read | None:
-    if isinstance(type_, types.Metadata):
-        return _reader(type_.type, (type_.extra or {}).get("moves"))
-    if isinstance(type_, types.IntType):
-        if mark is None:
-            return None
-        ticks = MOVES[mark]
-        return _same if ticks == 1 else lambda value: -(-value // ticks)
-    if isinstance(type_, types.StructType | types.NamedTupleType):
-        return _of_fields([(field.name, read) for field in type_.fields if (read := _reader(field.type, None)) is not None])
-    if isinstance(type_, types.TupleType):
-        return _of_items([(at, read) for at, item in enumerate(type_.item_types) if (read := _reader(item, None)) is not None])
-    if isinstance(type_, types.VarTupleType | types.ListType):
-        return _of_each(_reader(type_.item_type, None))
-    if isinstance(type_, types.UnionType):
-        found = [read for item in type_.types if (read := _reader(item, None)) is not None]
+def _reader(kind: Any, mark: str | None) -> Read | None:
+    """By ``typing``: what ``msgspec.inspect`` makes of a type, and imports for it, would stay in every agent (1 MiB)."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _reader(inner[0], next((each.extra["moves"] for each in inner[1:] if "moves" in (each.extra or {})), None))
+    if kind is int:
+        return None if mark is None else _in_milliseconds(MOVES[mark])
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        return _of_fields([(field.name, read) for field in fields(kind) if (read := _reader(field.type, None)) is not None])
+    if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        hints = get_type_hints(kind, include_extras=True)
+        return _of_fields([(name, read) for name, type_ in hints.items() if (read := _reader(type_, None)) is not None])
+    if origin is list or (origin is tuple and inner[-1] is ...):
+        return _of_each(_reader(inner[0], None))
+    if origin is tuple:
+        return _of_items([(at, read) for at, item in enumerate(inner) if (read := _reader(item, None)) is not None])
+    if origin in (Union, UnionType):
+        found = [read for item in inner if (read := _reader(item, None)) is not None]
         assert len(found) <= 1, "which of them it is could not be told"
         return None if not found else lambda value: 0 if value is None else found[0](value)
     return None
+
+
+def _in_milliseconds(ticks: int) -> Read:
+    return _same if ticks == 1 else lambda value: -(-value // ticks)
 
 
 def _same(value: int) -> int:
@@ -128,31 +121,3 @@ def _of_items(reads: list[tuple[int, Read]]) -> Read | None:
 
 def _of_each(read: Read | None) -> Read | None:
     return None if read is None else lambda value: max(map(read, value), default=0)
-
-
-def _leaves(type_: types.Type, path: str, extra: dict[str, Any]) -> Iterable[Leaf]:
-    if isinstance(type_, types.Metadata):
-        yield from _leaves(type_.type, path, type_.extra or {})
-    elif isinstance(type_, types.IntType | types.FloatType):
-        low, high = type_.ge is not None or type_.gt is not None, type_.le is not None or type_.lt is not None
-        yield Leaf(path, type_, extra, low and (high or extra.get("bits") == 64))
-    elif isinstance(type_, types.StrType | types.BytesType):
-        yield Leaf(path, type_, extra, type_.max_length is not None)
-    elif isinstance(type_, types.VarTupleType | types.ListType):
-        yield Leaf(path, type_, extra, type_.max_length is not None)
-        yield from _leaves(type_.item_type, f"{path}[]", {})
-    elif isinstance(type_, types.DictType):
-        yield Leaf(path, type_, extra, type_.max_length is not None)
-        yield from _leaves(type_.key_type, f"{path}{{key}}", {})
-        yield from _leaves(type_.value_type, f"{path}{{value}}", {})
-    elif isinstance(type_, types.TupleType):
-        for at, item in enumerate(type_.item_types):
-            yield from _leaves(item, f"{path}[{at}]", {})
-    elif isinstance(type_, types.UnionType):
-        for item in type_.types:
-            yield from _leaves(item, path, {})
-    elif isinstance(type_, types.StructType | types.NamedTupleType):
-        for field in type_.fields:
-            yield from _leaves(field.type, f"{path}.{field.name}", {})
-    else:  # Whatever else there is has to be one of a few values.
-        yield Leaf(path, type_, extra, isinstance(type_, types.EnumType | types.BoolType | types.NoneType | types.LiteralType))

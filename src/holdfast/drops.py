@@ -27,7 +27,7 @@ class Drop(StrEnum):
     # What can be read and is not for us (node.py).
     REFLECTED = "reflected"  # our own words, sent back to us
     WRONG_LIFE = "wrong_life"
-    UNBOUND = "unbound"  # a greeting to whoever is there: answered with our life, then sent again to it
+    UNBOUND = "unbound"  # a greeting to an address: answered with our life, then sent again to it
     NOT_A_GREETING = "not_a_greeting"
     WRONG_FINGERPRINT = "wrong_fingerprint"
     NO_OWNER = "no_owner"

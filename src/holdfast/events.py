@@ -96,7 +96,7 @@ class Expelled(Event, frozen=True):
 
 
 class LeaderChanged(Event, frozen=True):
-    """Who leads, as known here. ``leader`` is None while nobody is known to lead."""
+    """Who leads, as known here. ``leader`` is None while no leader is known."""
 
     name: str
     leader: NodeId | None
@@ -104,7 +104,7 @@ class LeaderChanged(Event, frozen=True):
 
 
 class LeaderSuspected(Event, frozen=True):
-    """Whoever leads this name was not heard in time, and nobody who was asked has heard it: nothing is decided. Told by the agent that
+    """The leader of this name was not heard in time, and no monitor that was asked has heard it: nothing is decided. Told by the agent that
     asked, once per suspicion and name. ``cleared``: it was wrong. A suspicion also ends with the next ``LeaderChanged`` of that name."""
 
     name: str
@@ -114,7 +114,7 @@ class LeaderSuspected(Event, frozen=True):
 
 
 class OwnerChanged(Event, frozen=True):
-    """Who owns a ticket, as announced: a hint. ``owner`` is None while nobody is known to. Told by ``tickets(pool).watch()`` alone."""
+    """Who owns a ticket, as announced: a hint. ``owner`` is None while no owner is known. Told by ``tickets(pool).watch()`` alone."""
 
     pool: str
     number: int

@@ -28,12 +28,15 @@ FANOUT_MAX = 64  # F17: peers that one callback may send to
 SEEDS_MAX = 64  # F17: all of them are asked at once
 AWAY_DATAGRAMS_MAX = 4096  # F10: datagrams read after a pause before the first late timer runs
 CALM_DATAGRAMS_MAX = 64  # F10: datagrams read in calm before due timers get their turn
+ROWS_MAX = 64  # that a member publishes; foundation 3
+ROW_BYTES_MAX = 256
+ROW_NAME_BYTES_MAX = 72  # "topic:" and the longest topic
 TAG_ROW = "tag:"  # rows that carry a user's tags
-SLEEP_MAX = 1.0  # F10: poll timeouts do not count suspended time, so nobody sleeps longer
+SLEEP_MAX = 1.0  # F10: poll timeouts do not count suspended time, so no host sleeps longer
 
 
 class NodeId(NamedTuple):
-    """One life of one agent process (F1). Whoever compares identities compares both fields."""
+    """One life of one agent process (F1). Code that compares identities compares both fields."""
 
     name: Name
     boot: Growing
@@ -115,7 +118,7 @@ class Host(Protocol):
         peer, as a whole or not at all. Queues per peer are bounded; the overflow is dropped and counted."""
 
     def meet(self, peer: NodeId, address: Address) -> None:
-        """Somebody said that this life listens there. Hearing from it directly has the same effect."""
+        """A peer said that this life listens there. Hearing from it directly has the same effect."""
 
     def emit(self, event: Event) -> None: ...
 

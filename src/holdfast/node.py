@@ -84,7 +84,7 @@ class Node:
         self._passes: list[dict[type[Message], Handler]] = []  # given out by ``admits``
         self._equals: dict[type[Message], Handler] | None = None  # the one for nodes whose machines are as ours
         self._running = False
-        self._life = -1  # what ``receive`` compares with: our life while we run, nobody's otherwise
+        self._life = -1  # what ``receive`` compares with: our life while we run, that of no process otherwise
         self.changes = 0  # machines that were added or removed while it ran
         self.on_machines: Callable[[], None] = _nothing  # for the host: ``types`` and ``digests`` have changed
         self._own(WrongLife, self._on_wrong_life)
@@ -96,7 +96,7 @@ class Node:
 
     @property
     def types(self) -> tuple[type[Message], ...]:
-        """Every type somebody here handles: what a codec must know."""
+        """Every type that a machine here handles: what a codec must know."""
         return tuple(self._routes)
 
     @property
@@ -279,7 +279,7 @@ class Node:
         self._routes[kind] = Route(handle, b"", None)
 
     def _greeted(self, to: Address, message: Message) -> tuple[Address | None, int]:
-        """Where a message to an address goes, and to which life; only a greeting may go to whoever is there."""
+        """Where a message to an address goes, and to which life; only a greeting may go to an address without a life."""
         if self._leads:
             found = self.leads_to(to)
             if found is None:
@@ -319,7 +319,7 @@ class Node:
             return
         known = self._lives.get(address)
         if known is not None and known.name == source.name and known.boot > source.boot and message.asked != life_of(known):
-            return  # A late word of a life that is over. But whoever was asked for the later life, and is not it, came after it (F5).
+            return  # A late word of a life that is over. But one that was asked for the later life, and is not it, came after it (F5).
         _remember(self._lives, address, source)
         for greeting in self._greetings.pop(address, ()):
             self._transmit(address, life_of(source), self.digests.get(type(greeting), b""), greeting)

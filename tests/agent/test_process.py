@@ -340,7 +340,7 @@ class Told:
 def test_memory_and_modules(tmp_path: Path) -> None:
     """An agent loads neither a command line nor an HTTP server, nor a second OpenSSL."""
     code = (
-        "import sys\nfrom holdfast.agent.life.lean import without_openssl\nwith without_openssl():\n    import holdfast.agent.life.main\n"
+        "import sys\nfrom holdfast.agent.life.lean import lean_imports\nwith lean_imports():\n    import holdfast.agent.life.main\n"
         "print([name for name in ('ssl', '_ssl', '_hashlib', 'argparse', 'typer', 'rich', 'starlette', 'uvicorn', 'tomllib', 'email', "
         "'importlib.metadata', 'holdfast.lab', 'holdfast.cli', 'holdfast.client') if name in sys.modules])\nimport ssl, hashlib"
     )

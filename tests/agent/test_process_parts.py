@@ -558,7 +558,7 @@ def test_a_seat_without_any_place_is_no_seat(tmp_path: Path) -> None:
     shared.mkdir(parents=True)
     shared.chmod(0o777)
     home = Home.open(Config(seeds=SEEDS, bind=SEEDS[0], key=generate()), {**environ, "XDG_STATE_HOME": str(shared.parent)})
-    assert (home.state, "nobody else may write to" in home.no_state) == (None, True)
+    assert (home.state, "no other user may write to" in home.no_state) == (None, True)
     home.close()
 
 

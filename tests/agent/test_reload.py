@@ -11,7 +11,7 @@ from holdfast.agent.life.reload import differences, reload
 from holdfast.agent.life.start import Settings
 from holdfast.config import TAGS_MAX, load_with_sources
 from holdfast.errors import ConfigError
-from holdfast.kit.roster import ROWS_MAX
+from holdfast.host import ROWS_MAX
 from holdfast.wire.keys import generate, parse_key
 from tests.agent.live import Live
 from tests.support.agents import AgentProcess, Fleet, until

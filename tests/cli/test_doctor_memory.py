@@ -12,8 +12,8 @@ import pytest
 
 from holdfast.agent.feature import Running
 from holdfast.agent.membership import Hints
-from holdfast.agent.observe.doctor import GONE_AFTER, MISMATCHES_MAX, Doctor, Examination
-from holdfast.agent.observe.sightings import Sightings
+from holdfast.agent.observe.doctor import Examination
+from holdfast.agent.observe.sightings import GONE_AFTER, MISMATCHES_MAX, Doctor, Sightings
 from holdfast.agent.observe.symptoms import of_seats
 from holdfast.agent.socket.events import EventHub
 from holdfast.config import Config

@@ -183,7 +183,7 @@ def test_bad_input(holdfast: Run, tmp_path: Path, words: tuple[str, ...], told: 
 def test_a_key_file_that_everybody_may_write_to(holdfast: Run, key_file: Path) -> None:
     """Bad input: such a key is no secret."""
     key_file.chmod(0o666)
-    holdfast(*LOCAL, "--key-file", key_file).refused(2, "everybody may write to it")
+    holdfast(*LOCAL, "--key-file", key_file).refused(2, "every user may write to it")
 
 
 def test_a_readable_key_is_warned_about(start: Start, key_file: Path) -> None:

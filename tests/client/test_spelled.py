@@ -19,9 +19,12 @@ from msgspec.structs import replace
 import holdfast.sync
 from holdfast.agent.socket.handlers import KEY_BYTES_MAX as AGENT_KEY_BYTES_MAX
 from holdfast.client.aio import group as aio
+from holdfast.client.aio import holds as aio_holds
 from holdfast.client.aio import streams
 from holdfast.client.checks import KEY_BYTES_MAX
 from holdfast.client.line import Line
+from holdfast.client.sync import holds as sync_holds
+from holdfast.client.wire import CALL_TIMEOUT
 from holdfast.errors import (
     AcquireTimeout,
     AgentLost,
@@ -425,6 +428,30 @@ def test_not_granted_in_time(client: Spelling, agent: FakeAgent, group: Any) -> 
     assert (opened.kind, opened.name, opened.options) == ("lead", "scheduler", {"grace": 2.0})
     assert agent.wait_for(calls.Stopped).grant == opened.serial
     assert agent.wait_for(calls.Close).stream == opened.serial
+
+
+def test_the_limit_counts_from_the_call(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """H213: an agent that does not even answer does not lengthen it."""
+    agent.answers[calls.Acquire] = SILENCE
+    began_at = now()
+    with pytest.raises(AcquireTimeout, match=r"not granted within 0\.05 s"):
+        client.enter(client.run(group.lead, "scheduler", timeout=0.05))
+    assert now() - began_at < CALL_TIMEOUT
+    assert agent.wait_for(calls.Stopped).grant == agent.wait_for(calls.Acquire).serial
+
+
+def test_an_agent_that_does_not_answer_is_not_waited_for(
+    client: Spelling, agent: FakeAgent, group: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H213: without a limit of the caller, the agent has that of every call to take the question; then it may take its time."""
+    for module in (aio_holds, sync_holds):
+        monkeypatch.setattr(module, "CALL_TIMEOUT", 0.05)
+    agent.answers[calls.Acquire] = SILENCE
+    with pytest.raises(Timeout, match=r"no answer within 0\.05 s"):
+        client.enter(client.run(group.lead, "scheduler"))
+    agent.answers[calls.Acquire] = None
+    with pytest.raises(AcquireTimeout, match=r"not granted within 0\.2 s"):
+        client.enter(client.run(group.lead, "scheduler", timeout=0.2))
 
 
 def test_resign(client: Spelling, agent: FakeAgent, group: Any) -> None:

@@ -17,7 +17,7 @@ from holdfast.client.loop import reaching
 from holdfast.client.options import Plan
 from holdfast.client.sync import group as blocking
 from holdfast.client.threads.connection import Connection
-from holdfast.errors import AgentLost, HoldfastError, LeadershipLost
+from holdfast.errors import AgentLost, HoldfastError, LeadershipLost, Unavailable
 from holdfast.features.mail import calls as mail_calls
 from holdfast.host import NodeId
 from holdfast.local import calls
@@ -98,6 +98,28 @@ def test_an_agent_that_is_lost_twice_is_looked_for_once(agent: FakeAgent, client
     assert len(agent.all(mail_calls.Messages)) == 3
     agent.push(opened, mail_calls.MessageItem(NodeId("b", 1), "", b"x"))
     assert client.next(stream).data == b"x"
+    client.run(group.leave)
+
+
+def test_a_stream_that_is_refused_again_ends_alone(agent: FakeAgent, client: Spelling) -> None:
+    """H213: the agent that was found takes no more streams. The one it refuses ends with that error; the search is over all the same."""
+    group = client.join(agent=agent.path, reconnect=True)
+    streams = client.run(group.messages), client.run(group.messages, "t")
+    agent.wait_for(mail_calls.Messages, 2)
+
+    def refuse_own(call: mail_calls.Messages) -> object:
+        return None if call.topic else ("Unavailable", "too many streams")
+
+    agent.answers[mail_calls.Messages] = refuse_own
+    agent.session_of(agent.wait_for(calls.Watch)).close()
+    agent.wait_for(mail_calls.Messages, 4)
+    with pytest.raises(Unavailable, match="too many streams"):
+        client.next(streams[0])
+    topic = next(call for call in reversed(agent.all(mail_calls.Messages)) if call.topic)
+    agent.push(topic, mail_calls.MessageItem(NodeId("b", 1), "t", b"x"))
+    assert client.next(streams[1]).data == b"x"
+    time.sleep(BUSY)
+    assert (len(agent.all(calls.Watch)), group.state) == (2, "member")
     client.run(group.leave)
 
 

@@ -123,7 +123,7 @@ def test_key_files(tmp_path: Path, foreign: Foreign) -> None:
         warning = exposure(file)
         assert (warning is None) if text is None else (warning is not None and text in warning)
     file.chmod(0o602)
-    with pytest.raises(KeyUnusable, match="everybody may write to it"):
+    with pytest.raises(KeyUnusable, match="every user may write to it"):
         load_key(file)
     file.chmod(0o600)
     foreign(file)

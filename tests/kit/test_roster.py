@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.errors import ConfigError
 from holdfast.events import Event, Failed, Joined, Updated
-from holdfast.host import FANOUT_MAX, Address, Machine, Member, Membership, NodeId
-from holdfast.kit.roster import ROWS_MAX, Roster, RosterHello, listed
+from holdfast.host import FANOUT_MAX, ROWS_MAX, Address, Machine, Member, Membership, NodeId
+from holdfast.kit.roster import Roster, RosterHello, listed
 from tests.support.fake_host import FakeHost
 
 ADDRESSES = {name: Address(name, 1) for name in ("a", "b", "c")}

@@ -140,7 +140,7 @@ def test_comments_and_blank_lines() -> None:
         ("cut a->z\n", 3, "no node is called 'z'"),
         ("partition a b\n", 3, "needs at least two sides"),
         ("heal now\n", 3, "accepted: heal"),
-        ("drop Pong a->b\n", 3, r"nobody handles 'Pong'; there are \*, Note, OtherFingerprint, Ping, WrongLife"),
+        ("drop Pong a->b\n", 3, r"no machine handles 'Pong'; there are \*, Note, OtherFingerprint, Ping, WrongLife"),
         ("drop Ping a->b 0\n", 3, "TIMES is a number between"),
         ("drop Ping a->b often\n", 3, "accepted: drop TYPE"),
         ("call a dance\n", 3, "0 machines of a have a method 'dance'"),

@@ -82,7 +82,7 @@ def test_no_empty_boxes(page: Page, group: StubGroup) -> None:
     """Grants and seats are not there while there are none; a group of one is shown as one."""
     group.add("kelp", http="127.0.0.1:0")
     page.open(group.url, calm=True)
-    page.until("document.querySelector('#ring .middle')?.textContent.includes('nobody to watch yet')")
+    page.until("document.querySelector('#ring .middle')?.textContent.includes('no neighbour yet')")
     assert page.js("document.querySelector('#grants').hidden && document.querySelector('#seats').hidden")
     assert page.js("[...document.querySelectorAll('.card')].filter((each) => !each.hidden).length") == 3
     assert page.errors == []
@@ -107,7 +107,7 @@ def test_leaders_terms_and_takeovers(page: Page, group: StubGroup) -> None:
     assert page.js(f"{row}.dataset.leader") == "reef"  # H138: nothing follows from it
     group.call(lambda: kelp.leader_changed("<b>sched</b>", None, 41, at + 5.0))
     page.until(f"{row}.dataset.is === 'vacant'")
-    assert "nobody" in page.js(f"{row}.textContent")
+    assert "no leader" in page.js(f"{row}.textContent")
     group.call(lambda: kelp.leader_changed("<b>sched</b>", NodeId("kelp", 1_700_000_000_000), 42, at + 5.25))
     page.until(f"{row}.dataset.leader === 'kelp' && {row}.classList.contains('taken')")
     cells = page.js(f"[...{row}.children].map((each) => each.textContent)")

@@ -22,6 +22,7 @@ from holdfast.agent.observe.doctor import SECURITY
 from holdfast.agent.observe.http_app import every_route
 from holdfast.agent.observe.narrator import Narrator
 from holdfast.agent.observe.openapi import document
+from holdfast.agent.observe.seat_watch import SeatWatch
 from holdfast.cli import exits as cli_exits
 from holdfast.cli.app import app
 from holdfast.config import Config
@@ -90,7 +91,7 @@ def log_line(event: Event) -> str:
     """What an agent that debugs writes into its log: the level, the name, the names of the fields."""
     lines = _Lines()
     warning = (*RingSide.warning, *LeadershipAgent.warning, *TicketAgent.warning)
-    Narrator(lines, info=RingSide.info, warning=warning).on_event(event)  # type: ignore[arg-type]
+    Narrator(lines, info=(*RingSide.info, *SeatWatch.info), warning=warning).on_event(event)  # type: ignore[arg-type]
     return " / ".join(lines.said) or "(none)"
 
 

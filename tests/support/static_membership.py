@@ -13,9 +13,9 @@ import pytest
 
 from holdfast.agent.feature import Web
 from holdfast.agent.membership import Hints, HttpSide, Side
+from holdfast.agent.observe.findings import note
 from holdfast.agent.observe.metrics import Metric, gauge
 from holdfast.agent.observe.openapi import Route
-from holdfast.agent.observe.symptoms import note
 from holdfast.config import Config
 from holdfast.events import MembershipEvent
 from holdfast.features import MEMBERSHIPS

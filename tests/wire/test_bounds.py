@@ -15,7 +15,7 @@ from msgspec import Meta
 
 import holdfast
 from holdfast import bounds
-from holdfast.bounds import AHEAD_MAX, CLOCK_MIN, NUMBER_MAX, highest_of, is_beyond, is_bound_broken, leaves
+from holdfast.bounds import AHEAD_MAX, CLOCK_MIN, NUMBER_MAX, highest_of, is_beyond, is_bound_broken
 from holdfast.drops import Drop, Rejected
 from holdfast.features.leadership.detector.messages import Lead
 from holdfast.features.leadership.protocol import board as lead_board
@@ -29,6 +29,7 @@ from holdfast.features.tickets.protocol.values import NO_BALLOT, NO_LEASE, Agent
 from holdfast.host import Address, Message, NodeId
 from holdfast.kit import rows, seats, versioned
 from holdfast.wire import Codec
+from tests.wire.leaves import leaves
 
 NOT_ON_A_WIRE = re.compile(r"holdfast\.(lab|cli|agent\.page|(features|papers)\.\w+\.lab)\b")
 RECORDS: tuple[Any, ...] = (

@@ -101,7 +101,7 @@ def test_a_key_that_everybody_may_replace_is_refused(path: Path) -> None:
     """Decision: world-writable is an error, since whoever wrote it can read the group."""
     path.write_text(TEXT)
     path.chmod(0o602)
-    assert "everybody may write to it" in unusable(path)
+    assert "every user may write to it" in unusable(path)
 
 
 def test_a_key_that_everybody_may_read_is_a_warning(path: Path) -> None:

@@ -21,7 +21,7 @@ def main() -> None:
         _flush()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:  # The reader of stdout went away: nobody is left who could be told.
+    except BrokenPipeError:  # The reader of stdout went away: there is no reader left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(FOUND)
     except (HoldfastError, OSError) as error:

@@ -64,7 +64,7 @@ def _text(value: Any) -> str:
 def _become(settings: dict[str, Any]) -> NoReturn:
     memory = os.memfd_create("holdfast-settings", 0)  # 0: the agent inherits it
     os.write(memory, msgspec.json.encode(settings))
-    # -P: a folder called like one of our modules, where somebody happens to stand, is not imported.
+    # -P: a folder called like one of our modules, in the current directory, is not imported.
     os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast.agent", "--settings-fd", str(memory)])
 
 

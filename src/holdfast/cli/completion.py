@@ -6,7 +6,7 @@ from holdfast.cli.agent_call import AgentCall, socket_path
 from holdfast.errors import HoldfastError
 from holdfast.local.calls import Look
 
-PATIENCE = 0.1  # seconds; who presses the tabulator key waits for nobody
+PATIENCE = 0.1  # seconds; a user who presses the tabulator key must not wait
 
 
 def members(agent: str, group: str, incomplete: str) -> list[str]:

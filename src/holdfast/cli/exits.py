@@ -15,7 +15,7 @@ NOT_EXECUTABLE = 126  # `holdfast run`: the command is there and cannot be run, 
 NOT_FOUND = 127  # `holdfast run`: there is no such command, as in a shell
 INTERRUPTED = 130  # Ctrl-C
 
-ANSWERS = (NotAMember, AgentExpelled, HoldLost, JoinFailed)  # the group, or somebody in it, said no
+ANSWERS = (NotAMember, AgentExpelled, HoldLost, JoinFailed)  # the group, or a member of it, said no
 
 
 class CannotServe(HoldfastError):

@@ -25,7 +25,7 @@ def members(
     agent: Annotated[str, AGENT] = "",
     group: Annotated[str, GROUP] = "",
 ) -> int:
-    """Who is here. Exit code 1 if nobody is, or nobody whom the filters let pass."""
+    """Who is here. Exit code 1 if there is no member, or none that the filters let pass."""
     if status and status not in STATUSES:
         raise ConfigError(f"--status {shown(status)}: accepted are {', '.join(STATUSES)}")
     view: GroupView = asked(agent, group, Look)

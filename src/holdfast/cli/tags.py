@@ -25,7 +25,7 @@ def put(
     agent: Annotated[str, AGENT] = "",
     group: Annotated[str, GROUP] = "",
 ) -> None:
-    """Set tags of this agent, for everybody to see. They last until it ends; the settings file keeps them for longer."""
+    """Set tags of this agent, for all members to see. They last until it ends; the settings file keeps them for longer."""
     changes: dict[str, str | None] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

@@ -63,7 +63,7 @@ TAGS = Table(
     "What this agent says about itself.",
     {
         "show": Entry("cli.tags:show", "The tags of this agent."),
-        "set": Entry("cli.tags:put", "Set tags of this agent, for everybody to see."),
+        "set": Entry("cli.tags:put", "Set tags of this agent, for all members to see."),
         "remove": Entry("cli.tags:remove", "Remove tags of this agent."),
     },
     default="show",

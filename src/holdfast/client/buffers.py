@@ -37,7 +37,7 @@ class Buffer(Generic[T]):
         return f"<{type(self).__name__}{about}: {len(self._items)} to read{', over' if self._over else ''}>"
 
     def _wake(self) -> None:
-        """Whoever waits for an item may look again."""
+        """A reader that waits for an item may look again."""
         raise NotImplementedError
 
 
@@ -66,7 +66,7 @@ class Kept(Buffer[T], Generic[T]):
     keep = False
 
     def end(self, error: HoldfastError | None) -> None:
-        """The connection's word. Whoever finds the agent again goes on."""
+        """The connection's word. A reader that finds the agent again goes on."""
         if not (self.keep and isinstance(error, AgentLost)):
             super().end(error)
 

@@ -1,7 +1,7 @@
 """Calls under way and open streams of one connection, by serial; no I/O here.  docs/local-api.md.
 
 Calls may be answered in any order. A stream is known from the moment its call is written, because its first item may come in the same
-read as the answer. Streams are kept by weak references: what nobody holds any more is closed when its next item comes.
+read as the answer. Streams are kept by weak references: what is not held any more is closed when its next item comes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Values(dict[type[calls.Call], Any]):
 VALUES = Values()  # of the value alone: which call it answers stands in the frame
 ENDED = "it ended"  # the other side closed the connection and said nothing
 STRANGE = "speaks another language"  # what came is nothing that an agent of this version says
-CALLS_MAX = 10_000  # under way on one connection: beyond that somebody forgets to wait for answers
+CALLS_MAX = 10_000  # under way on one connection: beyond that the program forgets to wait for answers
 
 
 class Waiter(Protocol):
@@ -61,7 +61,7 @@ class Conversation:
         self._serial = 0
         self._waiting: dict[int, tuple[type[calls.Call], Waiter, float]] = {}
         self._streams: dict[int, ReferenceType[Sink]] = {}
-        self._unheard: list[int] = []  # streams that nobody holds any more, and that had an item
+        self._unheard: list[int] = []  # streams that are not held any more, and that had an item
 
     def begin(self, kind: type[calls.Call], fields: tuple[Any, ...], waiter: Waiter, end_at: float, sink: Sink | None = None) -> bytes:
         """The bytes of a call, to be written in the order of their making. Its answer goes to the waiter, what is pushed to the sink."""
@@ -80,7 +80,7 @@ class Conversation:
 
     @property
     def error(self) -> HoldfastError:
-        """One of its own for everybody who raises it: an exception collects the places it passed."""
+        """One of its own for each caller that raises it: an exception collects the places it passed."""
         assert self.over is not None
         return type(self.over)(*self.over.args)
 
@@ -103,18 +103,12 @@ class Conversation:
         """What came. Returns what is to be written now. Raises AgentLost if this is no agent of ours."""
         try:
             for body in self._frames.feed(data):
-                frame = decode_frame(body)
-                if type(frame) is calls.Done:
-                    found = self._waiting.pop(frame.serial, None)
-                    if found is not None and not found[1].done():  # Else the caller does not wait any more.
-                        found[1].set_result(VALUES[found[0]](frame.value))
-                else:
-                    self._on_frame(frame)
+                self._on_frame(decode_frame(body))
         except (FrameTooLong, *UNREADABLE) as error:
             raise self._lost(self.path, STRANGE, "") from error
         if not self._unheard:
             return b""
-        # Last: whoever heard something may have asked in return, and serials are written in the order of their making.
+        # Last: a caller that heard something may have asked in return, and serials are written in the order of their making.
         unheard, self._unheard = self._unheard, []
         return b"".join(map(self.close_stream, unheard))
 
@@ -124,7 +118,7 @@ class Conversation:
         return [found[1] for serial in late if (found := self._waiting.pop(serial, None)) is not None]
 
     def forget(self, serial: int) -> None:
-        """Nobody waits for this answer any more; what comes is dropped."""
+        """This answer is not waited for any more; what comes is dropped."""
         self._waiting.pop(serial, None)
         self._streams.pop(serial, None)
 
@@ -142,7 +136,11 @@ class Conversation:
                 sink.end(self.error)
 
     def _on_frame(self, frame: calls.FromAgent) -> None:
-        if isinstance(frame, calls.Pushed):
+        if type(frame) is calls.Done:
+            found = self._waiting.pop(frame.serial, None)
+            if found is not None and not found[1].done():  # Else nobody waits any more.
+                found[1].set_result(VALUES[found[0]](frame.value))
+        elif isinstance(frame, calls.Pushed):
             self._on_pushed(frame)
         elif isinstance(frame, calls.Refused):
             self._on_refused(frame)

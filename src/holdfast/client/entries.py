@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -24,4 +25,7 @@ def entry(name: str, room: str) -> Callable[..., Any]:
 
 
 def _entries(module: str) -> Mapping[str, Callable[..., Any]]:
-    return {} if find_spec(module) is None else getattr(import_module(module), "ENTRIES", {})
+    found = sys.modules.get(module)
+    if found is None and find_spec(module) is not None:
+        found = import_module(module)
+    return getattr(found, "ENTRIES", {})

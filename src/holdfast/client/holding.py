@@ -1,6 +1,6 @@
 """What a client holds: the local side of a grant, without I/O.  Spec: foundation F9, F14, F16; PRODUCT ("validity is local").
 
-A deadline is compared with the clock whenever somebody asks, never flagged: this holds while the agent is dead, the loop is stalled
+A deadline is compared with the clock whenever it is asked for, never flagged: this holds while the agent is dead, the loop is stalled
 or the machine was asleep. What was once over never becomes valid again.
 """
 
@@ -127,7 +127,7 @@ class Held:
         return self._over
 
     def _changed(self) -> None:
-        """Whoever waits for it may look again."""
+        """A caller that waits for it may look again."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -157,7 +157,7 @@ def not_granted(held: Held, timeout: float | None) -> AcquireTimeout:
         return AcquireTimeout(f"{text}; it waited at position {held.position}", held.position)
     if held.waits_for:
         return AcquireTimeout(text)
-    return AcquireTimeout(f"{text}; somebody else holds it, or too few seats answer (`holdfast seats`)")
+    return AcquireTimeout(f"{text}; another client holds it, or too few seats answer (`holdfast seats`)")
 
 
 def delay_text(why: str, seconds: float) -> str:

@@ -87,7 +87,7 @@ class Mirror:
     # The one who waits for a ``Look``.
 
     def set_result(self, view: GroupView) -> None:
-        """What waited when it was asked for is in it, whatever its version says: nobody asks for the same event twice."""
+        """What waited when it was asked for is in it, whatever its version says: the same event is not asked for twice."""
         self._looking = False
         if view.version >= self.members.version:
             self.adopt(kept(view))
@@ -217,7 +217,7 @@ _name = attrgetter("name")
 
 
 class Looking:
-    """Waits for the answer to a ``Look`` that somebody else waits for as well."""
+    """Waits for the answer to a ``Look`` that another caller waits for as well."""
 
     def __init__(self, mirror: Mirror, then: Waiter) -> None:
         self._mirror, self._then = mirror, then
@@ -234,7 +234,7 @@ class Looking:
 
 
 class Opening(Looking):
-    """Waits for the answer to a ``Watch``: its events may come in the same read, so the view is there before anybody is woken."""
+    """Waits for the answer to a ``Watch``: its events may come in the same read, so the view is there before a reader is woken."""
 
     def set_result(self, view: GroupView, /) -> None:
         self._mirror.start(view)

@@ -78,7 +78,7 @@ class Plan(Struct, frozen=True):
     config: str = ""  # a file of settings below these
     guessed: bool = False  # we chose where it binds
     seeds: tuple[str, ...] = ()
-    taken: tuple[str, ...] = ()  # addresses that we chose and that somebody else has
+    taken: tuple[str, ...] = ()  # addresses that we chose and that another process has
     named_by: str = ""  # what named the socket, if the caller did: then no other agent will do
 
     @property
@@ -87,7 +87,7 @@ class Plan(Struct, frozen=True):
         return self.attach and self.settings is not None
 
     def elsewhere(self) -> Plan:
-        """The address we had chosen was taken by somebody who was quicker, and who may not listen there yet: perhaps the next seed is
+        """The address we had chosen was taken by a quicker process, which may not listen there yet: perhaps the next seed is
         free, else any port."""
         assert self.settings is not None
         taken = (*self.taken, self.settings["bind"])

@@ -1,7 +1,7 @@
 """Finds or starts the agent.  Spec: foundation F12; docs/client.md.
 
 Everything here waits on the thread that calls it, looking every few milliseconds whether it shall stop; the asyncio client calls it in a
-thread of its own. Whoever fails or stops half-way ends what it started: there is never an agent that nobody asked for.
+thread of its own. A start that fails or stops half-way ends what it started: there is never an agent that was not asked for.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Child:
         if self._status is None:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:  # Somebody else has reaped it (a handler of SIGCHLD): it is gone all the same.
+            except ChildProcessError:  # Other code has reaped it (a handler of SIGCHLD): it is gone all the same.
                 pid, status = self.pid, 0
             if pid:
                 self._status = os.waitstatus_to_exitcode(status)

@@ -15,7 +15,7 @@ from holdfast.errors import AgentLost, ConfigError, Forked, HoldfastError, Timeo
 from holdfast.local import calls
 from holdfast.local.frame import CALL_BYTES_MAX, framed
 
-CALL_TIMEOUT = 10.0  # seconds for an agent's answer to a call that waits for nobody else; a stalled machine recovers in less
+CALL_TIMEOUT = 10.0  # seconds for an agent's answer to a call that waits for no other agent; a stalled machine recovers in less
 TEXT_MAX = 2000  # characters of an agent's text that an error repeats
 
 UNREADABLE = (msgspec.ValidationError, msgspec.DecodeError)

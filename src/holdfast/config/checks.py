@@ -29,7 +29,7 @@ def check_process(place: PlaceSettings, local: LocalSettings) -> None:
 
 
 def check_tags(tags: Mapping[str, str]) -> None:
-    """Raises ``ConfigError`` unless everybody can publish, store and show them."""
+    """Raises ``ConfigError`` unless every agent can publish, store and show them."""
     if len(tags) > TAGS_MAX:
         raise ConfigError(f"tags: {len(tags)} of them; accepted are at most {TAGS_MAX}")
     for name, value in tags.items():
@@ -120,7 +120,7 @@ def _check_keys(config: PlaceSettings) -> None:
         raise ConfigError("insecure: is set together with a key; accepted is one of the two")
     if not config.has_key and not config.insecure and not is_loopback(config.bind):
         raise ConfigError(
-            f"bind: {config.bind} is beyond loopback and there is no key; set key_file, or insecure if everybody may read and join"
+            f"bind: {config.bind} is beyond loopback and there is no key; set key_file, or insecure if any machine may read and join"
         )
 
 

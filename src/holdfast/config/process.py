@@ -9,7 +9,7 @@ from holdfast.config.addresses import is_loopback
 from holdfast.features import MEMBERSHIPS
 from holdfast.kit.settings import PRESET_NAMES, Setting, Table
 
-LONGEST_GRANT_MAX = 3600.0  # seconds that a seat without a journal may make everybody wait
+LONGEST_GRANT_MAX = 3600.0  # seconds that a seat without a journal may make all clients wait
 
 
 class PlaceSettings(Table):
@@ -17,7 +17,7 @@ class PlaceSettings(Table):
 
     __slots__ = ()
 
-    group: Annotated[str, Setting("Everybody who shares this name and a key is one group.", "NAME")] = "default"
+    group: Annotated[str, Setting("Agents with the same name here and the same key are one group.", "NAME")] = "default"
     name: Annotated[str, Setting("Name of this agent, unique in the group (default: drawn once, kept in the state directory).", "NAME")] = (
         ""
     )
@@ -29,7 +29,7 @@ class PlaceSettings(Table):
     seats: Annotated[tuple[str, ...], Setting("The 1, 3 or 5 agents that remember (default: the first seeds).", "NAME@HOST:PORT,...")] = ()
     key_file: Annotated[str, Setting("The group's key; `holdfast keys generate -o FILE` makes one.", "FILE")] = ""
     key: Annotated[str, Setting("The group's key itself. It is no flag: every user can read the flags of a process.", "KEY")] = ""
-    insecure: Annotated[bool, Setting("No key beyond loopback: everybody may read and join.")] = False
+    insecure: Annotated[bool, Setting("No key beyond loopback: any machine may read and join.")] = False
     state_dir: Annotated[str, Setting("What must survive a restart; a seat needs one.", "DIR")] = ""
     preset: Annotated[str, Setting("Timing: lan, wan or local.", "PRESET", choices=PRESET_NAMES)] = "lan"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.errors import ConfigError, shown
 
-FILE_BYTES_MAX = 256 * 1024  # whoever names a log by mistake gets an answer, not a full memory
+FILE_BYTES_MAX = 256 * 1024  # a user who names a log by mistake gets an answer, not a full memory
 OTHER_VARIABLES = ("AGENT", "CONFIG", "RUNTIME_DIR", "HOLD", "TOKEN", "TERM", "TICKET")  # ours, and no settings; `run` sets the last four
 # Kubernetes makes such variables for a service of that name, and its *_PORT are addresses with a protocol.
 OF_KUBERNETES = re.compile(r"HOLDFAST(_\w+)?_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")

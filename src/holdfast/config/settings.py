@@ -130,7 +130,8 @@ class Config(
             if setting.limits is not None:
                 (least, most), value = setting.limits, getattr(self, name)
                 if not least <= value <= most:
-                    raise ConfigError(f"{name}: {shown(value)}; accepted are {least:g} to {most:g} seconds")
+                    unit = " seconds" if setting.metavar == "SECONDS" else ""
+                    raise ConfigError(f"{name}: {shown(value)}; accepted are {least:g} to {most:g}{unit}")
 
     def _check_longest(self) -> None:
         least = self.longest_grant_min

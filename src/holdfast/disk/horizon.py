@@ -15,9 +15,9 @@ from __future__ import annotations
 import os
 import re
 import time
+from binascii import crc32
 from math import inf, isfinite
 from pathlib import Path
-from zlib import crc32
 
 STRIDE = 0.25  # seconds that are written ahead: renewals of many holders cost four writes a second, and a restart waits so much longer
 RECORD_BYTES = 160  # each write replaces the whole record

@@ -3,7 +3,7 @@
 Saves are collected while the disk is busy, and one sync covers all of them (group commit). Completions run on the loop, in
 call order. The disk's work happens in one worker thread, which alone touches the file.
 
-A disk that refuses once is not asked again: after a failed sync nobody knows what is on it. From then on no save
+A disk that refuses once is not asked again: after a failed sync it is unknown what is on it. From then on no save
 completes, the listener hears ``StorageFailed`` once, and what would have been promised is never promised.
 """
 
@@ -19,7 +19,7 @@ from holdfast.disk.files import Disk, JournalFile, mark_used
 from holdfast.disk.worker import Worker
 from holdfast.events import StorageFailed
 
-PENDING_SAVES_MAX = 4096  # saves that wait for the disk; a disk this far behind has failed for all that anybody can tell
+PENDING_SAVES_MAX = 4096  # saves that wait for the disk; a disk this far behind has failed for all that can be told
 PENDING_BYTES_MAX = 16 << 20
 VALUE_BYTES_MAX = 1 << 20  # "small durable state": what one message can carry, one save can keep
 
@@ -49,7 +49,7 @@ class Journal:
         self._pending: list[Save] = []
         self._pending_bytes = 0
         self._busy = False  # a batch is about to be written, or is being written
-        self._idle: asyncio.Event | None = None  # made when somebody waits
+        self._idle: asyncio.Event | None = None  # made when a caller waits
         self._worker = Worker("holdfast-journal")
         self._closed = False
 

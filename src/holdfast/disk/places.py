@@ -1,4 +1,4 @@
-"""Where the sockets, locks and small files of this user's agents are when nobody says otherwise."""
+"""Where the sockets, locks and small files of this user's agents are when the settings do not say otherwise."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def runtime_dir(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def private_directory(path: Path, advice: str = ADVICE) -> Path:
-    """Create it for this user alone; refuse one that somebody else owns or may write to."""
+    """Create it for this user alone; refuse one that another user owns or may write to."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_private(path, advice)
@@ -44,7 +44,7 @@ def _check_private(path: Path, advice: str = ADVICE) -> None:
     status = path.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
         raise StorageError(
-            f"cannot use {path}: it must be a directory that belongs to user {os.getuid()} and that nobody else may write to; {advice}"
+            f"cannot use {path}: it must be a directory that belongs to user {os.getuid()} and that no other user may write to; {advice}"
         )
 
 
@@ -53,7 +53,7 @@ def check_state(path: Path) -> tuple[str, ...]:
     other users could do, and returns lines of warning for what only the group could: volumes that are mounted for a group are so (H176)."""
     warnings: list[str] = []
     try:
-        status = path.stat()  # The directory itself may be reached by a symlink: whoever named it named that too.
+        status = path.stat()  # The directory itself may be reached by a symlink: the user who named it named that too.
         if not stat.S_ISDIR(status.st_mode):
             raise StorageError(f"cannot use the state directory {path}: it is no directory")
         warnings += _check_own(path, status, "the state directory")
@@ -73,7 +73,7 @@ def check_folder(path: Path) -> tuple[str, ...]:
     try:
         status = path.stat()
     except OSError:
-        return ()  # Then nothing can be served there either, and that is said by whoever tries.
+        return ()  # Then nothing can be served there either, and the attempt says so.
     shared = stat.S_IMODE(status.st_mode) & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH
     if shared or status.st_uid not in (os.getuid(), ROOT):
         who = "every user may write to it" if shared else f"it belongs to user {status.st_uid}"
@@ -93,7 +93,8 @@ def _check_own(path: Path, status: os.stat_result, what: str) -> tuple[str, ...]
 
 
 def state_home(environ: Mapping[str, str] | None = None) -> Path:
-    """Below which agents keep what must not be forgotten, where nobody says otherwise. Not the runtime directory: that one is emptied."""
+    """Below which agents keep what must not be forgotten, where the settings do not say otherwise. Not the runtime directory: that one is
+    emptied."""
     environ = os.environ if environ is None else environ
     if shared := environ.get("XDG_STATE_HOME"):
         return Path(shared) / "holdfast"
@@ -108,7 +109,7 @@ def group_state(group: str, what: str, environ: Mapping[str, str] | None = None)
     if not home.is_absolute():
         raise StorageError(f"cannot use {home}: it is no absolute path; set state_dir, or XDG_STATE_HOME")
     path = home
-    for part in ("", _file_name(group), what):  # One by one: whoever may write to a folder above could put another one in its place.
+    for part in ("", _file_name(group), what):  # One by one: a user who may write to a folder above could put another one in its place.
         path = private_directory(path / part, "set state_dir, or XDG_STATE_HOME")
     return path
 
@@ -125,11 +126,11 @@ def _file_name(group: str) -> str:
 
 
 def default_socket(group: str, environ: Mapping[str, str] | None = None) -> Path:
-    """Where the machine-wide agent of a group listens for clients. Whoever connects there may tell it a key, so among the files that
-    everybody may make the folder must be this user's; one that the settings named is as good as a socket that the settings named."""
+    """Where the machine-wide agent of a group listens for clients. A client that connects there may tell it a key, so among the files that
+    every user may make the folder must be this user's; one that the settings named is as good as a socket that the settings named."""
     path = group_file(group, ".sock", environ)
     environ = os.environ if environ is None else environ
     if not (environ.get("HOLDFAST_RUNTIME_DIR") or environ.get("XDG_RUNTIME_DIR")):
-        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # Then nobody can connect there either.
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # Then no client can connect there either.
             _check_private(path.parent)
     return path

@@ -7,7 +7,7 @@
 
 A unit is what one sync made durable: all of it counts, or nothing. A write that was cut short leaves the beginning of
 a unit, or a unit whose end is still zeros (a file system that grew the file before it wrote the data). Such a tail was
-never confirmed and is cut off. Everything else that does not check out was once confirmed: nobody guesses, the
+never confirmed and is cut off. Everything else that does not check out was once confirmed: nothing is guessed, the
 journal is refused and left as it is. That includes the magic: a journal gets its name when its beginning is on disk, so
 a file that is empty, zeroed or cut within the magic was damaged later. The length has a check of its own, because a
 flipped bit in it would make the rest of the file look like a tail.
@@ -15,10 +15,10 @@ flipped bit in it would make the rest of the file look like a tail.
 
 from __future__ import annotations
 
+from binascii import crc32
 from collections.abc import Iterable
 from struct import Struct as Layout
 from typing import NamedTuple
-from zlib import crc32
 
 import msgspec
 

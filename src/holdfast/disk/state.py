@@ -1,7 +1,7 @@
 """The state directory of one agent: one process at a time, one boot number per life, one journal.
 
 Spec: foundation F1 (boot), F6 (the exclusive lock), 3 (Storage). The lock is the kernel's: it ends with the process,
-whatever the process was doing. The boot number is on disk before anybody hears of it, so no two lives share one.
+whatever the process was doing. The boot number is on disk before any peer hears of it, so no two lives share one.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import fcntl
 import os
 import re
 import time
+from binascii import crc32
 from collections.abc import Callable
 from pathlib import Path
-from zlib import crc32
 
 from holdfast.disk.files import Disk
 from holdfast.disk.journal import Journal
@@ -41,7 +41,7 @@ class State:
         self.former = former  # the number of the last life; 0: this directory is new
         self.boot = boot
         self.journal = journal
-        self.warnings = warnings  # one line each, for whoever starts the agent
+        self.warnings = warnings  # one line each, for the user who starts the agent
         self._lock = lock
         self._disk = disk or Disk()
 
@@ -60,7 +60,7 @@ class State:
             raise
 
     def begin_again(self, above: int) -> int:
-        """F5: the wall clock went back, and somebody remembers a higher boot of this name. A life above that, stored before use."""
+        """F5: the wall clock went back, and a member remembers a higher boot of this name. A life above that, stored before use."""
         self.boot = _next_boot(self.path, max(above, self.boot), lambda: 0.0, self._disk)
         return self.boot
 
@@ -83,7 +83,7 @@ class State:
             raise StorageError(f"cannot write {self.path / name}: {error.strerror or error}") from error
 
     def close(self) -> None:
-        """Give the directory up. Whoever wants the pending saves kept waits for ``journal.drain()`` first."""
+        """Give the directory up. A caller that wants the pending saves kept waits for ``journal.drain()`` first."""
         self.journal.close()
         os.close(self._lock)
 

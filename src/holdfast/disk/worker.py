@@ -1,6 +1,6 @@
 """A thread that waits for the disk, so that the loop does not.  Spec: foundation 3 (Storage).
 
-Whoever is granted something waits for this: a step costs one wake-up of the thread and one of the loop, and nothing else. An executor
+A client that is granted something waits for this: a step costs one wake-up of the thread and one of the loop, and nothing else. An executor
 of the standard library adds two futures to that.
 """
 
@@ -52,5 +52,5 @@ class Worker:
                 step.do()
             except BaseException as caught:  # Whatever it is: what should be durable is not.
                 error = caught
-            with suppress(RuntimeError):  # The loop is closed, and with it everybody who waited.
+            with suppress(RuntimeError):  # The loop is closed, and with it all that waited.
                 step.loop.call_soon_threadsafe(step.then, error)

@@ -1,8 +1,8 @@
-"""Broadcast: rumours that reach everybody who listens to a topic, with high probability.  Spec: tickets 5.9; foundation 4.
+"""Broadcast: rumours that reach all listeners of a topic, with high probability.  Spec: tickets 5.9; foundation 4.
 
 The paper (001, section 2) asks for "any lightweight probabilistic" multicast and calls it PrCast. Ours is
-infect-and-die: whoever hears a rumour for the first time delivers it and passes it on once, to a few members of
-the topic drawn at random. With an effective fanout of ln N + c everybody is reached with probability about
+infect-and-die: a member that hears a rumour for the first time delivers it and passes it on once, to a few members of
+the topic drawn at random. With an effective fanout of ln N + c all are reached with probability about
 exp(-e^-c). What is missed stays missed here; ``kit.rows`` closes the gap for state that must arrive.
 """
 
@@ -24,8 +24,8 @@ from holdfast.kit.outbox import Outbox
 TOPIC_BYTES_MAX = 64
 PAYLOAD_BYTES_MAX = 16 * 1024  # each member sends it ``fanout`` times: by datagram up to about 1000 bytes, then by stream
 FANOUT_MIN = 3  # tickets 4
-SPREAD = 4.0  # c: everybody with probability exp(-e^-4) = 0.98
-LOSS = 0.05  # assumed until somebody measures
+SPREAD = 4.0  # c: all members with probability exp(-e^-4) = 0.98
+LOSS = 0.05  # assumed until it is measured
 HOPS_MAX = 32  # what a peer may ask of us: e^29 members
 WINDOW_MAX = 1024  # sequence numbers remembered above the contiguous ones, per life and topic (tickets 5.9)
 TOPICS_MAX = 4096  # topics whose last number and members are kept; users may cast to a new one every time

@@ -7,7 +7,7 @@ Each clock runs at a rate within 1 +- rho of true time; offsets are never compar
 * The *granter* counts ``x`` from the moment it agreed. The *holder* counts ``holder_length(x)`` from the moment
   before it sent the question. Slowest holder: x (1-rho)/(1+rho) / (1-rho) = x/(1+rho) of true time. Fastest granter:
   x/(1+rho). The holder began earlier, so it ends first.
-* The *holder* counts ``x`` on its own clock. Whoever must outlive it *waits* ``wait_length(x)`` from a moment that is
+* The *holder* counts ``x`` on its own clock. A party that must outlive it *waits* ``wait_length(x)`` from a moment that is
   not before the holder's first. Slowest holder: x/(1-rho). Fastest waiter: x (1+rho)/(1-rho) / (1+rho) = x/(1-rho).
 
 Counting from the receipt of the answer, or waiting x (1 + 2 rho), is wrong; the tests show by how much.
@@ -34,7 +34,7 @@ class Clock(Protocol):
 
 
 class Holder(Protocol):
-    """Whoever may act only until some instant: a ring member, a coordinator of a ticket, a leader, a grant."""
+    """A holder that may act only until some instant: a ring member, a coordinator of a ticket, a leader, a grant."""
 
     @property
     def lapsed(self) -> bool:
@@ -54,7 +54,7 @@ def holder_length(x: float, rho: float) -> float:
 
 
 def wait_length(x: float, rho: float, margin: float) -> float:
-    """What anybody must wait for the end of a holder that counts ``x`` seconds on another clock (F8)."""
+    """How long to wait for the end of a holder that counts ``x`` seconds on another clock (F8)."""
     assert 0 <= rho <= RHO_MAX
     assert margin >= 0
     return x * (1 + rho) / (1 - rho) + margin

@@ -1,4 +1,4 @@
-"""Why the seats grant nothing now, in words for whoever waits for them.  Spec: foundation F13; H155."""
+"""Why the seats grant nothing now, in words for the client that waits for them.  Spec: foundation F13; H155."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class Exchange:
         credible: Test = always,
         tombstone_ttl: float = TOMBSTONE_TTL,
     ) -> Rows:
-        """A new table, shared with everybody who has one of this topic. ``merge`` must be a join."""
+        """A new table, shared with all members that have one of this topic. ``merge`` must be a join."""
         assert topic not in self._tables
         assert len(self._tables) < TABLES_MAX
         table = Rows(self._host, topic, merge, self._push, gone=gone, valid=valid, credible=credible, tombstone_ttl=tombstone_ttl)
@@ -123,7 +123,7 @@ class Exchange:
         return self._tables[topic]
 
     def close(self, topic: str) -> None:
-        """Share this table no longer; what it holds stays with whoever keeps it."""
+        """Share this table no longer; what it holds stays with the members that keep it."""
         del self._tables[topic]
         self._broadcast.leave(topic)
         call = self._calls.pop(topic, None)
@@ -174,7 +174,7 @@ class Exchange:
         table.learn(rows)
 
     def _compare(self, table: Rows, peer: NodeId, rounds_left: int) -> None:
-        """Rounds go on while ``peer`` holds something else; whoever begins with another peer ends them."""
+        """Rounds go on while ``peer`` holds something else; a beginning with another peer ends them."""
         if table.topic in self._calls:
             self._calls[table.topic].cancel()
         self._calls[table.topic] = call = Call(

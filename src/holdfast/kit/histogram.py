@@ -1,4 +1,4 @@
-"""Histogram: how often a measured value stayed below each of a few bounds.  Whoever measures adds, whoever shows reads.  STYLE 4 (metrics).
+"""Histogram: how often a measured value stayed below each of a few bounds.  STYLE 4 (metrics).
 
 A protocol has no clock and no log, but it knows best when a question was asked and when the answer came. Memory is fixed by the bounds.
 """

@@ -1,4 +1,4 @@
-"""Keeper: when may somebody who keeps promises give one again after a restart?  Spec: foundation F13; tickets 5.2.
+"""Keeper: when may a seat or guardian give a promise again after a restart?  Spec: foundation F13; tickets 5.2.
 
 How long a promise runs is not on disk: a renewal would cost a sync. So after a restart every promise is held to run for the
 longest length ever granted, which *is* on disk (not for today's setting: it may have been made shorter meanwhile), and
@@ -20,7 +20,7 @@ from holdfast.events import StorageFailed
 from holdfast.host import Host, Storage
 from holdfast.kit.deadline import wait_length
 
-LENGTH_MAX = 60.0  # seconds; fast-detection "grant rule": nobody is bound longer by one message
+LENGTH_MAX = 60.0  # seconds; fast-detection "grant rule": one message binds no peer for longer
 MARGIN = 0.01  # ring 4: scheduling slop
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -65,7 +65,7 @@ class Keeper:
 
     @property
     def wait(self) -> float:
-        """Seconds until a promise may be given: 0.0 when it may, infinity while nobody has opened the keeper."""
+        """Seconds until a promise may be given: 0.0 when it may, infinity until the keeper is opened."""
         return max(0.0, self._opens_at - self._host.now)
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class Keeper:
     def open(self, *, fresh: bool, since: float | None = None) -> None:
         """From now on, or when whatever was promised before must be over.
 
-        ``fresh`` means that no journal is left: nobody knows what was promised, so the wait is that of the largest
+        ``fresh`` means that no journal is left: what was promised is unknown, so the wait is that of the largest
         length allowed. At the very first start this waits for nothing, once; a seat that has a horizon need not. The wait counts from
         ``since``, when this process began, and by default from now.
         """

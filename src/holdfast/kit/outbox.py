@@ -7,7 +7,7 @@ from collections import deque
 from holdfast.bounds import MEMBERS_MAX
 from holdfast.host import FANOUT_MAX, Address, Host, Member, Message, NodeId
 
-OUTBOX_MAX = 4096  # messages: 64 callbacks' worth; whoever is further behind is being flooded, and epidemics repair losses
+OUTBOX_MAX = 4096  # messages: 64 callbacks' worth; a process further behind is being flooded, and epidemics repair losses
 MET_MAX = MEMBERS_MAX  # as many as a Node keeps addresses for
 
 
@@ -32,7 +32,7 @@ class Outbox:
         self._queue.append((to, message))
 
     def put_member(self, to: Member, message: Message) -> None:
-        """To somebody from a member list, who may never have been heard here."""
+        """To a member of a list, which may never have been heard here."""
         self.meet(to)
         self.put(to.id, message)
 

@@ -36,7 +36,7 @@ class Questions:
         self._last_serial = last_serial
         self._open: dict[int, Question] = {}
         self.late = 0  # answers to questions that had ended: normal, every resend may cause one
-        self.strangers = 0  # answers by somebody who was not asked
+        self.strangers = 0  # answers by a peer that was not asked
 
     def __len__(self) -> int:
         return len(self._open)
@@ -51,7 +51,7 @@ class Questions:
         self._open.pop(serial, None)
 
     def answer(self, serial: int, voter: Voter, answer: Message, *, yes: bool = True, era: int = 0) -> None:
-        """Somebody answered: ``voter`` is whoever ``answer`` came from, in the words of the question's members."""
+        """A peer answered: ``voter`` is the one that ``answer`` came from, in the words of the question's members."""
         question = self._open.get(serial)
         if question is None:
             self.late += 1
@@ -86,7 +86,7 @@ class Call:
         self._on_every()
 
     def cancel(self) -> None:
-        """Nobody wants to know any more: ``done`` will not run."""
+        """The answer is not wanted any more: ``done`` will not run."""
         self._questions.close(self.serial)
         if self._timer is not None:
             self._timer.cancel()
@@ -179,7 +179,7 @@ class Phase(Generic[K]):
         self._decide()
 
     def cancel(self) -> None:
-        """Nobody wants to know any more: ``done`` will not run."""
+        """The answer is not wanted any more: ``done`` will not run."""
         self._questions.close(self.serial)
         for timer in self._timers:
             timer.cancel()
@@ -197,7 +197,7 @@ class Phase(Generic[K]):
         return True
 
     def _begin_era(self, era: int) -> None:
-        """What was said before this era must not help to decide in it; everybody else becomes silent again."""
+        """What was said before this era must not help to decide in it; all others become silent again."""
         self._era = era
         self._yes.clear()
         self._no.clear()

@@ -1,4 +1,4 @@
-"""Promises: what a seat keeps for whoever leads or holds, one record per key.  Spec: foundation 4 (Promise), F13, F15, F16.
+"""Promises: what a seat keeps for leaders and holders, one record per key.  Spec: foundation 4 (Promise), F13, F15, F16.
 
 One rule. ``ask(holder, number, length)`` is refused while another holder's promise runs, refused if ``number`` is below
 the recorded one, refused if it equals it and the holder differs; otherwise it is recorded and granted. The pair
@@ -131,7 +131,7 @@ class Promises:
         record.until = max(record.until, self._host.now + length)
 
     def _when_durable(self, key: str, holder: HolderId, number: int, length: float, then: Callable[[], None]) -> None:
-        """A pair that is not known to be durable is saved again by everyone who asks for it: no ask waits for another's save."""
+        """A pair that is not known to be durable is saved again by each candidate that asks for it: no ask waits for another's save."""
         if self._table[key].saved:
             self._keeper.cover(length, then)
             return
@@ -152,7 +152,7 @@ class Promises:
         then(Answer(granted=True, number=number, wait=0.0, era=self._keeper.era))
 
     def _read(self, key: str, value: bytes) -> None:
-        """Whoever could not go on from a number that is recorded must not meet it: its key stays as it is, and unused (H174)."""
+        """A recorded number from which no candidate could go on is not handed out: its key stays as it is, and unused (H174)."""
         try:
             name, boot, serial, number = msgspec.msgpack.decode(value, type=tuple[Name, Growing, Number, Growing])
         except msgspec.DecodeError as error:

@@ -22,7 +22,7 @@ K_contra = TypeVar("K_contra", bound=Voter, contravariant=True)
 
 
 class Quorum(Protocol[K_contra]):
-    """A monotone rule over sets of voters: whoever is not in the group does not count."""
+    """A monotone rule over sets of voters: a voter outside the group does not count."""
 
     def enough(self, yes: AbstractSet[K_contra]) -> bool:
         """These voters decide."""
@@ -37,7 +37,7 @@ class Weights(Quorum[K]):
     __slots__ = ("need", "weights")
 
     def __init__(self, weights: Mapping[K, int], need: int) -> None:
-        assert need >= 1  # nobody decides nothing: an empty group must never be enough
+        assert need >= 1  # an empty group must never be enough
         self.weights = dict(weights)
         self.need = need
 
@@ -61,7 +61,7 @@ class Joint(Quorum[K]):
         return all(part.enough(yes) for part in self.parts)
 
     def possible(self, yes: AbstractSet[K], no: AbstractSet[K]) -> bool:
-        # Exact although each part is asked alone: all of them are monotone, and one set, everybody but ``no``, is best for all.
+        # Exact although each part is asked alone: all of them are monotone, and one set, all voters but ``no``, is best for all.
         return all(part.possible(yes, no) for part in self.parts)
 
 
@@ -88,5 +88,5 @@ def joint(a: Quorum[K], b: Quorum[K]) -> Quorum[K]:
 
 
 def count(n: int, group: Collection[K]) -> Quorum[K]:
-    """Any ``n`` of the group. Two such sets may be disjoint: for samples and for "everybody", not for exclusion."""
+    """Any ``n`` of the group. Two such sets may be disjoint: for samples and for "all", not for exclusion."""
     return Weights(dict.fromkeys(group, 1), n)

@@ -1,7 +1,7 @@
 """Roster: a membership over a fixed list of names and addresses.  Spec: foundation 3 (Membership).
 
-For the lab, for tests and for small groups whose members never change. It detects nothing: whoever was heard once
-stays listed until a newer life of the same name is heard. A member tells its rows to everybody itself, when they
+For the lab, for tests and for small groups whose members never change. It detects nothing: a member that was heard once
+stays listed until a newer life of the same name is heard. A member tells its rows to all others itself, when they
 change and every ``hello_period`` to one peer at random, so a lost message is made good a little later.
 """
 
@@ -18,12 +18,20 @@ from msgspec.structs import replace
 from holdfast.bounds import Label, Number
 from holdfast.errors import ConfigError, shown
 from holdfast.events import Failed, Joined, MembershipEvent, Updated
-from holdfast.host import FANOUT_MAX, Address, Host, Member, Message, NodeId, Timer
+from holdfast.host import (
+    FANOUT_MAX,
+    ROW_BYTES_MAX,
+    ROW_NAME_BYTES_MAX,
+    ROWS_MAX,
+    Address,
+    Host,
+    Member,
+    Message,
+    NodeId,
+    Timer,
+)
 from holdfast.kit.outbox import Outbox
 
-ROWS_MAX = 64  # foundation 3
-ROW_BYTES_MAX = 256
-ROW_NAME_BYTES_MAX = 72  # "topic:" and the longest topic
 UNKNOWN_LIFE = 0  # boot of a listed name that was not heard yet
 
 RowValue = Annotated[bytes, Meta(max_length=ROW_BYTES_MAX)]
@@ -39,7 +47,7 @@ class RosterHello(Message, frozen=True, tag=4):
 
 
 def listed(addresses: Mapping[str, Address], *, topics: Iterable[str] = ()) -> tuple[Member, ...]:
-    """A list for ``Roster`` of names whose lives are not known yet; ``topics`` are those everybody is known to join."""
+    """A list for ``Roster`` of names whose lives are not known yet; ``topics`` are those that all are known to join."""
     rows = {f"topic:{topic}": b"" for topic in topics}
     return tuple(Member(NodeId(name, UNKNOWN_LIFE), address, rows) for name, address in sorted(addresses.items()))
 
@@ -115,7 +123,7 @@ class Roster:
             self._timer.cancel()
 
     def on_away(self, seconds: float) -> None:
-        """A pause changes nothing: nobody is judged here."""
+        """A pause changes nothing: no member is judged here."""
 
     def on_message(self, source: NodeId, message: Message) -> None:
         assert isinstance(message, RosterHello)

@@ -1,4 +1,4 @@
-"""Rows: a table that everybody in a topic ends up sharing.  Spec: foundation 4 (Rows); tickets 5.9.
+"""Rows: a table that all members of a topic end up sharing.  Spec: foundation 4 (Rows); tickets 5.9.
 
 ``merge`` is a join: commutative, associative, idempotent. So updates may arrive in any order, any number of times,
 and two tables that told each other everything are equal. This file is what one node keeps and how it compares it
@@ -112,7 +112,7 @@ class Rows:
         return sorted(self._kept)
 
     def set(self, key: str, value: bytes) -> None:
-        """Merge a value of our own and tell everybody, if that changed anything."""
+        """Merge a value of our own, and tell all members of the topic if that changed anything."""
         self.update([(key, value)])
 
     def update(self, items: Iterable[tuple[str, bytes]]) -> None:
@@ -127,7 +127,7 @@ class Rows:
             self._push(self, changed)
 
     def quietly(self, items: Iterable[tuple[str, bytes]]) -> None:
-        """Take living rows that everybody is known to have already: nobody is told. Only for an empty table."""
+        """Take living rows that all members have already: no member is told. Only for an empty table."""
         assert not self._kept
         for key, value in items:
             self._put(key, value, None, None)

@@ -10,7 +10,7 @@ A seat that starts opens its keeper (``kit.keeper``) in one of three ways:
 * Its journal is empty: only if every other slot says "I never met you". A journal is named by the life that began it, its
   *birth*, and is shown to all other slots before the seat first serves, so every journal that ever served is remembered
   by every other slot. At the very first start all slots must therefore be up once.
-* Somebody remembers another journal of this slot: the journal was lost. What it promised is unknown; the seat stays silent and
+* Another slot remembers another journal of this slot: the journal was lost. What it promised is unknown; the seat stays silent and
   says so. Rebuilding it from the others (F13, eras) is not offered before it has been explored exhaustively.
 """
 
@@ -39,7 +39,7 @@ from holdfast.kit.quorum import count
 from holdfast.kit.slots import COUNTS, Slot
 
 HELLO_PERIOD = 0.5  # seconds until a slot that has not answered is greeted again
-HELLO_PAUSE_MAX = 8.0  # each pause is twice the one before, up to this: a slot that nobody fills for days costs little
+HELLO_PAUSE_MAX = 8.0  # each pause is twice the one before, up to this: a slot without an agent for days costs little
 ASK_TIMEOUT = 10.0  # then the question is asked anew, for ever: a seat without a journal has nothing better to do
 BIRTH_BYTES_MAX = 128
 WAIT_MAX = 7200.0  # seconds; beyond the wait after the longest grant that settings allow
@@ -376,7 +376,7 @@ class Seats:
             self._wait_timer = self._host.after(self.keeper.wait, self._on_waited)
 
     def _begin_asking(self) -> None:
-        """Does any other slot know another journal of ours? A sole seat has nobody to ask."""
+        """Does any other slot know another journal of ours? A sole seat has no other slot to ask."""
         assert self._journal is not None
         if not self._others:
             self._open(fresh=True)
@@ -439,7 +439,7 @@ class Seats:
             self._arm_hello()
 
     def _greet_soon(self) -> None:
-        """Somebody came: where one is, others may be. A pause that is short already stays, or a crowd would put it off for ever."""
+        """A seat came: where one is, others may be. A pause that is short already stays, or a crowd would put it off for ever."""
         if self._hello_timer is not None and self._hello_pause > 2 * HELLO_PERIOD:
             self._hello_timer.cancel()
             self._hello_pause = HELLO_PERIOD

@@ -18,7 +18,7 @@ class Setting(Struct, frozen=True):
     text: str  # for ``holdfast agent --help``
     metavar: str | None = None  # what its value is called there; None: it is a switch
     presets: tuple[float, ...] = ()  # what 0.0 stands for, by preset
-    limits: tuple[float, float] | None = None  # seconds
+    limits: tuple[float, float] | None = None  # the least and the most that is accepted
     choices: tuple[str, ...] = ()
     stretches: bool = False  # what else comes from the preset keeps its proportion to this setting (H40)
 
@@ -60,7 +60,7 @@ class ClockSettings(Table):
     __slots__ = ()
 
     rho: Annotated[float, Setting("How far the rates of two clocks may differ from true time.", "SHARE")] = 0.001
-    margin: Annotated[float, Setting("Added to every wait for somebody else's deadline, seconds.", "SECONDS")] = 0.01
+    margin: Annotated[float, Setting("Added to every wait for another process's deadline, seconds.", "SECONDS")] = 0.01
 
 
 def settings_of(table: type[Table]) -> dict[str, Setting]:

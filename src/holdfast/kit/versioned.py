@@ -1,7 +1,7 @@
 """Values that replace each other by version: the usual content of ``kit.rows``.  Spec: tickets 5.9 (Cview).
 
 The larger (version, author) wins; a value whose body is missing says "gone". Two authors who write the same version
-differ in name, so everybody picks the same winner.
+differ in name, so every member picks the same winner.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Agenda:
     """Entries by due time, first pushed first served among equals."""
 
     def __init__(self) -> None:
-        self.today: list[Entry] = []  # sorted; whoever serves it keeps count
+        self.today: list[Entry] = []  # sorted; the loop that serves it keeps count
         self._days: dict[int, list[Entry]] = {}
         self._order: list[int] = []  # heap of the days that have entries
         self._day = -1

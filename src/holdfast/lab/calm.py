@@ -29,7 +29,7 @@ class Calm(Checker):
         for name, each in world.nodes.items():
             state = each.me, each.running
             if self._state.get(name) != state or (not each.running and not each.dead):
-                self._since[name] = world.now or -inf  # Whoever starts with the world is no news.
+                self._since[name] = world.now or -inf  # A process that starts with the world is no news.
                 self._state[name] = state
 
     def links_since(self) -> float:
@@ -41,5 +41,5 @@ class Calm(Checker):
         return self._since.get(name, -inf)
 
     def since(self) -> float:
-        """Since when nothing at all has happened to anybody."""
+        """Since when nothing at all has happened to any process."""
         return max([self._links_since, *self._since.values()])

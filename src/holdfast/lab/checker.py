@@ -32,7 +32,7 @@ class Violation(Exception):
 
 
 def found_bug(error: Exception) -> Violation:
-    """A handler that raises is a finding like any other; it says where, because nobody sees the traceback."""
+    """A handler that raises is a finding like any other; it says where, because the traceback is not shown."""
     frame = extract_tb(error.__traceback__)[-1]
     where = f"{PurePath(frame.filename).name}:{frame.lineno} {frame.name}"
     return Violation("no-bug", f"{type(error).__name__}: {str(error) or frame.line} in {where}")

@@ -13,7 +13,7 @@ from holdfast.events import Failed, Joined, MembershipEvent
 from holdfast.host import Address, Host, Member, Message, NodeId, Timer
 
 BEAT_PERIOD = 0.5
-READY_AFTER = 4 * BEAT_PERIOD  # until then a process is no member: it may not have heard everybody yet
+READY_AFTER = 4 * BEAT_PERIOD  # until then a process is no member: it may not have heard all others yet
 
 
 class CrowdHello(Message, frozen=True, tag=245):
@@ -24,7 +24,7 @@ class CrowdHello(Message, frozen=True, tag=245):
 
 
 class Crowd:
-    """The processes at a few addresses. ``gone_after`` seconds of silence take somebody out of the list."""
+    """The processes at a few addresses. ``gone_after`` seconds of silence take a process out of the list."""
 
     handles = (CrowdHello,)
     fingerprint = b""
@@ -49,7 +49,7 @@ class Crowd:
         return next((member for member in self.members() if member.id.name == name), None)
 
     def publish(self, row: str, value: bytes | None) -> None:
-        """Nobody reads rows here."""
+        """Rows are not read here."""
 
     def subscribe(self, listener: Callable[[MembershipEvent], None]) -> None:
         self._listeners.append(listener)
@@ -61,7 +61,7 @@ class Crowd:
         self._on_beat()
 
     def on_away(self, seconds: float) -> None:
-        """Whoever was stopped heard nobody: all begin anew (F11)."""
+        """A process that was stopped heard no other: all begin anew (F11)."""
         self._heard_at = dict.fromkeys(self._heard_at, self._host.now)
 
     def on_message(self, source: NodeId, message: Message) -> None:

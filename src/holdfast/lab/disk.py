@@ -67,7 +67,7 @@ class LabDisk:
         self._kept, self._used = dict(copy[0]), set(copy[1])
 
     def mend(self) -> bool:
-        """There is room again, and nobody is to die in a save. True if the present life was refused and stays silent."""
+        """There is room again, and no process is to die in a save. True if the present life was refused and stays silent."""
         self.full, self.crash_at_save, self.after_crash = False, 0, None
         return self._failed and self._host is not None
 

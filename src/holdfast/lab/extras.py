@@ -1,4 +1,4 @@
-"""What is not installed with Holdfast itself: pictures, progress bars, clusters. Whoever needs one says which extra brings it."""
+"""What is not installed with Holdfast itself: pictures, progress bars, clusters. A part that needs one says which extra brings it."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ class Menu(Struct, frozen=True):
     """How often each kind of fault is drawn in a run of ``seconds``; mean numbers per node or per group."""
 
     crashes: float = 0.5  # per node
-    crash_forever: float = 0.3  # share of the crashes after which nobody comes back
+    crash_forever: float = 0.3  # share of the crashes after which the process does not come back
     crashes_in_save: float = 0.0  # per node
     pauses: float = 0.7  # per node
     pause_seconds: float = 4.0  # longest

@@ -72,7 +72,7 @@ class LabHost:
         self._held_timers: list[LabTimer] = []
         self._network = world.network
         self._sent = endpoint.sent
-        self.turn: list[NodeId | Address] = []  # whom the running callback sent to, if anybody watches
+        self.turn: list[NodeId | Address] = []  # whom the running callback sent to, if the run is watched
         self._fates = world.network.fates
         self._lines: dict[NodeId | Address, Line] = endpoint.lines
 
@@ -119,7 +119,7 @@ class LabHost:
         self.world.on_emit(self, event)
 
     def check_turn(self) -> None:
-        """F17: no callback sends to more than 64 peers. ``turn`` is kept only where somebody watches."""
+        """F17: no callback sends to more than 64 peers. ``turn`` is kept only where the run is watched."""
         reached = set(self.turn)
         if len(reached) > FANOUT_MAX:
             raise Violation("F17", f"a callback of {self.me} sent to {len(reached)} peers; accepted are {FANOUT_MAX}")
@@ -130,7 +130,7 @@ class LabHost:
             self._held_timers.append(timer)
 
     def stop(self) -> None:
-        """SIGSTOP: time goes on, datagrams wait in the socket, timers come due and nobody looks."""
+        """SIGSTOP: time goes on, datagrams wait in the socket, timers come due and are not served."""
         assert self.running
         self.running = False
         self.endpoint.hold()
@@ -163,7 +163,7 @@ class LabHost:
 
     def _send_by_node(self, to: NodeId | Address, message: Message) -> None:
         """The way every message takes that has no line, and the place where lines begin."""
-        self.node.begin_turn()  # F17 is counted where somebody watches, over lines and long roads alike
+        self.node.begin_turn()  # F17 is counted where the run is watched, over lines and long roads alike
         self.node.send(to, message)
         if isinstance(to, NodeId) and to not in self._lines:
             line = self.endpoint.line_to(to, self.node.address_of(to), self.node.digests)
@@ -180,7 +180,7 @@ class LabHost:
 
 
 class WatchedHost(LabHost):
-    """Where somebody watches, it is noted whom a callback sends to."""
+    """Where the run is watched, it is noted whom a callback sends to."""
 
     __slots__ = ()
 

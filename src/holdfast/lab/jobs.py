@@ -1,6 +1,6 @@
 """One ``map`` over independent pieces of work: in this process, in several, or on a Dask cluster.  docs/lab.md
 
-Results come in the order of the items, whoever finishes first. Work is a module-level function (or a ``partial`` of one)
+Results come in the order of the items, whichever finishes first. Work is a module-level function (or a ``partial`` of one)
 of plain data, so that other processes and other machines can run it.
 """
 
@@ -22,7 +22,7 @@ from holdfast.lab.extras import need
 
 CONNECT_TIMEOUT = 10.0  # seconds that a Dask scheduler has to answer
 JOBS_MAX = 1024  # processes; more is a typing error
-TERMINATE_TIMEOUT = 5.0  # seconds an interrupted worker has to go before nobody waits for it any more
+TERMINATE_TIMEOUT = 5.0  # seconds an interrupted worker has to go before it is not waited for any more
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -83,7 +83,7 @@ def _processes(jobs: int) -> Iterator[Executor]:
         yield executor
         executor.shutdown()
     except BaseException:
-        # Ctrl-C, or a reader that had enough. Running items have no result that anybody would wait for.
+        # Ctrl-C, or a reader that had enough. Running items have no result that a caller waits for.
         executor.shutdown(wait=False, cancel_futures=True)
         for child in multiprocessing.active_children():
             if child not in before:
@@ -105,11 +105,11 @@ def _dask(on: str) -> Iterator[Executor]:
         try:
             yield executor
         finally:
-            executor.shutdown(wait=False)  # All results are in, or nobody waits for the rest: it is cancelled.
+            executor.shutdown(wait=False)  # All results are in, or the rest is not wanted: it is cancelled.
 
 
 def _begin_worker() -> None:
-    """Ctrl-C reaches the whole process group: the parent decides what it means. A dead parent means that nobody listens."""
+    """Ctrl-C reaches the whole process group: the parent decides what it means. A dead parent means that there is no listener."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, daemon=True).start()
 

@@ -1,4 +1,4 @@
-"""A membership that a scenario writes: everybody hears of each life a little later or earlier, and lists may differ for a while.
+"""A membership that a scenario writes: all hear of each life a little later or earlier, and lists may differ for a while.
 
 No failure detector is simulated. A life is listed by each viewer some time after it started and taken out some time after it died; the
 scenario hides members from viewers for some seconds. What F15 says of any member list: it is a hint.
@@ -65,7 +65,7 @@ class ListedMembers:
         """Nothing runs here."""
 
     def on_away(self, seconds: float) -> None:
-        """Nobody is judged here."""
+        """No member is judged here."""
 
     def on_message(self, source: NodeId, message: Message) -> None:
         raise AssertionError("it handles nothing")
@@ -74,7 +74,7 @@ class ListedMembers:
         return self._listed.keys() != wanted.keys() or any(self._listed[name].id != member.id for name, member in wanted.items())
 
     def show(self, wanted: dict[str, Member]) -> None:
-        """From now on these are listed; whoever listens hears what changed."""
+        """From now on these are listed; a listener hears what changed."""
         before = self._listed
         self._listed = dict(sorted(wanted.items()))
         self._members = tuple(self._listed.values())

@@ -1,6 +1,6 @@
 """The lab's network: delay, loss, duplication, cuts, partitions, multi-hop paths, and a count of all that was sent.
 
-Two roads. In calm (one kind of link, nothing cut, nobody listening in) a message takes the short one: a ``Line`` between two
+Two roads. In calm (one kind of link, nothing cut, no listener) a message takes the short one: a ``Line`` between two
 lives that have met costs a draw and a push. Everything else takes the long road through ``Network.carry``.
 """
 
@@ -147,7 +147,7 @@ class Endpoint:
             self._held.append(packet)
 
     def _lose(self, *packet: object) -> None:
-        """Nobody listens here."""
+        """There is no listener here."""
 
 
 class Network:
@@ -204,7 +204,7 @@ class Network:
         self._refresh()
 
     def partition(self, key: object, sides: Iterable[Iterable[str]]) -> None:
-        """Nothing passes between sides; whoever is named nowhere reaches everybody."""
+        """Nothing passes between sides; a node that is named nowhere reaches all."""
         side_of = {name: number for number, side in enumerate(sides) for name in side}
         self._cuts[key] = lambda a, b: a in side_of and b in side_of and side_of[a] != side_of[b]
         self._refresh()
@@ -229,7 +229,7 @@ class Network:
         self._refresh()
 
     def watch(self) -> None:
-        """Leave the short road: somebody traces, measures or sends through the wire."""
+        """Leave the short road: the run is traced, measured or sent through the wire."""
         self._refresh()
 
     def carry(self, source: Endpoint, address: Address, life: int, fingerprint: bytes, message: Message) -> None:

@@ -1,4 +1,4 @@
-"""One seed again: the same bytes, this time with somebody looking; and the few faults of its plan that matter.  docs/lab.md"""
+"""One seed again: the same bytes, this time with a trace; and the few faults of its plan that matter.  docs/lab.md"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One page per folder of experiments: the paper's values beside ours, with the pictures.  docs/lab.md
 
-The page is Markdown for a repository and HTML, in one file with its pictures inside, for everybody else.
+The page is Markdown for a repository and HTML, in one file with its pictures inside, for all other readers.
 """
 
 from __future__ import annotations

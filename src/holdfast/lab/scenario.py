@@ -1,6 +1,6 @@
 """A scenario: who takes part, what they run, what goes wrong, what must hold, and when all must be well again.
 
-A run has two phases. In the first, faults happen and only safety is required. Then the faults stop, everybody who
+A run has two phases. In the first, faults happen and only safety is required. Then the faults stop, every process that
 stays down is known, and within ``settle`` seconds the group must be as the scenario wants it. A failing run prints
 one line that replays it; nothing but the seed (and, after shrinking, a plan file) is needed.
 """
@@ -98,7 +98,7 @@ def set_up(scenario: Scenario, seed: int) -> Setup:
 def run(scenario: Scenario, seed: int, *, plan: Plan | None = None, trace: bool | Trace = False) -> Outcome:
     """One seeded run. A violation is a result, not an exception; with ``trace`` the last lines come along.
 
-    Whoever wants every line of any run, also of one that went well, hands in a ``Trace`` of their own.
+    A caller that wants every line of any run, also of one that went well, hands in a ``Trace`` of its own.
     """
     setup = set_up(scenario, seed)
     chosen = setup.plan if plan is None else plan

@@ -22,7 +22,7 @@ from holdfast.lab.scenario import Scenario, Setup, set_up
 
 SEPARATOR = "----"
 COMMENT = re.compile(r"(?:^|\s)#.*")  # "a#1" is a life, not a comment
-RUN_SECONDS_MAX = 86_400.0  # of one command; a day is more than anybody reads
+RUN_SECONDS_MAX = 86_400.0  # of one command; a day is more than a person reads
 SEED_MAX = 2**53 - 1  # the largest number that every reader of JSON reads as it was written
 SEEDS_ASKED = 64  # drawn to learn what values a parameter takes
 DELAY_DEFAULT = Fixed(0.01)  # a trace reads best when answers come after a round number of milliseconds
@@ -88,7 +88,7 @@ class Script(Struct, frozen=True, kw_only=True):
 
 
 class BadLine(ConfigError):
-    """A line that nobody understands: says which one and what is accepted."""
+    """A line that cannot be read: says which one and what is accepted."""
 
     def __init__(self, source: str, line: int, why: str, accepted: str) -> None:
         super().__init__(f"{source}, line {line}: {why}; accepted: {accepted}")

@@ -26,7 +26,7 @@ def package_version() -> str:
 @cache
 def commit() -> str:
     """The commit of this package's sources, with a digest of them if they differ from it; the version if there is no commit."""
-    # A wheel may lie inside somebody's repository: only a repository that tracks this file is ours.
+    # A wheel may lie inside another repository: only a repository that tracks this file is ours.
     if _git("ls-files", "--error-unmatch", "__init__.py") is None:
         return package_version()
     head = _git("rev-parse", "--short=12", "HEAD")

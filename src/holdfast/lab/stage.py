@@ -239,7 +239,7 @@ class Stage:
     def _check_type(self, kind: str) -> None:
         names = sorted({each.__name__ for host in self.world.nodes.values() for each in host.node.types})
         if kind not in {"*", *names}:
-            raise ValueError(f"nobody handles {kind!r}; there are *, {', '.join(names)}")
+            raise ValueError(f"no machine handles {kind!r}; there are *, {', '.join(names)}")
 
 
 def _value(word: str) -> object:

@@ -81,7 +81,7 @@ def collect(
 
 
 def _run_chunk(target: Target, shrinking: bool, seeds: tuple[int, ...]) -> tuple[Chunk, dict[int, Plan]]:
-    """What a worker does. Shrunk plans travel back as data: the worker may be on a machine whose files nobody sees."""
+    """What a worker does. Shrunk plans travel back as data: the worker may be on a machine whose files are not seen."""
     scenario, began_at = _named(target), time.monotonic()
     outcomes = [run(scenario, seed) for seed in seeds]
     bad = [outcome for outcome in outcomes if not outcome.ok]

@@ -55,7 +55,7 @@ def grid(names: Sequence[str], *, pitch: float = 1.0, reach: float = 1.0) -> Top
 
 
 def scattered(names: Sequence[str], random: Random, *, side: float, reach: float) -> Topology:
-    """Uniform in a square, redrawn until everybody can reach everybody."""
+    """Uniform in a square, redrawn until all can reach all."""
     return _connected(reach, lambda: {name: (random.uniform(0, side), random.uniform(0, side)) for name in names})
 
 

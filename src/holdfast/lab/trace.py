@@ -18,7 +18,7 @@ class Trace:
         self._lines: deque[tuple[float, str, tuple[object, ...]]] = deque(maxlen=limit)
 
     def record(self, at: float, form: str, *parts: object) -> None:
-        """``form`` has one ``{}`` per part. Formatting waits until somebody reads: most lines are never read."""
+        """``form`` has one ``{}`` per part. Formatting waits until a line is read: most lines are never read."""
         self._lines.append((at, form, parts))
 
     def lines(self) -> Iterator[str]:

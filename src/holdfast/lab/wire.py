@@ -64,7 +64,7 @@ class WireEnd:
             return
         if self._world.trace is not None:
             self._world.trace.record(self._world.now, "{} -> {}  {}", envelope.sender.name, self.name, envelope.message)
-        known = source if channel is Channel.DATAGRAM else None  # A stream comes from a port where nobody listens.
+        known = source if channel is Channel.DATAGRAM else None  # A stream comes from a port without a listener.
         host.endpoint.receive(known, envelope.sender, envelope.to_life, envelope.fingerprint, envelope.message)
 
     def _life(self) -> LabHost:

@@ -126,9 +126,9 @@ class World:
         self._forget_revival(name)
 
     def end_faults(self) -> None:
-        """Links and disks are whole, the stopped go on, the dead are back except those who are buried. Nobody comes later.
+        """Links and disks are whole, the stopped go on, the dead are back except those that are buried. None comes later.
 
-        A life that met a full disk stays silent, so it is restarted, as whoever makes room on a disk does.
+        A life that met a full disk stays silent, so it is restarted, as an operator who makes room on a disk does.
         """
         self.network.clear()
         for name, host in list(self.nodes.items()):
@@ -171,7 +171,7 @@ class World:
         else:
             self._run_bare(until)
             for host in self.nodes.values():
-                host.turn.clear()  # Nobody looked at where a callback ended (F17): what was noted is of many.
+                host.turn.clear()  # The ends of callbacks were not noted (F17): what was noted is of many.
         self.clock.now = max(self.clock.now, until)
 
     def step(self, host: LabHost | None, action: Callable[[], None]) -> None:

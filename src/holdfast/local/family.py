@@ -1,13 +1,13 @@
 """All processes of one command: how they are found, and how they are ended.  Spec: foundation F14; docs/run.md says what can escape.
 
 To a family belong its roots, all that descends from them, from their guardian or from a process *above* it (which is not ended itself),
-and, when nobody above lives any more, every process that was started with the mark of the command in its environment: orphans of dead
+and, when no process above lives any more, every process that was started with the mark of the command in its environment: orphans of dead
 parents are found by it.
 
 Whatever is found is stopped first: a process that has stopped starts no other one, so its list of children is complete. When nothing
 new is found, all of them are killed, and the guardian when nothing else is left: until then orphans go to it, where they are found. A
-guardian is never stopped: whoever is at work here may die in the middle of it, and the guardian then does the rest.
-Every signal goes through a pidfd that was opened before the process was looked at, so a pid that was given away hits nobody else.
+guardian is never stopped: the process at work here may die in the middle of it, and the guardian then does the rest.
+Every signal goes through a pidfd that was opened before the process was looked at, so a pid that was given away hits no other process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ AT_REST = b"TtZX"  # stopped, traced, dead
 EVER = float("inf")
 
 
-class Someone(Protocol):
+class Above(Protocol):
     """A process, by something that does not pass to another one with its pid."""
 
     @property
@@ -101,7 +101,7 @@ NOBODY = Stat(0, EVER)
 class Family:
     """All processes of one command. ``round`` is called until it finds nothing."""
 
-    def __init__(self, above: Sequence[Someone], *, mark: str = "", since: float = 0.0, user: int | None = None) -> None:
+    def __init__(self, above: Sequence[Above], *, mark: str = "", since: float = 0.0, user: int | None = None) -> None:
         """``since``: nothing older belongs to it. ``user``: only what that user could end; None: what this process can."""
         assert not mark or is_mark(mark)
         self.above = list(above)
@@ -257,7 +257,7 @@ def _tasks(pid: int) -> list[str]:
 
 
 def children_of(pid: int) -> list[int]:
-    """Dead ones too, as long as nobody waited for them."""
+    """Dead ones too, as long as they were not waited for."""
     return _children_of(pid) if LISTS_CHILDREN else _Table().children_of(pid)
 
 
@@ -271,18 +271,18 @@ def _children_of(pid: int) -> list[int]:
 
 
 class _Table:
-    """The same where the kernel lists no children: everybody is asked for its parent, once."""
+    """The same where the kernel lists no children: every process is asked for its parent, once."""
 
     def __init__(self) -> None:
         self._children: dict[int, list[int]] = {}
-        for pid in _everybody():
+        for pid in _every_pid():
             self._children.setdefault(stat_of(pid).parent, []).append(pid)
 
     def children_of(self, pid: int) -> list[int]:
         return self._children.get(pid, [])
 
 
-def _everybody() -> list[int]:
+def _every_pid() -> list[int]:
     try:
         return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - as above
     except OSError:
@@ -290,11 +290,11 @@ def _everybody() -> list[int]:
 
 
 def _bearers(mark: str) -> Iterator[int]:
-    return (pid for pid in _everybody() if _bears(pid, mark))
+    return (pid for pid in _every_pid() if _bears(pid, mark))
 
 
 def _bears(pid: int, mark: str) -> bool:
-    """Of another user, or of one that hides it, nobody knows."""
+    """Of another user, or of one that hides it, it is unknown."""
     name, word = f"{MARK_NAME}=".encode(), mark.encode()
     try:
         environ = _read(f"/proc/{pid}/environ", ENVIRON_BYTES_MAX)

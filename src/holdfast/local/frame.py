@@ -1,6 +1,6 @@
 """Frames on the local socket: four bytes of length, then MessagePack.  docs/local-api.md has the layout.
 
-Whoever speaks first is the client. A frame that is too long ends the connection: after it nobody knows where the next one begins.
+The side that speaks first is the client. A frame that is too long ends the connection: after it the beginning of the next one is unknown.
 """
 
 from __future__ import annotations

@@ -5,12 +5,11 @@ from __future__ import annotations
 import errno
 import socket
 from ipaddress import ip_address
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from holdfast.errors import AddressUnusable, shown
 from holdfast.host import AWAY_DATAGRAMS_MAX, Address
-from holdfast.net.holder import in_use
-from holdfast.net.resolve import literal
+from holdfast.net.resolve import literal, sockaddr
 
 # F10 reads up to 4096 datagrams after a pause, so so many should have had room to wait: 1 KiB each is what the kernel
 # accounts for a small one. Linux grants at most net.core.rmem_max and says nothing if that is less.
@@ -29,6 +28,8 @@ WHY = {
 def why_not(error: OSError, where: Address, kinds: tuple[str, ...] = ("udp", "tcp")) -> str:
     """What is wrong with an address, and what to do about it."""
     if error.errno == errno.EADDRINUSE:
+        from holdfast.net.holder import in_use  # what looks for that process
+
         return in_use(where, kinds)
     return WHY.get(error.errno or errno.EIO, error.strerror or str(error))
 
@@ -75,9 +76,9 @@ def _bind_once(host: str, port: int) -> Bound:
         _make_room(udp)
         # Only for TCP, where it means "in spite of old connections"; for UDP it would let two processes share a port.
         tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        udp.bind(_sockaddr(family, host, port))
+        udp.bind(sockaddr(family, host, port))
         taken = udp.getsockname()[1]
-        tcp.bind(_sockaddr(family, host, taken))
+        tcp.bind(sockaddr(family, host, taken))
         tcp.listen(BACKLOG)
     except BaseException:
         udp.close()
@@ -87,13 +88,9 @@ def _bind_once(host: str, port: int) -> Bound:
 
 
 def _make_room(udp: socket.socket) -> None:
-    """Whoever may exceed net.core.rmem_max does: 200 KiB, the usual limit, hold some 270 datagrams, which a flood brings in 9 ms."""
+    """A process that may exceed net.core.rmem_max does so: 200 KiB, the usual limit, hold some 270 datagrams, which a flood brings in 9
+    ms."""
     try:
         udp.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BYTES)
     except OSError:
         udp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
-
-
-def _sockaddr(family: socket.AddressFamily, host: str, port: int) -> Any:
-    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-    return socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM, 0, flags)[0][4]

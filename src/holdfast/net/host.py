@@ -5,7 +5,7 @@ stopped, and every machine is told so first; then come the datagrams that waited
 completed, then the timers that are due. A socket that is readable, a timer, a frame and a completed save all start the same
 turn, so whatever wakes the process after a pause, the order is the same.
 
-A handler that raises is a bug, and nobody knows what state it left behind. The host stops: it closes its sockets, and
+A handler that raises is a bug, and the state that it left behind is unknown. The host stops: it closes its sockets, and
 ``failed`` carries the exception. Peers see a crash, which is what they are built for.
 """
 
@@ -50,7 +50,7 @@ INBOX_BYTES_MAX = 16 << 20
 
 
 def _nobody(event: Event) -> None:
-    """Where events go that nobody asked for."""
+    """Where events go that no listener asked for."""
 
 
 def _too_early(sender: NodeId, to_life: int, fingerprint: bytes, message: Message) -> bytes:
@@ -167,7 +167,7 @@ class NetHost:
             self._turn_soon()
 
     def enter(self, callbacks: Iterable[Callable[[], None]]) -> None:
-        """As if each had been posted, in a turn that is now: for whoever is called by the loop and has nothing else to wait for."""
+        """As if each had been posted, in a turn that is now: for code that the loop calls and that has nothing else to wait for."""
         if self._closed:
             return
         self._posted.extend(callbacks)

@@ -12,14 +12,14 @@ import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 from ipaddress import IPv6Address, ip_address
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast.errors import AddressUnusable, shown
 from holdfast.host import Address
 
 REFRESH_INTERVAL = 30.0  # seconds between two questions: the usual time a seed record lives in a cloud's DNS
 LOOKUP_TIMEOUT = 15.0  # seconds; three tries of the system's resolver at its default of 5 s
-ADDRESSES_MAX = 256  # addresses kept of all answers together: more than anybody greets, fewer than a bad answer can hold
+ADDRESSES_MAX = 256  # addresses kept of all answers together: more than an agent greets, fewer than a bad answer can hold
 PORT_MAX = 65535
 SCOPE_CHARS_MAX = 15  # what an interface may be called on Linux, and far below what IDNA refuses to encode
 SCOPE_TEXT = re.compile(r"[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+)*")  # 2, eth0, eth0.100, br-lan
@@ -78,6 +78,17 @@ def literal(host: str) -> str | None:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return str(address)
+
+
+def sockaddr(family: int, host: str, port: int) -> Any:
+    """What a system call is given of a literal address."""
+    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+    return socket.getaddrinfo(spelled(host), port, family, socket.SOCK_DGRAM, 0, flags)[0][4]
+
+
+def spelled(host: str) -> str | bytes:
+    """For a host that is text Python imports its tables of IDNA (0.4 MiB), and few hosts need them."""
+    return host.encode() if host.isascii() else host
 
 
 class Resolver:
@@ -161,8 +172,8 @@ def _is_scope(text: str) -> bool:
 
 
 async def _ask_system(host: str, port: int) -> list[str]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_DGRAM)
-    return [str(sockaddr[0]) for _, _, _, _, sockaddr in found]
+    found = await asyncio.get_running_loop().getaddrinfo(spelled(host), port, type=socket.SOCK_DGRAM)
+    return [str(place[0]) for _, _, _, _, place in found]
 
 
 def _split(text: str) -> tuple[str, str]:

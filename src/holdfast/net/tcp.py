@@ -1,7 +1,7 @@
 """Streams: what is too large for a datagram, as a whole or not at all.  Spec: foundation 3 (Host.send); docs/sockets.md.
 
 One connection per peer and direction, opened when something has to be sent and closed when nothing had to be for a while.
-Whoever connects only speaks, whoever accepts only listens. A frame that did not arrive in full did not arrive.
+The side that connects only sends, the side that accepts only receives. A frame that did not arrive in full did not arrive.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ QUEUE_MESSAGES_MAX = 64  # per peer: as many as F17 lets one callback send
 QUEUE_BYTES_MAX = 4 * MESSAGE_BYTES_MAX  # per peer: a peer that reads slower than that is behind for good
 OUTGOING_MAX = 256  # connections we open; more large messages at once are not what a coordination layer is for
 INCOMING_MAX = 256  # connections we keep; half of them stay with peers that have shown a key, however many strangers call
-UNFINISHED_BYTES_MAX = 32 << 20  # parts of frames over all connections: whoever has no key can make us hold these
-CONNECT_TIMEOUT = 3.0  # seconds; one SYN may be lost (Linux repeats it after 1 s), two mean that nobody is there
+UNFINISHED_BYTES_MAX = 32 << 20  # parts of frames over all connections: a sender without a key can make us hold these
+CONNECT_TIMEOUT = 3.0  # seconds; one SYN may be lost (Linux repeats it after 1 s), two mean that no process is there
 WRITE_TIMEOUT = 10.0  # seconds for one frame to leave for the kernel: a peer that takes less than 100 KB/s is behind for good
 OUTGOING_IDLE_TIMEOUT = 30.0  # seconds; the side that opened closes first, so that the other never closes on a message
 INCOMING_IDLE_TIMEOUT = 90.0
@@ -98,7 +98,7 @@ class Streams:
 
     def limit_unfinished(self) -> None:
         """Make room by what is least likely to become a message. The one that spoke last is no worse than the others: if it had to
-        go, a few frames that somebody never finishes would cut off everybody else."""
+        go, a few frames that one sender never finishes would cut off all other senders."""
         while self.unfinished > UNFINISHED_BYTES_MAX:
             hoarders = [each for each in self._incoming if each.unfinished]
             self._turn_out(min(hoarders, key=lambda each: (each.known, each.began_at)))
@@ -128,7 +128,7 @@ class Streams:
 
 
 class Incoming(asyncio.Protocol):
-    """One accepted connection: frames in, nothing out. Whoever sends rubbish loses it.
+    """One accepted connection: frames in, nothing out. A sender of malformed frames loses it.
 
     Only a frame that opened says anything about the far end. Other bytes cost nothing to send, so they keep no connection alive.
     """
@@ -173,7 +173,7 @@ class Incoming(asyncio.Protocol):
 
     def _take(self, data: bytes) -> None:
         """Deliver what is complete. A frame that does not open is the end of the connection, and with it of every frame behind
-        it: they may come from somebody else. A length that is too large also takes the frames before it that came in the same piece."""
+        it: they may come from another sender. A length that is too large also takes the frames before it that came in the same piece."""
         now = asyncio.get_running_loop().time()
         frames = self._reader.feed(data)
         if frames or not self.unfinished:

@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.bounds import MEMBERS_MAX
 from holdfast.drops import Drop, Drops
 from holdfast.host import DATAGRAM_BYTES_MAX, Address
-from holdfast.net.resolve import literal
+from holdfast.net.resolve import literal, sockaddr
 from holdfast.wire.seal import Sealer
 
 READ_BYTES = DATAGRAM_BYTES_MAX + 1  # the spare byte tells a datagram that is too long from one that just fits
@@ -124,8 +124,7 @@ class Datagrams:
             raise OSError(errno.EHOSTUNREACH, "no address that this socket can send to")
         if self._family == socket.AF_INET6 and ":" not in host:
             host = f"::ffff:{host}"
-        flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-        target = socket.getaddrinfo(host, to.port, self._family, socket.SOCK_DGRAM, 0, flags)[0][4]
+        target = sockaddr(self._family, host, to.port)
         if len(self._targets) >= CACHED_MAX:
             self._targets.clear()
         self._targets[to] = target
@@ -140,4 +139,4 @@ def _why(error: OSError | ValueError) -> Drop:
 
 
 def _to_nobody(data: bytes, source: Address) -> None:
-    """Where datagrams go before somebody listens."""
+    """Where datagrams go before a listener is set."""

@@ -29,13 +29,13 @@ class Envelope(Struct, Generic[Body], array_like=True, gc=False):
     """What surrounds a message: who says it, to which life, counting with which numbers (F3, F4)."""
 
     sender: NodeId
-    to_life: Annotated[int, Meta(ge=0, le=BOOT_MAX)]  # 0: a greeting, to whoever is there
+    to_life: Annotated[int, Meta(ge=0, le=BOOT_MAX)]  # 0: a greeting, to an address
     fingerprint: Annotated[bytes, Meta(max_length=FINGERPRINT_BYTES)]
     message: Body
 
 
 class Peeked(Struct, array_like=True):
-    """An envelope that nobody believes yet: four well-formed values, whatever they are."""
+    """An envelope that is not believed yet: four well-formed values, whatever they are."""
 
     sender: Raw
     to_life: Raw
@@ -95,7 +95,7 @@ class Codec:
         if not (sender.name.isprintable() and 0 < len(sender.name.encode()) <= NAME_BYTES_MAX):
             raise Rejected(Drop.MALFORMED)
         if not 0 < sender.boot <= BOOT_MAX:
-            raise Rejected(Drop.MALFORMED)  # No life has boot 0: an answer to it would be addressed to anybody.
+            raise Rejected(Drop.MALFORMED)  # No life has boot 0: an answer to it would be addressed to any life.
         if self._wall is not None and is_beyond(sender.boot, self._wall):
             raise Rejected(Drop.FAR_AHEAD)
         if len(self._senders) >= SENDERS_MAX:

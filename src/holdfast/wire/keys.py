@@ -1,6 +1,6 @@
 """Group keys: where they come from, how they are told apart, how they rotate.  docs/wire.md, "Keys".
 
-A group key is 32 random bytes that everybody in the group holds. It encrypts nothing itself: each run of each sender derives
+A group key is 32 random bytes that every agent of the group holds. It encrypts nothing itself: each run of each sender derives
 a key of its own from it (HKDF-SHA256, salted with the run id), so that no two runs can ever use one nonce twice.
 Key material appears in no ``repr`` and in no error; people and logs see the key id.
 """
@@ -10,14 +10,11 @@ from __future__ import annotations
 import stat
 from base64 import b64decode, b64encode
 from hashlib import blake2b
-from hmac import compare_digest
+from hmac import compare_digest, digest
 from os import fstat, getuid
 from pathlib import Path
 from secrets import token_bytes
 from string import hexdigits
-
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from holdfast.errors import ConfigError, KeyUnusable
 
@@ -25,7 +22,7 @@ KEY_BYTES = 32  # AES-256
 ROOT = 0
 KEY_ID_BYTES = 4  # enough to tell the few keys of one group apart; a collision is refused when a key is added
 KEYS_MAX = 8  # in one keyring: a rotation needs two, a rotation that was never finished a few more
-KEY_FILE_BYTES_MAX = 1024  # whoever names a device or a log by mistake gets an answer, not a full memory
+KEY_FILE_BYTES_MAX = 1024  # a user who names a device or a log by mistake gets an answer, not a full memory
 INFO = b"holdfast wire 1 run key\0"  # followed by the group's name
 ACCEPTED = f"{KEY_BYTES} bytes as base64 or {2 * KEY_BYTES} hexadecimal digits"
 
@@ -42,8 +39,9 @@ class Key:
         self.id = blake2b(self._secret, digest_size=KEY_ID_BYTES, person=b"holdfast key id").digest()
 
     def derive(self, run_id: bytes, group: bytes) -> bytes:
-        """The key that one run of one sender seals with."""
-        return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=run_id, info=INFO + group).derive(self._secret)
+        """The key that one run of one sender seals with: HKDF of one block (RFC 5869), extract and expand."""
+        drawn = digest(run_id, self._secret, "sha256")
+        return digest(drawn, INFO + group + b"\x01", "sha256")
 
     def text(self) -> str:
         """The key itself, as ``parse_key`` reads it: for files that only their owner can read, and for sealed messages."""
@@ -71,7 +69,7 @@ class Keyring:
             if self._keys.setdefault(key.id, key) != key:
                 raise KeyUnusable(f"key {key.id.hex()}: another key of this ring has the same id; generate a new one")
         if len(self._keys) > KEYS_MAX:
-            raise KeyUnusable(f"keyring: {len(self._keys)} keys; accepted: up to {KEYS_MAX}; remove one that nobody uses any more")
+            raise KeyUnusable(f"keyring: {len(self._keys)} keys; accepted: up to {KEYS_MAX}; remove one that no agent uses any more")
 
     @property
     def keys(self) -> tuple[Key, ...]:
@@ -82,15 +80,15 @@ class Keyring:
         return self._keys.get(key_id)
 
     def add(self, key: Key) -> Keyring:
-        """Step 1 of a rotation: everybody can read it, nobody writes with it yet."""
+        """Step 1 of a rotation: every agent can read it, none writes with it yet."""
         return Keyring(*self.keys, key)
 
     def use(self, key_id: bytes) -> Keyring:
-        """Step 2, when everybody has it: write with it."""
+        """Step 2, when every agent has it: write with it."""
         return Keyring(self._named(key_id), *self.keys)
 
     def remove(self, key_id: bytes) -> Keyring:
-        """Step 3, when nobody writes with it any more."""
+        """Step 3, when no agent writes with it any more."""
         if self._named(key_id) == self.primary:
             raise ConfigError(f"key {key_id.hex()}: is in use; use another one before removing it")
         return Keyring(*(key for key in self.keys if key.id != key_id))
@@ -143,7 +141,7 @@ def _content(path: str | Path) -> str:
     except (OSError, ValueError) as error:
         raise KeyUnusable(f"{source}: {error.strerror if isinstance(error, OSError) else 'is no path'}") from None
     if stat.S_ISREG(mode) and mode & stat.S_IWOTH:
-        raise KeyUnusable(f"{source}: everybody may write to it; chmod 600 it and generate a new key")
+        raise KeyUnusable(f"{source}: every user may write to it; chmod 600 it and generate a new key")
     if len(content) > KEY_FILE_BYTES_MAX or not content.isascii():
         raise KeyUnusable(f"{source}: is no key file; accepted: {ACCEPTED}")
     return content.decode("ascii")
@@ -152,8 +150,8 @@ def _content(path: str | Path) -> str:
 def exposure(path: str | Path) -> str | None:
     """One line of warning if other users of this machine can read the key file, or some of them put another key there, else None.
 
-    It is a warning and no error, because secrets that containers mount are often readable for all (mode 0444), and belong to whoever
-    brings them. One that everybody may write to is refused when it is read.
+    It is a warning and no error, because secrets that containers mount are often readable for all (mode 0444), and belong to the user who
+    brings them. One that every user may write to is refused when it is read.
     """
     status = Path(path).stat()
     if status.st_mode & stat.S_IROTH:

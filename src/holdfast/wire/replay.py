@@ -7,10 +7,12 @@ frame may wait in a queue while thousands of datagrams overtake it, and what is 
 from __future__ import annotations
 
 from collections import OrderedDict
-
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from typing import TYPE_CHECKING
 
 from holdfast.bounds import MEMBERS_MAX
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 WINDOW_COUNTERS = 1024  # below the highest one; later than that is too late. A sender's counter runs over all its peers.
 RUNS_MAX = MEMBERS_MAX // 2  # runs with windows, about 3 KiB each with the cipher: the members of the largest group
@@ -70,7 +72,7 @@ class Runs:
     def admit(self, name: bytes) -> Run:
         """Only for a run of which a message passed the tag check: others cost no memory."""
         assert name not in self.active
-        highest = self.retired.pop(name, self._unheard)  # before somebody else is retired and this name pushed out
+        highest = self.retired.pop(name, self._unheard)  # before another sender is retired and this name pushed out
         if len(self.active) >= self._runs_max:
             self._retire()
         run = self.active[name] = Run(highest)

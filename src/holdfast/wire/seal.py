@@ -13,16 +13,16 @@ from enum import IntEnum
 from hashlib import blake2b
 from secrets import token_bytes
 from struct import Struct
-from typing import Protocol
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.drops import Drop, Rejected
 from holdfast.errors import ConfigError, shown
 from holdfast.host import DATAGRAM_BYTES_MAX, MESSAGE_BYTES_MAX
 from holdfast.wire.keys import KEY_ID_BYTES, Keyring
 from holdfast.wire.replay import Runs
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 VERSION = 1
 KIND_PLAIN, KIND_SEALED = 0, 1
@@ -81,6 +81,10 @@ class Sealed:
 
     def __init__(self, group: str, keyring: Keyring, *, run_id: bytes | None = None) -> None:
         """``run_id`` is for the lab alone, which draws it from its seed; it must differ for every life of every node."""
+        from cryptography.exceptions import InvalidTag  # the largest part of an agent with a key (6.5 MiB), and of no other
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        self._make_cipher, self._invalid_tag = AESGCM, InvalidTag
         self._group = group_bytes(group)
         self._hint = group_hint(self._group)
         self._run_id = token_bytes(RUN_ID_BYTES) if run_id is None else run_id
@@ -100,7 +104,7 @@ class Sealed:
         self._keyring = keyring
         primary = keyring.primary
         self._prefix = bytes([VERSION, KIND_SEALED]) + self._hint + primary.id + self._run_id
-        self._cipher = AESGCM(primary.derive(self._run_id, self._group))
+        self._cipher = self._make_cipher(primary.derive(self._run_id, self._group))
         self.openings = frozenset(bytes([VERSION, KIND_SEALED]) + self._hint + key.id for key in keyring.keys)
         for name, run in self._runs.active.items():
             if keyring.get(name[PLAIN_HEADER_BYTES:KEY_ENDS_AT]) is None:
@@ -126,7 +130,7 @@ class Sealed:
         cipher = self._derive(header) if run is None or run.cipher is None else run.cipher
         try:
             payload = cipher.decrypt(_NONCE_PAD + header[RUN_ENDS_AT:], data[SEALED_HEADER_BYTES:], header + self._bound[channel])
-        except InvalidTag:
+        except self._invalid_tag:
             raise Rejected(Drop.FORGED) from None
         if run is None:
             run = self._runs.admit(name)
@@ -138,14 +142,14 @@ class Sealed:
         return payload
 
     def _derive(self, header: bytes) -> AESGCM:
-        """The cipher of a run we have none for. Nothing is kept yet: whoever has no key can make up a run per datagram."""
+        """The cipher of a run we have none for. Nothing is kept yet: a sender without a key can make up a run per datagram."""
         why = self._why(header)
         if why is not None:
             raise Rejected(why)
         key = self._keyring.get(header[PLAIN_HEADER_BYTES:KEY_ENDS_AT])
         if key is None:
             raise Rejected(Drop.WRONG_KEY)
-        return AESGCM(key.derive(header[KEY_ENDS_AT:RUN_ENDS_AT], self._group))
+        return self._make_cipher(key.derive(header[KEY_ENDS_AT:RUN_ENDS_AT], self._group))
 
     def why(self, data: bytes) -> Drop:
         return self._why(data) or (Drop.TRUNCATED if len(data) < SEALED_BYTES_MIN else Drop.WRONG_KEY)

@@ -1,7 +1,7 @@
 """Bodies: the processes that act under a grant, and the kernel's word that one of them is dead.  Spec: foundation F14.
 
-A pid alone proves nothing: it is given to somebody else as soon as its process was waited for. A pidfd names one process for ever and
-becomes readable when that process, with all its threads, has ended. Where the kernel offers none, nobody's death is
+A pid alone proves nothing: the kernel gives it to another process as soon as its process was waited for. A pidfd names one process for ever
+and becomes readable when that process, with all its threads, has ended. Where the kernel offers none, no death is
 ever confirmed, and what was granted ends at its deadline.
 """
 
@@ -70,7 +70,7 @@ class Body:
 
 
 def body_of(pid: int) -> Body | None:
-    """A process that somebody else keeps from being waited for. None where the kernel has no pidfds."""
+    """A process that another process keeps from being waited for. None where the kernel has no pidfds."""
     if not 0 < pid <= PID_MAX:
         raise ConfigError(f"pid: {pid}; accepted are 1 to {PID_MAX}")
     try:
@@ -99,10 +99,10 @@ def peer_user(sock: socket.socket) -> int:
 
 
 def peer_body(sock: socket.socket, clock: float) -> Body | None:
-    """The process that made the connection; None when nobody can prove which one that was.
+    """The process that made the connection; None when that cannot be proved.
 
     ``clock`` is when it greeted. A kernel that cannot name the process itself is asked for the pid, and that pid's process must have been
-    there before the greeting: if the pid went to somebody else in between, that one is younger.
+    there before the greeting: if the pid went to another process in between, that one is younger.
     """
     pid = peer_pid(sock)
     try:
@@ -116,7 +116,7 @@ def peer_body(sock: socket.socket, clock: float) -> Body | None:
     except (AttributeError, OSError) as error:
         _check_not_full(error)
         return None
-    # The pidfd is open first: from here on the pid belongs to its process, or to nobody.
+    # The pidfd is open first: from here on the pid belongs to its process, or to no process.
     if stat_of(pid).started_at <= clock and not body.dead:
         return body
     body.close()

@@ -122,7 +122,7 @@ class Granted:
         self.client_named = bool(bodies)  # then it is the first of them
         self.asked_at = law.host.now
         self.reaper: Reaper | None = None  # of a client that asked for it: the agent ends its command
-        self.confirmable = bool(bodies)  # False: the kernel cannot name the client, so nobody will confirm its death
+        self.confirmable = bool(bodies)  # False: the kernel cannot name the client, so its death is never confirmed
         self.confirmed = False  # the client said that it took it up; before that nothing is extended
         self.attached = True  # False: nothing is published any more
         self.at_risk_told = False
@@ -149,7 +149,7 @@ class Granted:
 
     @property
     def reaps_at(self) -> float:
-        """When the agent ends the command, if nobody else has: at once when its client is dead."""
+        """When the agent ends the command, if it still runs: at once when its client is dead."""
         if self.reaper is None or self.reaper.begun:
             return FOREVER
         return NEVER if self.client_named and self.bodies[0].dead else self.ends_at - self.reaper.before

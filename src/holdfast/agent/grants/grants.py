@@ -34,7 +34,7 @@ GRANTS_PER_SESSION_MAX = 256  # that one process may want at once
 BODIES_MAX = 16  # commands that act under one grant, beside the client
 NAME_BYTES_MAX = 128
 TOKEN_MAX = (1 << 53) - 1  # F16: every language's numbers hold it
-TOKEN_FIRST_MIN = 1_577_836_800_000  # F16: the first token of a name is wall-clock ms; nobody's clock is before 2020
+TOKEN_FIRST_MIN = 1_577_836_800_000  # F16: the first token of a name is wall-clock ms; no clock is before 2020
 READING_INTERVAL = 0.05  # seconds between two looks whether a client reads: a third of the shortest term there is
 TOKENS_MAX = 65_536  # names whose last token is remembered, so that none is given twice
 
@@ -121,7 +121,8 @@ class Grants:
         return grant.claim
 
     def add_body(self, session: Session, serial: int, pid: int | None, asked: Asked = NOT_ASKED) -> None:
-        """One more process acts under it. None: its pid says nothing here. Without a pidfd of it, nobody's death ends it early any more."""
+        """One more process acts under it. None: its pid is of another pid namespace. Without a pidfd, no process death ends the grant
+        early."""
         grant = self._find(session, serial)
         if grant is None:
             raise HoldLost(f"grant: {serial} is not held on this connection; it is over, or was never asked for")
@@ -161,7 +162,7 @@ class Grants:
             self._publish(grant)
 
     def drain(self, done: Callable[[], None]) -> None:
-        """Ask every client to stop, extend nothing any more, and call ``done`` when nobody acts under anything (F14)."""
+        """Ask every client to stop, extend nothing any more, and call ``done`` when no process acts under a grant (F14)."""
         self.draining = True
         self._drained.append(done)
         for grant in self.all:
@@ -177,7 +178,7 @@ class Grants:
         self._tell_drained()
 
     def ask_to_stop(self, kind: str, name: str, number: int, why: str) -> bool:
-        """Ask whoever holds this here to stop, as an agent that leaves does; it ends when F14 allows. False: nobody holds it here."""
+        """Ask the holder here to stop, as an agent that leaves does; it ends when F14 allows. False: no client of this agent holds it."""
         found = [each for each in self.all if (each.kind, each.name, each.number) == (kind, name, number) and each.state is State.HELD]
         for grant in found:
             assert grant.claim is not None
@@ -212,7 +213,7 @@ class Grants:
         return tuple(grant for grant in self.all if grant.state is State.ASKED and not grant.delay_told)
 
     def tell_delay(self, grant: Granted, why: str, until: float | None) -> None:
-        """Once: the seats grant nothing to any client before ``until`` (None: nobody knows). A client of an earlier release reads a place
+        """Once: the seats grant nothing to any client before ``until`` (None: not known). A client of an earlier release reads a place
         in a queue."""
         if grant.state is State.ASKED and grant.session.reads:
             grant.delay_told = True
@@ -224,7 +225,7 @@ class Grants:
         assert grant.state is State.ASKED
         last = self._tokens.get((grant.kind, grant.name, number), TOKEN_FIRST_MIN - 1)
         if not last < token <= TOKEN_MAX:
-            # F16: under it nobody may act. It comes from what peers said and seats remember, so it costs this hold and not the agent.
+            # F16: under it no client may act. It comes from what peers said and seats remember, so it costs this hold and not the agent.
             self.counts["token_refused"] += 1
             self.host.emit(TokenRefused(grant.kind, grant.name, number, token, last))
             self._lose(grant, TokenTooLow(token, last))
@@ -242,7 +243,7 @@ class Grants:
             return
         grant.deadline = max(grant.deadline, deadline)
         if self.host.now >= grant.ends_at:
-            self._expire(grant)  # The client has stopped: nobody can call it back.
+            self._expire(grant)  # The client has stopped: it cannot be called back.
         else:
             grant.at_risk_told = False
             self._publish(grant)
@@ -301,7 +302,7 @@ class Grants:
         self._look(grant)
 
     def _look(self, grant: Granted) -> None:
-        """Is it over? The clock and the kernel decide (F9, F14); whoever calls only had a reason to ask."""
+        """Is it over? The clock and the kernel decide (F9, F14); the caller only had a reason to ask."""
         if grant.state not in (State.HELD, State.LOST):
             return
         self._reap(grant)
@@ -369,7 +370,7 @@ class Grants:
         assert grant.state in (State.HELD, State.LOST)
         assert grant.claim is not None
         lost = grant.state is State.LOST
-        grant.state = State.OVER  # Before anybody is called: they may ask.
+        grant.state = State.OVER  # Before any listener is called: it may ask.
         self.counts[f"released: {why}"] += 1
         grant.claim.release()
         if not lost:
@@ -438,7 +439,7 @@ class Grants:
 
 
 def _nothing() -> None:
-    """Nobody waits for this."""
+    """There is nothing to tell."""
 
 
 def _unheard(what: str, **fields: object) -> None:

@@ -20,7 +20,7 @@ class Keys:
     """Who was told, until when."""
 
     def __init__(self, host: Turns) -> None:
-        self.withdrawn: Callable[[], None] = _nothing  # tells the membership that nobody acts for a key any more
+        self.withdrawn: Callable[[], None] = _nothing  # tells the membership that no client acts for a key any more
         self._host = host
         self._told: dict[int, float] = {}  # session -> until
 

@@ -18,7 +18,7 @@ from holdfast.local.family import EVER, Family, Process, may_end
 
 INTERVAL = 0.005  # seconds between the first two rounds: a process that was killed is gone after less
 INTERVAL_MAX = 0.5  # seconds: what is not gone by then waits for a disk, or is another user's
-LATE_TIMEOUT = 60.0  # seconds that the agent goes on for a grant that is over; whoever is left then cannot be ended
+LATE_TIMEOUT = 60.0  # seconds that the agent goes on for a grant that is over; a process that is left then cannot be ended
 
 _worker = Worker("reaper")
 
@@ -87,7 +87,7 @@ class Reaper:
             self._closing_at = min(self._closing_at, asyncio.get_running_loop().time() + LATE_TIMEOUT)
 
     def abandon(self, after: float) -> None:
-        """This life of the agent ends. Its process may go on, and so does this: it begins after so many seconds, and tells nobody."""
+        """This life of the agent ends. Its process may go on, and so does this: it begins after so many seconds, and tells no client."""
         if self.over:
             self._close()
             return

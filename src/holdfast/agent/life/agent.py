@@ -11,9 +11,8 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.agent.grants.delays import Delays
 from holdfast.agent.grants.grants import Grants
 from holdfast.agent.life.build import VERSION_ROW, Machines
 from holdfast.agent.life.home import Home
@@ -23,7 +22,6 @@ from holdfast.agent.life.version import VERSION
 from holdfast.agent.membership import owners_in
 from holdfast.agent.observe.logs import Log, printable
 from holdfast.agent.observe.narrator import LOOK_PERIOD, Narrator
-from holdfast.agent.observe.seat_watch import SeatWatch
 from holdfast.agent.observe.sightings import Sightings
 from holdfast.agent.socket.events import EventHub
 from holdfast.agent.socket.view import Viewer
@@ -37,6 +35,10 @@ from holdfast.net.host import NetHost
 from holdfast.net.resolve import parse
 from holdfast.wire.keys import Keyring
 from holdfast.wire.seal import Sealed, Sealer
+
+if TYPE_CHECKING:
+    from holdfast.agent.observe.seat_watch import SeatWatch
+    from holdfast.kit.seats import Seats
 
 LEFT_POLL = 0.02  # seconds between two looks at whether the last Leave was sent
 DISK_RETRY = 5.0  # seconds until a disk that refused a note is asked again
@@ -70,7 +72,9 @@ class Agent:
         self.pinger = next((each.pinger for each in features if each.pinger is not None), None)
         self._gates = tuple(each.gate for each in features if each.gate is not None)
         self._hearers = tuple((each.hears, each.on_event) for each in features if each.hears)
-        self.seat_watch = None if self.seats is None else SeatWatch(host, self.seats, log)
+        self.seat_watch: SeatWatch | None = None
+        if self.seats is not None:
+            self.seat_watch = self._watch_seats(self.seats)
         lines = {name: each.view_lines for name, each in self.features.items() if each.view_lines is not None}
         self._viewer = Viewer(host, self.membership, lines)
         self.events = EventHub(lambda: self.version, clock.wall, loop.call_soon, changes=self._viewer.changes.take)
@@ -78,10 +82,9 @@ class Agent:
             if each.grant_kind is not None:
                 self.grants.add(each.grant_kind)
         self.sightings = Sightings()
-        if self.seats is not None:
-            Delays(host, self.seats, self.grants)
         info, warning = (kind for each in features for kind in each.info), (kind for each in features for kind in each.warning)
-        self._narrator = Narrator(log, info=tuple(info), warning=tuple(warning))
+        of_seats = () if self.seat_watch is None else self.seat_watch.info
+        self._narrator = Narrator(log, info=(*of_seats, *info), warning=tuple(warning))
         self._join_watch = JoinWatch(host, log, lambda: self.seeds, self.side.retried, lambda: self.membership.is_member)
         self._seeds: Seeds | None = None
         self._addresses: tuple[Address, ...] | None = None  # of the seeds; None until they are known
@@ -114,6 +117,13 @@ class Agent:
         except BaseException:
             await host.close()
             raise
+
+    def _watch_seats(self, seats: Seats) -> SeatWatch:
+        from holdfast.agent.grants.delays import Delays  # both where there are seats
+        from holdfast.agent.observe.seat_watch import SeatWatch
+
+        Delays(self.host, seats, self.grants)
+        return SeatWatch(self.host, seats, self.log)
 
     # The course of a life.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.agent.feature import Life, Parts, Running, running
 from holdfast.agent.grants.grants import Grants
@@ -13,9 +13,11 @@ from holdfast.errors import ConfigError
 from holdfast.host import Machine
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
-from holdfast.kit.seats import Seats
 from holdfast.kit.slots import Slot, own_slot
 from holdfast.net.host import NetHost
+
+if TYPE_CHECKING:
+    from holdfast.kit.seats import Seats
 
 VERSION_ROW = "holdfast:v"
 NO_STATE = "state_dir: {why}, and this agent is seat {slot}: a seat must remember what it promised; give it a directory"
@@ -76,6 +78,8 @@ def build_seats(host: NetHost, home: Home, slots: OwnSlots) -> tuple[Seats | Non
         return None, slots.missing
     if slots.own is not None and home.state is None:
         return None, NO_STATE.format(why=home.no_state or "is not set", slot=_written(slots.all[slots.own]))
+    from holdfast.kit.seats import Seats  # where there are seats
+
     seats = Seats(
         host,
         slots.all,

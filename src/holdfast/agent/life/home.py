@@ -49,7 +49,7 @@ class Home:
 
     def __init__(self, config: Config, state: State | None, keys: KeyStore, socket_path: str, *, no_state: str = "") -> None:
         self.config, self.state, self.keys, self.socket_path = config, state, keys, socket_path
-        self.no_state = no_state  # why a seat has no directory, although nobody said that it should have none
+        self.no_state = no_state  # why a seat has no directory, although the settings do not say that it should have none
         self.horizon: Horizon | None = None  # of the one agent of its machine (H154)
         self._held = ExitStack()
         stored = None if state is None else state.read(NAME_FILE)
@@ -105,13 +105,14 @@ class Home:
         return None if self.state is None else self.state.journal
 
     def begin_again(self, above: int) -> None:
-        """F5: a life above one that somebody remembers."""
+        """F5: a life above one that a member remembers."""
         self.boot = max(above, self.boot) + 1 if self.state is None else self.state.begin_again(above)
         if self.horizon is not None:
             self.horizon.begin_again(self.boot)
 
     def note_left(self) -> None:
-        """For the next life: nobody acts under anything that this one told. A disk that refuses costs that one some time, nothing else."""
+        """For the next life: no client acts under anything that this one told. A disk that refuses costs that one some time, nothing
+        else."""
         with suppress(StorageError):
             self._note(LEFT)
 
@@ -163,7 +164,7 @@ def machine() -> str:
 
 
 def _state(config: Config, environ: Mapping[str, str]) -> tuple[State | None, str]:
-    """The directory, and why a seat has none. Whoever is a seat must remember, so it gets one also if nobody named it (H96)."""
+    """The directory, and why a seat has none. A seat must remember, so it gets one also if the settings name none (H96)."""
     if config.state_dir:
         return State.open(Path(os.path.expanduser(config.state_dir))), ""  # noqa: PTH111 - Path's own raises where there is no home
     if config.alone:
@@ -174,17 +175,17 @@ def _state(config: Config, environ: Mapping[str, str]) -> tuple[State | None, st
     try:
         return State.open(group_state(config.group, str(address), environ)), ""
     except StorageLocked as error:
-        # Its place is named by its address, so whoever is there is the agent of that address: a program that chose it may choose again.
+        # Its place is named by its address, so the process there is the agent of that address: a program that chose it may choose again.
         raise AddressUnusable(f"bind: {address} is in use: {error}") from None
     except StorageDamaged:
         raise
     except StorageError as error:
-        return None, str(error)  # Membership needs no directory; whoever asks for something exclusive is told so.
+        return None, str(error)  # Membership needs no directory; a client that asks for something exclusive is told so.
 
 
 def _own_place(config: Config, environ: Mapping[str, str]) -> Path:
     """Of the one agent of this machine: the same for all of this user's programs, whatever runtime directory each of them was given by its
-    session, so that two of them never found two seats (F12). A runtime directory that somebody named is a world of its own."""
+    session, so that two of them never found two seats (F12). A runtime directory that was named is a world of its own."""
     if not environ.get("HOLDFAST_RUNTIME_DIR"):
         with suppress(StorageError):
             return group_state(config.group, OWN_SEAT, environ)

@@ -1,7 +1,7 @@
 """The keys of an agent: from a file, from the environment, and from rotations that the group agreed on.
 
 The key file is what people write, the keyring file in the state directory what rotations write. A keyring file remembers which keys the
-key file had when it was written. As long as the key file has the same, the rotations since then count; as soon as somebody
+key file had when it was written. As long as the key file has the same, the rotations since then count; as soon as a user
 changes the key file, that is the newer word.
 """
 

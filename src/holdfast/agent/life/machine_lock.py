@@ -1,6 +1,6 @@
 """One agent of a group per machine, where it is its own seat.  Spec: foundation F12.
 
-Without seeds, key and network nobody else can vote, so there must be nobody else who believes the same. The lock is the kernel's: it
+Without seeds, key and network no other agent can vote, so no other agent may believe the same. The lock is the kernel's: it
 ends with the process. What is written into it (who, and where it listens) is for the text of an error.
 """
 

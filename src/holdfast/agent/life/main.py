@@ -20,7 +20,6 @@ from holdfast.agent.life.reload import reload
 from holdfast.agent.life.start import Ready, Settings, parse, read_settings
 from holdfast.agent.life.systemd import Notifier
 from holdfast.agent.life.version import VERSION
-from holdfast.agent.observe.http_extra import check_http
 from holdfast.agent.observe.logs import Log
 from holdfast.agent.socket.api import LocalServer
 from holdfast.config import Config, unknown_variables
@@ -29,7 +28,7 @@ from holdfast.errors import HoldfastError
 if TYPE_CHECKING:
     from holdfast.agent.observe.http import HttpServer
 
-NAMED_TIMEOUT = 3.0  # seconds until an agent is ready also if nobody said whether its name is free; asking takes 1.5 (F5)
+NAMED_TIMEOUT = 3.0  # seconds until an agent is ready also if no seed said whether its name is free; asking takes 1.5 (F5)
 STDERR = 2
 IDLE_POLL = 0.5  # seconds between two looks at whether a shared agent without a parent still has clients
 
@@ -44,13 +43,16 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
         settings = read_settings(options, environ)
         config, sources = settings.load()
         if config.http:
+            from holdfast.agent.observe.http_extra import check_http  # where HTTP is served
+
             check_http()
         if options.check:
             _show(config, sources)
             return LEFT
         loaded = True
-        # Not closed: that would wait for threads, and one of them may be asking a DNS server that does not answer.
-        return asyncio.Runner().run(Process(config, settings, ready, parent, options.log_fd).run())
+        # Not closed: that would wait for threads, and one of them may be asking a DNS server that does not answer. No ``asyncio.Runner``:
+        # taking SIGINT from it makes Python print its task, and import for it (0.8 MiB).
+        return asyncio.new_event_loop().run_until_complete(Process(config, settings, ready, parent, options.log_fd).run())
     except (HoldfastError, OSError) as error:
         ready.tell(error=type(error).__name__, text=one_line(error))
         if parent is None:  # A program that started it has just been told, and raises it. There is no log yet, or no more.
@@ -59,7 +61,7 @@ def main(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
 
 
 def _open_standard_descriptors() -> None:
-    """If somebody closed stderr, the first file that is opened would get its number, and the log would go into the journal."""
+    """If stderr is closed, the first file that is opened would get its number, and the log would go into the journal."""
     for fd in range(3):
         try:
             os.fstat(fd)
@@ -116,7 +118,7 @@ class Process:
             except HoldfastError:
                 raise
             except Exception:
-                # A bug: nobody knows what it left behind. Peers see a crash, which is what they are built for.
+                # A bug: the state that it left behind is unknown. Peers see a crash, which is what they are built for.
                 self._log.error("bug", text=traceback.format_exc(limit=-1).splitlines()[-1])
                 os.write(STDERR, traceback.format_exc().encode(errors="replace"))
                 return FOUND
@@ -147,7 +149,8 @@ class Process:
         return await agent.over
 
     async def _named(self, agent: Agent) -> None:
-        """Whoever started this process shall hear of a name in use instead of a success; silent seeds do not keep it waiting for long."""
+        """The process that started this one shall hear of a name in use instead of a success; silent seeds do not keep it waiting for
+        long."""
         first: list[asyncio.Future[Any]] = [agent.named, agent.over]
         await asyncio.wait(first, timeout=NAMED_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
 
@@ -166,7 +169,7 @@ class Process:
         secrets = {"sealed": agent.keyring is not None}
         self._log.info("started", version=VERSION, group=agent.config.group, **told, **secrets)
         if agent.seats_missing:
-            self._log.info("no seats", text=agent.seats_missing)  # Membership needs none; whoever does is told so.
+            self._log.info("no seats", text=agent.seats_missing)  # Membership needs none; a client that needs them is told so.
 
     async def _close(self, agent: Agent) -> None:
         if self._http is not None:
@@ -224,7 +227,7 @@ class Process:
 
 
 def _nothing() -> None:
-    """Nobody waits for this."""
+    """There is nothing to tell."""
 
 
 def _monotonic() -> float:

@@ -19,7 +19,7 @@ class Parent:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self) -> None:
-        if os.getppid() != self._pid:  # A pid may be somebody else's by now; only the kernel's word counts.
+        if os.getppid() != self._pid:  # A pid may belong to another process by now; only the kernel's word counts.
             self._loop.call_soon(self._gone)
             return
         try:

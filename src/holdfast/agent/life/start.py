@@ -1,4 +1,4 @@
-"""What the agent process is told when it starts, and what it tells whoever started it.
+"""What the agent process is told when it starts, and what it tells the process that started it.
 
 ``python -m holdfast.agent [--settings-fd N] [--ready-fd M] [--log-fd L] [--parent PID] [--check]``. The settings come as one JSON object
 through a descriptor, so that no key is ever in an argument list; ``config`` in it names a TOML file. On the second descriptor goes one
@@ -71,7 +71,7 @@ def read_settings(options: Options, environ: Mapping[str, str]) -> Settings:
 
 
 class Ready:
-    """Tells whoever started this process how it went, once."""
+    """Tells the process that started this one how it went, once."""
 
     def __init__(self, fd: int | None) -> None:
         self._fd = fd
@@ -80,7 +80,7 @@ class Ready:
         if self._fd is None:
             return
         fd, self._fd = self._fd, None
-        with suppress(OSError):  # Whoever wanted to know is gone.
+        with suppress(OSError):  # The process that wanted to know is gone.
             os.write(fd, msgspec.json.encode(fields) + b"\n")
             os.close(fd)
 

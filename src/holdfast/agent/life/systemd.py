@@ -1,4 +1,4 @@
-"""Telling systemd how it is: one datagram per word (sd_notify(3)), nothing if nobody asked."""
+"""Telling systemd how it is: one datagram per word (sd_notify(3)), nothing if systemd did not ask."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Notifier:
     def tell(self, *words: str) -> None:
         if self._socket is None:
             return
-        with suppress(OSError):  # Whoever asked is gone or does not read: an agent goes on all the same.
+        with suppress(OSError):  # systemd is gone or does not read: an agent goes on all the same.
             self._socket.sendto("\n".join(words).encode(), self._where)
 
     def close(self) -> None:

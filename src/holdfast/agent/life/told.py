@@ -1,7 +1,7 @@
 """Until when clients were told that they may act, for the next life of this directory.  Spec: foundation F6, F14; decisions H78, H161.
 
 A life that follows a crash knocks when nothing that the former one told its clients is used any more. How long that takes, the former life
-writes down before it tells anybody: one instant, on the clock that all processes of this machine share until it restarts. It goes to the
+writes down before it tells a client: one instant, on the clock that all processes of this machine share until it restarts. It goes to the
 page cache and no farther, because whatever loses that loses the clock, too: a file of another start of the machine says nothing, and then
 the wait is the longest that can be (H78).
 """

@@ -94,7 +94,7 @@ def of_clients(agent: Agent) -> Iterable[Metric]:
     numbers = agent.metrics()
     yield gauge("grants", "What clients of this agent hold or ask for.", len(agent.grants))
     yield labelled("grants_total", "counter", "What became of grants.", "what", _with_prefix(numbers, "grants_"))
-    yield counter("log_lines_lost_total", "Log lines that nobody took.", numbers.get("log_lines_lost", 0.0))
+    yield counter("log_lines_lost_total", "Log lines that were not read in time.", numbers.get("log_lines_lost", 0.0))
     yield gauge("up_seconds", "Seconds since this agent was started.", numbers.get("up_seconds", 0.0))
 
 

@@ -6,7 +6,6 @@ together what it saw with what it remembers: mismatches, pauses, a disk that fai
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf, isfinite
@@ -14,12 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from holdfast.agent.life.build import VERSION_ROW
 from holdfast.agent.life.knock import CLOSED, STRANGE, knock
+from holdfast.agent.life.version import VERSION
 from holdfast.agent.observe import symptoms
-from holdfast.agent.observe.symptoms import error, note, warning
-from holdfast.agent.socket.events import BUFFER_MAX
+from holdfast.agent.observe.findings import error, note, warning
+from holdfast.agent.observe.sightings import GONE_AFTER
 from holdfast.drops import Drops
-from holdfast.events import ConfigMismatch, Event, Paused, StorageFailed
 from holdfast.host import DATAGRAM_BYTES_MAX, FANOUT_MAX, Address, MemberStatus, NodeId
 from holdfast.kit.seats import SeatState
 from holdfast.local.calls import Finding
@@ -27,11 +27,9 @@ from holdfast.local.calls import Finding
 if TYPE_CHECKING:
     from holdfast.agent.feature import Reply
     from holdfast.agent.life.agent import Agent
+    from holdfast.agent.observe.sightings import Doctor
 
-MISMATCHES_MAX = 256  # peers and fields that are remembered, the oldest goes first
-PAUSES_MAX = 256
 NOW_FOR = 60.0  # seconds for which something that was seen counts as wrong now
-GONE_AFTER = 600.0  # seconds after which it is no finding any more, unless the caller asks for older ones
 TARGETS_MAX = 40  # of one examination: F17 with five sizes each below the limit of open pings; in a larger group, another sample each time
 WATCH = 2.0  # seconds during which drops are watched, if the caller has so many
 BARE, STREAM = 0, 4 * 1024  # bytes: the smallest message, and one that can only go by stream
@@ -48,7 +46,7 @@ SECURITY_ADVICE = {
     "wrong_key": "Compare `holdfast keys list` with the key file of the agent that is missing; give it the group's key.",
     "plaintext": "Start that agent with key_file, like all others.",
     "sealed": "Start this agent with key_file, like all others.",
-    "forged": "Look for whoever else can send to this port.",
+    "forged": "Look for other machines that can send to this port.",
     "wrong_group": "Two groups share a network, which is fine; if an agent is missing, compare its `group` with this one.",
 }
 
@@ -59,36 +57,6 @@ class Target(NamedTuple):
     to: NodeId | Address
     label: str
     member: bool
-
-
-class Doctor:
-    """Remembers what was noticed, and examines when asked. One of the subscribers of the agent's events."""
-
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-        self.mismatches: dict[tuple[str, str], ConfigMismatch] = {}
-        self.pauses: deque[tuple[float, float]] = deque(maxlen=PAUSES_MAX)  # when, and how long
-        self.storage_failed = ""
-        self._subscription = agent.events.subscribe(self._on_news)
-
-    def collect(self, timeout: float, done: Callable[[tuple[Finding, ...]], None], since: float = GONE_AFTER) -> None:
-        """``done`` gets the findings, errors first, within the timeout. What was last seen ``since`` seconds ago is left out."""
-        Examination(self._agent, self, timeout, done, since).start()
-
-    def _on_news(self) -> None:
-        for record in self._subscription.take(BUFFER_MAX):
-            self._on_event(record.event)
-
-    def _on_event(self, event: Event) -> None:
-        if isinstance(event, Paused):
-            self.pauses.append((self._agent.host.now, event.seconds))
-        elif isinstance(event, ConfigMismatch):
-            key = event.peer.name, event.field
-            if key not in self.mismatches and len(self.mismatches) >= MISMATCHES_MAX:
-                del self.mismatches[next(iter(self.mismatches))]
-            self.mismatches[key] = event
-        elif isinstance(event, StorageFailed):
-            self.storage_failed = event.why
 
 
 class Examination:
@@ -210,7 +178,7 @@ class Examination:
             )  # fmt: skip
 
     def _of_drops(self) -> Iterator[Finding]:
-        """What cannot be read was sent by somebody who believes to be one of us. While it goes on, it is an error."""
+        """What cannot be read was sent by a process that believes to be a member. While it goes on, it is an error."""
         host = self._agent.host
         for why, count in sorted(host.drops.items()):
             if count == 0 or why.value not in SECURITY:
@@ -260,18 +228,14 @@ class Examination:
             )  # fmt: skip
 
     def _of_versions(self) -> Iterator[Finding]:
-        own = symptoms.VERSION
-        rows = {
-            member.name: member.rows.get(symptoms.VERSION_ROW, b"").decode("utf-8", "replace")
-            for member in self._agent.membership.members()
-        }
+        rows = {member.name: member.rows.get(VERSION_ROW, b"").decode("utf-8", "replace") for member in self._agent.membership.members()}
         heard = {reply.life.name: reply.version for reply in self._replies.values() if reply is not None}
         for name, version in sorted({**rows, **heard}.items()):
-            if version and version != own:
+            if version and version != VERSION:
                 yield warning(
                     "other_version",
                     name,
-                    f"It runs version {version}, this agent {own}.",
+                    f"It runs version {version}, this agent {VERSION}.",
                     "Finish the upgrade: install one version everywhere.",
                 )
 

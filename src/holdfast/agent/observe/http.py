@@ -77,7 +77,7 @@ class HttpServer:
 
 @contextmanager
 def _hollow_ssl() -> Iterator[None]:
-    """``ssl`` as uvicorn needs it: two constants. Nobody here speaks TLS, and OpenSSL takes 4 MiB (see ``lean``)."""
+    """``ssl`` as uvicorn needs it: two constants. This server has no TLS, and OpenSSL takes 4 MiB (see ``lean``)."""
     if "ssl" in sys.modules:
         yield
         return
@@ -87,7 +87,7 @@ def _hollow_ssl() -> Iterator[None]:
     try:
         yield
     finally:
-        del sys.modules["ssl"]  # Whoever asks next gets the real one.
+        del sys.modules["ssl"]  # The next import gets the real one.
 
 
 def listen(where: Address) -> tuple[socket.socket, Address]:

@@ -26,7 +26,7 @@ OWN_SITE = (b"same-origin", b"none")  # of Sec-Fetch-Site: this page itself, or 
 PORTS = {"http": "80", "https": "443"}  # that an Origin does not name
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
-# The page is hand-written: it loads from here alone, runs no text as a program, and nobody may frame it.
+# The page is hand-written: it loads from here alone, runs no text as a program, and no page may frame it.
 SECURITY = (
     (
         b"content-security-policy",

@@ -1,6 +1,6 @@
 """Structured lines on stderr, or to the program that started this agent.
 
-A line never waits: if whoever reads them does not, lines are lost and counted, and the leases are not. What repeats is limited, what a peer
+A line never waits: if the reader does not read, lines are lost and counted, and the leases are not. What repeats is limited, what a peer
 can write into a name is escaped. A person in a terminal reads text, a program JSON.
 """
 
@@ -40,7 +40,7 @@ class Log:
         self._form, self._stderr = form, fd
         self._told_at = told_at
         self._lines: dict[str, tuple[float, int]] = {}  # event -> when its period began, lines since
-        self.lost = 0  # lines that nobody was ready to read
+        self.lost = 0  # lines that the reader was not ready for
         self.level = level
         self._turn_to(fd if told_at is None else told_at)
 

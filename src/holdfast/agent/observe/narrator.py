@@ -1,4 +1,4 @@
-"""Events as lines of the log: one per change of the membership, the facts inside protocols when somebody debugs, drops in sums."""
+"""Events as lines of the log: one per change of the membership, the facts inside protocols at level debug, drops in sums."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ from holdfast.events import (
     Updated,
 )
 from holdfast.host import Member
-from holdfast.kit.seats import SeatOpened
 
 SUM_PERIOD = 60.0  # seconds between two lines about drops that are known already
 LOOK_PERIOD = 5.0  # seconds until a kind of drop that is new gets its line
 
-INFO = (Joined, Left, SeatOpened)
+INFO = (Joined, Left)
 WARNING = (Suspected, Decided, Failed, Expelled, Paused)
 ERROR = (ConfigMismatch, StorageFailed, RecordUnusable, TokenRefused)
 

@@ -14,7 +14,7 @@ from math import inf
 
 from holdfast.agent.observe.logs import Log
 from holdfast.host import Address
-from holdfast.kit.seats import Seats
+from holdfast.kit.seats import SeatOpened, Seats
 from holdfast.kit.slots import Slot
 from holdfast.net.host import NetHost
 from holdfast.net.resolve import REFRESH_INTERVAL, Endpoint, Lookup, Resolver
@@ -27,6 +27,8 @@ LOOKUP_MIN, LOOKUP_MAX = 1.0, 30.0  # seconds between two questions for the name
 
 class SeatWatch:
     """Greets the seats and looks up those that have a DNS name, as long as the agent lives."""
+
+    info = (SeatOpened,)  # what the log tells at this level
 
     def __init__(self, host: NetHost, seats: Seats, log: Log, *, lookup: Lookup | None = None) -> None:
         self.trouble: dict[int, str] = {}  # slot -> why its name leads nowhere

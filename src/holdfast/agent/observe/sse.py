@@ -1,6 +1,6 @@
 """Server-sent events: what happens, as it happens, to any number of readers.  docs/http.md (/events).
 
-There is one buffer for all readers, bounded; a reader is only a place in it. Whoever reads too slowly is overtaken by the buffer's end,
+There is one buffer for all readers, bounded; a reader is only a place in it. A reader that is too slow is overtaken by the buffer's end,
 is told how many events it missed, and goes on from there. Nothing a reader does slows the agent.
 """
 
@@ -164,7 +164,7 @@ class EventStream:
         """``turn``: waited for before anything is encoded; protocols come first (``budget.Line``)."""
         self._feed, self._internal, self._pulse, self._turn = feed, internal, pulse, turn
         known = None if since is None else feed.serial_of(since)
-        self._foreign = since is not None and known is None  # of another life: how much was missed, nobody knows
+        self._foreign = since is not None and known is None  # of another life: how much was missed is unknown
         self._serial = feed.last if known is None else known
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -230,5 +230,5 @@ class EventStream:
 
 async def _gone(receive: Receive, changed: asyncio.Event) -> None:
     while (await receive())["type"] != "http.disconnect":
-        """A body, which nobody asked for."""
+        """A body, which this server does not want."""
     changed.set()

@@ -1,4 +1,4 @@
-"""What can be seen without asking anybody: the settings, the machine, the seats.  Part of ``doctor``; docs/operations.md has the codes."""
+"""What can be seen without asking a peer: the settings, the machine, the seats.  Part of ``doctor``; docs/operations.md has the codes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.agent.life.version import VERSION
+from holdfast.agent.observe.findings import error, note, warning
 from holdfast.agent.observe.seat_views import seat_views
 from holdfast.config import Config, is_loopback
 from holdfast.kit.delay import Delay
@@ -22,27 +22,11 @@ from holdfast.wire.keys import exposure
 if TYPE_CHECKING:
     from holdfast.agent.life.agent import Agent
 
-__all__ = ["VERSION", "VERSION_ROW", "error", "note", "of_clock", "of_machine", "of_seats", "of_settings", "small_buffer", "warning"]
-
-VERSION_ROW = "holdfast:v"
 FORGETFUL = ("tmpfs", "ramfs")  # file systems that a reboot empties
 LARGE_GROUP = 64  # members from which a default receive buffer overflows in a pause of one lease
 MOUNTS = Path("/proc/self/mountinfo")
 FIELDS_BEFORE_TYPE = " - "
 COMING = ("serving", "waiting", "asking")  # states of a seat that votes, or will without any help
-WORRY = 0.75  # of what a seat can remember: time to think again
-
-
-def error(code: str, about: str, text: str, advice: str) -> Finding:
-    return Finding(code, "error", about, text, advice)
-
-
-def warning(code: str, about: str, text: str, advice: str) -> Finding:
-    return Finding(code, "warning", about, text, advice)
-
-
-def note(code: str, about: str, text: str, advice: str) -> Finding:
-    return Finding(code, "note", about, text, advice)
 
 
 def of_machine(udp: int, members: int) -> Iterator[Finding]:
@@ -76,7 +60,7 @@ def of_settings(config: Config, state: Path | None, *, seat: bool) -> Iterator[F
     """What is allowed and still no good idea."""
     if config.insecure and not is_loopback(config.bind):
         yield warning(
-            "insecure", config.bind, "There is no key beyond loopback: whoever reaches this port reads everything and can join.",
+            "insecure", config.bind, "There is no key beyond loopback: any machine that reaches this port reads everything and can join.",
             "`holdfast keys generate -o FILE`, and set key_file on all agents.",
         )  # fmt: skip
     if config.key_file and (exposed := _exposed(config.key_file)):

@@ -69,7 +69,7 @@ class LocalServer:
 
     @property
     def clients(self) -> int:
-        """Processes that attached; whoever has not said Hello is none."""
+        """Processes that attached; one that has not said Hello is none."""
         return sum(connection.greeted for connection in self.connections.values())
 
     async def close(self, why: str = "the agent has ended") -> None:
@@ -100,7 +100,7 @@ class LocalServer:
 
 
 def _make_room() -> None:
-    """Every client is a descriptor, everybody who holds something two: the usual 1024 are too few, and raising them needs no permission."""
+    """Every client is a descriptor, every holder two: the usual 1024 are too few, and raising them needs no permission."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -128,7 +128,7 @@ def _lock(path: str) -> int:
 
 
 def _bind(path: str, mode: int) -> socket.socket:
-    """Nobody can connect before it listens, and it listens only when its permissions are right."""
+    """No client can connect before it listens, and it listens only when its permissions are right."""
     file = Path(path)
     with suppress(FileNotFoundError):
         if not stat.S_ISSOCK(file.lstat().st_mode):

@@ -150,7 +150,7 @@ class Connection(asyncio.BufferedProtocol):
         self._service.slices.enter(self)
 
     def eof_received(self) -> bool:
-        """Whoever hangs up half-way is gone: nobody is left who could say "stopped"."""
+        """A client that hangs up half-way is gone: no process is left that could say "stopped"."""
         self._ending = True
         return False
 

@@ -1,7 +1,7 @@
-"""The event hub: every subscriber has a buffer of its own, and nobody waits for any of them.  Spec: foundation 5, STYLE 4.
+"""The event hub: every subscriber has a buffer of its own, and none of them is waited for.  Spec: foundation 5, STYLE 4.
 
 A machine emits in the middle of a turn, so all that happens there is one append. The rest follows when the turn is over: the event
-gets the version that the view has by then, is encoded once for everybody, and goes into the buffers. The first event for users carries what
+gets the version that the view has by then, is encoded once for all, and goes into the buffers. The first event for users carries what
 changed in the view. Who does not read loses the oldest, is told once how many (``EventsLost``), and goes on with the newest.
 """
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.agent.grants.bodies import shares_pids
 from holdfast.agent.grants.reaper import Asked
-from holdfast.agent.observe.doctor import GONE_AFTER, Doctor
-from holdfast.agent.observe.seat_views import SeatSurvey
+from holdfast.agent.life.installed import check_installed
+from holdfast.agent.observe.sightings import GONE_AFTER, Doctor
 from holdfast.agent.socket.answers import Once, checked_timeout
 from holdfast.agent.socket.connection import Connection, Handler, describe
 from holdfast.agent.socket.encode import encoded
@@ -113,6 +113,9 @@ class Handlers:
     def _seats(self, client: Connection, call: calls.Seats) -> None:
         if self._agent.seats is None:
             raise ConfigError(self._agent.seats_missing)
+        check_installed()
+        from holdfast.agent.observe.seat_views import SeatSurvey  # what only a user's question needs
+
         SeatSurvey(self._agent, lambda views: client.done(call.serial, encoded(views))).start()
 
     def _encoded_view(self) -> bytes:

@@ -149,7 +149,7 @@ class Running:
 
 
 class Fleet:
-    """All agents of the demo, by name. Whoever makes one closes it: afterwards no process of it is left."""
+    """All agents of the demo, by name. The code that makes one closes it: afterwards no process of it is left."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any], names: tuple[str, ...], *, http: bool) -> None:
         self.names = names
@@ -231,7 +231,7 @@ class Fleet:
             self.on_event(said)
 
     def close(self) -> None:
-        """Everybody leaves; who does not is killed. It is safe to call at any time, and twice."""
+        """All agents leave; one that does not is killed. It is safe to call at any time, and twice."""
         processes = [running.process for running in self.running.values()]
         for process in processes:
             if process.poll() is None:
@@ -324,4 +324,4 @@ def _environment() -> dict[str, str]:
 
 
 def _nobody(said: Said) -> None:
-    """Nobody listens yet."""
+    """No listener is set yet."""

@@ -1,4 +1,4 @@
-"""Leadership in ``holdfast demo``: who asks, who leads, and how soon somebody else does after a kill.  Spec: fast-detection G2, G5, G6.
+"""Leadership in ``holdfast demo``: who asks, who leads, and how soon the next one leads after a kill.  Spec: fast-detection G2, G5, G6.
 
 The demo is a client of every agent but the first, which shows the page. All of them ask to lead one name; a term counts as begun when the
 client hears of it, and as over at the last deadline that it was told, whatever became of its agent.

@@ -25,7 +25,7 @@ DECLARE_LEASES = 30.0  # in T_l: long after every bound, so that a promise that 
 RETURN_TIMEOUT = 20.0  # seconds; a restarted member is back after some T_l
 LEAVE_TIMEOUT = 15.0  # seconds for a goodbye to be heard, and for processes to end
 LOOK_INTERVAL = 0.25  # seconds between two looks at member lists and numbers
-KEYS = tuple(f"cart:{number}" for number in range(1, 65))  # one of them is owned by somebody else than the first member
+KEYS = tuple(f"cart:{number}" for number in range(1, 65))  # one of them is owned by another member than the first
 STEPS = {"Suspected": 1, "Decided": 2, "Failed": 3}  # how many timers may each have been late on the way there
 
 
@@ -134,7 +134,7 @@ class Ownership(NamedTuple):
 
 
 class Story:
-    """Runs it, step by step. ``step`` is called with what comes next; ``tick`` often, for whoever draws."""
+    """Runs it, step by step. ``step`` is called with what comes next; ``tick`` often, for the view."""
 
     def __init__(self, fleet: Fleet, config: Config, *, step: Callable[[str], None], tick: Callable[[], None]) -> None:
         self.fleet, self.config = fleet, config
@@ -149,7 +149,7 @@ class Story:
         self._looked_at = 0.0
 
     def form(self) -> None:
-        """Everybody starts, and everybody lists everybody."""
+        """All start, and each lists all."""
         fleet = self.fleet
         began_at = clock.now()
         self._step(
@@ -170,7 +170,7 @@ class Story:
             self.candidates.ask(name, fleet.running[name].socket)
         began_at = clock.now()
         longest = self.config.longest_grant
-        self._until(lambda: self.candidates.leads_now() is not None, LEAD_TIMEOUT + longest, f"somebody leads {NAME!r}")
+        self._until(lambda: self.candidates.leads_now() is not None, LEAD_TIMEOUT + longest, f"{NAME!r} has a leader")
         leader = self.candidates.last
         assert leader is not None
         promised = f"no limit; seats that are new wait {longest:g} s, once"
@@ -200,7 +200,7 @@ class Story:
 
         limit = DECLARE_LEASES * self.config.lease
         with suppress(NeverHappened):  # The promises below say what is missing.
-            self._until(gone_everywhere, limit, f"everybody declares {before.owner} gone, and its key has an heir")
+            self._until(gone_everywhere, limit, f"all declare {before.owner} gone, and its key has an heir")
         self.late = self.lateness(heard_before)
         assert self.death is not None
         if self.takeover is not None:
@@ -229,17 +229,17 @@ class Story:
         self.candidates.close()
         last = fleet.names[-1]
         others = [name for name in fleet.names if name != last]
-        self._step("Everybody leaves: first one of them (SIGTERM), then all others.")
+        self._step("All leave: first one of them (SIGTERM), then all others.")
         since = len(fleet.heard)
 
         def heard(*events: str) -> list[str]:
             return [said.by for said in fleet.heard[since:] if said.event in events and said.about == last]
 
         fleet.ask_to_leave(last)
-        self._until(lambda: set(others) <= {*heard("Left"), *heard("Failed")}, LEAVE_TIMEOUT, f"everybody hears that {last} left")
+        self._until(lambda: set(others) <= {*heard("Left"), *heard("Failed")}, LEAVE_TIMEOUT, f"all hear that {last} left")
         wrong = sorted(set(heard(*STEPS)))
         measured = f"suspected by {', '.join(wrong)}" if wrong else "by all others"
-        self._keep(f"a goodbye of {last} is heard as one", measured, "nobody suspects it", kept=not wrong)
+        self._keep(f"a goodbye of {last} is heard as one", measured, "no agent suspects it", kept=not wrong)
         fleet.ask_to_leave(*others)
         self._until(lambda: all(fleet.ended(name) is not None for name in fleet.names), LEAVE_TIMEOUT, "all processes end")
         codes = {name: fleet.ended(name) for name in fleet.names}
@@ -247,7 +247,7 @@ class Story:
         self._keep("all agents drain, leave and end", "exit code 0" if not wrong else ", ".join(wrong), "exit code 0", kept=not wrong)
 
     def stay(self) -> None:
-        """Until somebody interrupts."""
+        """Until Ctrl-C."""
         while True:
             self._pass()
 
@@ -277,7 +277,7 @@ class Story:
         return len(running) == len(self.fleet.names) and all(_sees(each, len(self.fleet.names)) for each in running.values())
 
     def _a_leader_with_a_key(self) -> tuple[Ownership, Reign]:
-        """Whoever leads; never the first, who shows the page and does not ask."""
+        """The leader; never the first agent, which shows the page and does not ask."""
         owned: list[Ownership] = []
 
         def found() -> bool:
@@ -313,7 +313,7 @@ class Story:
         return max([self.config.ring_config().oversleep, self.fleet.late, *self._overslept(since)])
 
     def _overslept(self, since: int) -> list[float]:
-        """By how much, as the agents noticed it. Whoever is late judges no leader before the next heartbeat (F11)."""
+        """By how much, as the agents noticed it. An agent that is late judges no leader before the next heartbeat (F11)."""
         return [said.seconds for said in self.fleet.heard[since:] if said.event in ("Paused", OVERSLEPT)]
 
     def _keep(self, what: str, measured: str, promised: str, *, kept: bool = True) -> None:
@@ -321,12 +321,12 @@ class Story:
 
 
 def judged_takeover(takeover: Takeover, bound: float, allowed: float) -> list[Promise]:
-    """Somebody else leads in time, with a larger token, and not before the former one's last deadline. ``allowed``: for late timers."""
+    """Another agent leads in time, with a larger token, and not before the former one's last deadline. ``allowed``: for late timers."""
     former, after = takeover.former, takeover.next
     what = f"another one leads {NAME!r}"
     limits = f"within {bound:.2f} s, {allowed:.2f} s more for late timers"
     if after is None or takeover.seconds is None:
-        return [Promise(what, False, "nobody did", limits)]
+        return [Promise(what, False, "none did", limits)]
     gap = after.began_at - former.until
     one = Promise(what, takeover.seconds <= bound + allowed, f"{after.leader}, after {takeover.seconds:.2f} s", limits)
     measured = f"{gap:.2f} s after the last deadline, token {after.token}"
@@ -340,7 +340,7 @@ def _inherited(before: Ownership, heirs: list[Ownership], key: str) -> Promise:
     """G3, G9: one owner at a time, and the next one's token is larger."""
     what = f"the key {key!r} has one owner at a time"
     if not heirs:
-        return Promise(what, False, "nobody inherited it", "one heir after the declaration")
+        return Promise(what, False, "it has no heir", "one heir after the declaration")
     first = heirs[0]
     overlap = first.at < before.until or len({each.owner for each in heirs}) > 1
     grown = first.token > before.token

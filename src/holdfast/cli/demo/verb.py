@@ -54,7 +54,7 @@ def demo(
 
 
 def _settings(preset: str) -> dict[str, Any]:
-    """All seven share them: sealed with a key that nobody else has."""
+    """All seven share them: sealed with a key of their own."""
     from holdfast.wire.keys import generate
 
     return {"group": GROUP, "preset": preset, "key": generate(), "log_level": "warning"}

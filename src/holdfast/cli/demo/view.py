@@ -35,7 +35,7 @@ STATES = {MemberStatus.ALIVE: "o", MemberStatus.SUSPECTED: "?", MemberStatus.DEC
 
 
 class View(Protocol):
-    """Whoever shows it."""
+    """What shows the demo."""
 
     def step(self, text: str) -> None:
         """Something new begins."""
@@ -72,7 +72,7 @@ class Silent:
 
 
 class Plain(Silent):
-    """One line per step, and one for the first agent that says something new about somebody."""
+    """One line per step, and one for the first agent that says something new about a member."""
 
     def __init__(self) -> None:
         self._began_at = clock.now()
@@ -124,7 +124,7 @@ class Live(Silent):
 
 
 def first_told(said: Said, told: set[tuple[str, str, int]]) -> str:
-    """The line for an event that nobody has told yet about that life; "" otherwise."""
+    """The line for an event that no agent has told yet about that life; "" otherwise."""
     if said.event not in TOLD or (said.event == "LeaderChanged" and said.life is None):
         return ""
     if said.life is None:  # about the agent itself

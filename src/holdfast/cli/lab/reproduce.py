@@ -45,7 +45,7 @@ def reproduce(
         reports.append(report)
         if not as_json:
             print(f"{report.verdict}  {report.experiment}  {report.title}", flush=True)
-        # After each of them: a folder may take an hour, and whoever interrupts it keeps what is done.
+        # After each of them: a folder may take an hour, and a user who interrupts it keeps what is done.
         pages = write_page(folder, [*reports, *others], out, note=_note(len(reports), len(experiments), quick=quick))
     if page:
         reports = others

@@ -45,7 +45,7 @@ def sealer_for(group: str, key_file: Path | None, *, insecure: bool) -> Sealer:
 
 
 class Lines:
-    """Events as JSON lines. A reader that goes away ends the node: nobody would see what it says."""
+    """Events as JSON lines. A reader that goes away ends the node: its lines would not be read."""
 
     texts: tuple[type, ...] = (NodeId,)  # identities, told as people write them
 

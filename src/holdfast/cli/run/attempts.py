@@ -2,7 +2,7 @@
 
 Each attempt has a connection of its own: what was granted on one is never revived on another (F14). An attempt ends with the command's exit
 code, or because there is no agent, or none any more, or because it lost the hold. Without ``--restart`` that is the end. With it, only an
-end that somebody asked for is one: the command's own, a signal, a time limit that was given, or input that no agent will ever accept.
+end that was asked for is one: the command's own, a signal, a time limit that was given, or input that no agent will ever accept.
 """
 
 from __future__ import annotations

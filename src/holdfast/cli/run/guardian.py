@@ -4,7 +4,7 @@
 
 The guardian is the command's parent and the reaper of all its descendants, so it knows when the last one is gone, also one that left
 the process group. It ends them all when ``holdfast run`` dies, is told so, or does not move the deadline in time: then also
-a ``holdfast run`` that was killed or stopped cannot leave anybody at work. If the guardian dies, the kernel kills the command, and
+a ``holdfast run`` that was killed or stopped cannot leave a process at work. If the guardian dies, the kernel kills the command, and
 ``holdfast run``, to which the orphans go, the rest. A guardian that is stopped is not waited for: ``holdfast run`` finds everything
 below it in /proc, ends it, and the guardian last.
 
@@ -44,7 +44,7 @@ PID, STATUS, ERRNO = b"p", b"s", b"e"
 
 
 class Pipes(NamedTuple):
-    """Between the three processes; each end is closed by whoever does not need it."""
+    """Between the three processes; each end is closed by the process that does not need it."""
 
     leash: tuple[int, int]  # run -> guardian: deadlines; its end means "end everything"
     go: tuple[int, int]  # run -> command: it may start
@@ -95,7 +95,7 @@ class Command:
         return self._reports
 
     def go(self) -> None:
-        """Everybody who has to know its pid knows it."""
+        """Each process that has to know its pid knows it."""
         with suppress(BrokenPipeError):
             os.write(self._go, GO)
         os.close(self._go)
@@ -168,11 +168,11 @@ class Command:
     def _on_guardian_gone(self) -> None:
         """Usually because nothing is left to guard. A guardian that was killed left its orphans to us."""
         in_order = os.waitstatus_to_exitcode(os.waitpid(self.guardian, 0)[1]) == 0
-        self._family.above = [Own(os.getpid())]  # The guardian's pid may be somebody else's from here on.
+        self._family.above = [Own(os.getpid())]  # The guardian's pid may be that of another process from here on.
         if self.pid and not in_order:
             self.unguarded = True
             self._end_orphans()
-        self.over = True  # From here on its pid may be somebody else's.
+        self.over = True  # From here on its pid may be that of another process.
         self.kill()
         os.close(self._reports)
         self._family.close()
@@ -189,7 +189,7 @@ class Command:
             select.select([], [], [], KILL_INTERVAL)
 
     def _round(self) -> bool:
-        """False: nothing is left. Whoever waits for what cannot be ended is told so, once."""
+        """False: nothing is left. The caller that waits for what cannot be ended is told so, once."""
         left = self._family.round()
         if self._family.beyond and not self._told_beyond:
             self._told_beyond = True
@@ -206,7 +206,7 @@ class Command:
 
 
 def adopt_orphans(libc: ctypes.CDLL) -> None:
-    """Whoever loses its parent below this process becomes its child: if a guardian is killed, nobody is lost."""
+    """A process below this one that loses its parent becomes its child: if a guardian is killed, none is lost."""
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -268,7 +268,7 @@ class Guardian:
             while (ended := os.waitpid(-1, os.WNOHANG | os.WUNTRACED))[0]:
                 pid, status = ended
                 if os.WIFSTOPPED(status):
-                    # Who holds something cannot be put aside from the keyboard: nobody would be there to take it up in time.
+                    # A command under a hold cannot be put aside from the keyboard: a stopped process could not take the grant up in time.
                     if os.WSTOPSIG(status) == signal.SIGTSTP:
                         os.kill(pid, signal.SIGCONT)
                 elif pid == self._command:

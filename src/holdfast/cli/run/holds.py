@@ -340,7 +340,7 @@ class MemberHold(Connected):
         """There is no deadline."""
 
     def stopped(self) -> None:
-        """Nobody waits for it."""
+        """There is no grant to end."""
 
     # The answers to ``Watch`` and ``Look``.
 

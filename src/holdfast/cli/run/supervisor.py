@@ -1,4 +1,4 @@
-"""Runs one command under one hold, and ends it before the hold can be somebody else's.  Spec: foundation F9, F14; docs/run.md.
+"""Runs one command under one hold, and ends it before the hold expires.  Spec: foundation F9, F14; docs/run.md.
 
     granted            SIGTERM            SIGKILL   deadline
        |-------------------|------ grace -----|- margin -|
@@ -38,16 +38,16 @@ GRACE_SHARE_MAX = 0.5  # more would stop commands whose hold is extended in time
 GRACE_OF_MEMBERS = 5.0  # seconds, where there is no deadline
 SIGNALLED = 128  # plus the number: how a shell says that a signal ended it
 ENOENT_CODES = {2: NOT_FOUND}
-ENDS = (signal.SIGINT, signal.SIGTERM)  # whoever sends one of these wants no restart; SIGHUP is the command's own affair: a reload
+ENDS = (signal.SIGINT, signal.SIGTERM)  # a user who sends one of these wants no restart; SIGHUP is the command's own affair: a reload
 
 
 def say(text: str) -> None:
     """To the people who read stderr."""
-    with suppress(OSError, ValueError):  # Nobody reads it any more; that is no reason to stop.
+    with suppress(OSError, ValueError):  # The reader is gone; that is no reason to stop.
         print(f"holdfast: run: {text}", file=sys.stderr, flush=True)
 
 
-class Interrupted(Exception):  # no error: somebody wants this to end
+class Interrupted(Exception):  # no error: a signal asks for the end
     """A signal came while nothing was running yet."""
 
     def __init__(self, number: int) -> None:
@@ -79,7 +79,7 @@ class Supervisor:
         self._told = False  # SIGTERM was sent because the hold ends
         self._lost = False  # the hold ended before the command did
         self._kill_at = UNLIMITED
-        self.interrupted = False  # somebody asked for the end
+        self.interrupted = False  # a signal asked for the end
 
     def run(self) -> int:
         with self._signals.caught():
@@ -226,7 +226,7 @@ class Supervisor:
         ended = os.waitstatus_to_exitcode(command.status)
         if ended >= 0:
             return ended
-        if -ended not in FORWARDED:  # Whoever sent one of those, here or at the terminal, knows.
+        if -ended not in FORWARDED:  # The user who sent one of those, here or at the terminal, knows.
             say(f"{word} was ended by {_name(-ended)}, which did not come from Holdfast: its hold was good")
         return SIGNALLED - ended
 

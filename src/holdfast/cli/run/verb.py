@@ -1,4 +1,4 @@
-"""``holdfast run``: a command that ends before its hold can be somebody else's. docs/run.md says what is promised."""
+"""``holdfast run``: a command that is stopped before its hold expires. docs/run.md says what is promised."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Connection(asyncio.Protocol):
 
     @classmethod
     async def open(cls, path: str) -> Connection:
-        """Connect and greet. Raises AgentLost when nobody answers there, ConfigError when that is no agent for us."""
+        """Connect and greet. Raises AgentLost when no agent answers there, ConfigError when that is no agent for us."""
         try:
             _, self = await asyncio.get_running_loop().create_unix_connection(lambda: cls(path), path)
         except OSError as error:
@@ -76,7 +76,7 @@ class Connection(asyncio.Protocol):
         return await answer
 
     async def stop(self, grant: int) -> None:
-        """Nobody acts under it any more, and its stream is over: said at once, so that the agent wakes up once."""
+        """No process acts under it any more, and its stream is over: said at once, so that the agent wakes up once."""
         future: asyncio.Future[Any] = self._loop.create_future()
         self.begin(calls.Stopped, (grant,), future)
         self.close_stream(grant)

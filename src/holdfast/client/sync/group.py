@@ -155,13 +155,13 @@ class Group:
         return self.members.owner(key)
 
     def leader(self, name: str) -> Leader | None:
-        """Who leads this name, as this agent heard it last, or None if nobody is known to. A hint where to ask, and no permission to act:
+        """Who leads this name, as this agent heard it last, or None if no leader is known. A hint where to ask, and no permission to act:
         news take their time. Never waits; ``watch`` says ``LeaderChanged`` when it is another one."""
         return self.leaders.get(checks.text(name, "name"))
 
     @property
     def leaders(self) -> dict[str, Leader]:
-        """All names that somebody leads, as this agent heard it last, sorted. Never waits."""
+        """All names with a known leader, as this agent heard it last, sorted. Never waits."""
         return leaders_of(self._link.read(), self._link.held())
 
     def watch(self) -> Watch:
@@ -185,11 +185,11 @@ class Group:
         what the reader there does with it is not known.
 
         Raises ``NotAMember`` if it is not in the group, ``Timeout`` if no answer came (it may have arrived all the same), ``Unavailable``
-        if nobody reads there. Costs a round trip to that member."""
+        if no client reads there. Costs a round trip to that member."""
         mail.send(self._link, peer, data, timeout)
 
     def cast(self, data: bytes, *, topic: str) -> None:
-        """Tell up to 16 KiB to everybody who listens to a topic, as a rumour: it reaches all of them with high probability, at most
+        """Tell up to 16 KiB to all listeners of a topic, as a rumour: it reaches all of them with high probability, at most
         once each, in no particular order; the own streams of this group object do not hear it. Returns when this agent has begun to
         spread it."""
         mail.cast(self._link, data, topic)
@@ -225,10 +225,10 @@ class Group:
         """Lead a name for the length of a block: enter it with ``with``. It begins when this process
         leads, and its end gives the leadership up.
 
-        While ``term.valid`` is true nobody else in the group leads the same name. It is a check of this machine's clock, to be made before
-        each deed; the block is not interrupted when the term is lost. What happens between the check and the deed's effect is not covered:
-        for that, let the resource compare ``term.token``, which grows with every term. All of it rests on the seats (``holdfast seats``): a
-        majority of them must answer, and clocks may run apart by no more than ``rho``.
+        While ``term.valid`` is true no other client of the group leads the same name. It is a check of this machine's clock, to be made
+        before each deed; the block is not interrupted when the term is lost. What happens between the check and the deed's effect is not
+        covered: for that, let the resource compare ``term.token``, which grows with every term. All of it rests on the seats (``holdfast
+        seats``): a majority of them must answer, and clocks may run apart by no more than ``rho``.
 
         A term is promised for one and a half heartbeats and the ``grace`` at a time, and renewed twice per heartbeat. A longer grace
         leaves more time to stop when it cannot be renewed, and lets the next leader wait longer after a crash. Clients of one agent
@@ -261,14 +261,14 @@ class Group:
         are ``of`` of them, numbered from 0, and each has at most one holder in the group; ``of=1`` is a lock. The first one who asks says
         how many there are, for good: another number raises ``TicketCountMismatch``.
 
-        While ``ticket.valid`` is true nobody else in the group holds the same number. It is a check of this machine's clock, to be made
+        While ``ticket.valid`` is true no other client of the group holds the same number. It is a check of this machine's clock, to be made
         before each deed; the block is not interrupted when the ticket is lost. What happens between the check and the deed's effect is
         not covered: for that, let the resource compare ``ticket.token``, which grows with every holder of that number. All of it rests on
         the seats (``holdfast seats``): a majority of them must answer, and clocks may run apart by no more than ``rho``.
 
         Waits while all are held; who holds one serves those who wait there in the order they came. With ``wait=False`` it raises
         ``NoTicket`` then. Raises ``AcquireTimeout`` after ``timeout`` seconds, ``ConfigError`` if there are no seats, ``TicketLost`` if it
-        is lost before the block begins. ``metadata`` is up to 512 bytes of texts that everybody sees in ``tickets(pool)``.
+        is lost before the block begins. ``metadata`` is up to 512 bytes of texts that all clients see in ``tickets(pool)``.
 
         A process that hangs keeps its ticket, because its agent renews it. With ``user_ttl`` it is renewed only as long as the program
         calls ``ticket.touch()`` at least so often, in seconds; else it is lost, and free a lease later at most."""

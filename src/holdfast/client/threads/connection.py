@@ -143,7 +143,7 @@ class Connection:
                 self._expire()
 
     def stop(self, grant: int) -> None:
-        """Nobody acts under it any more, and its stream is over: said at once, so that the agent wakes up once."""
+        """No process acts under it any more, and its stream is over: said at once, so that the agent wakes up once."""
         answer = Answer()
         with self._lock:
             self._out.append(self._conversation.begin(calls.Stopped, (grant,), answer, now() + CALL_TIMEOUT, None))
@@ -213,7 +213,7 @@ class Connection:
             try:
                 self._socket.sendall(self._taken())
             except OSError as error:
-                self._shut()  # Half a frame may be out. The reading thread sees the end, and tells everybody.
+                self._shut()  # Half a frame may be out. The reading thread sees the end, and tells all callers.
                 raise agent_lost(self.path, f"cannot be written to ({error.strerror or error})") from error
             except BaseException:
                 self._shut()  # Interrupted half-way.
@@ -231,7 +231,7 @@ class Connection:
         poll.register(self._socket, select.POLLIN | select.POLLOUT)
         while self._out:
             ((_, ready),) = poll.poll()
-            if ready & select.POLLOUT and self._writing.acquire(blocking=False):  # else somebody writes, and is about to end
+            if ready & select.POLLOUT and self._writing.acquire(blocking=False):  # else a thread writes, and is about to end
                 try:
                     self._write_some()
                 finally:
@@ -267,7 +267,7 @@ class Connection:
         with self._lock:
             self._conversation.lose(error)
             on_lost, self._on_lost = self._on_lost, None
-        self._shut()  # Whoever still writes is told, before the descriptor is somebody else's.
+        self._shut()  # A thread that still writes is told, before the descriptor is given to another file.
         with self._writing:
             self._socket.close()
         self._close_line()

@@ -63,7 +63,7 @@ def _on_parting(client: Connection, serial: int, name: str, timeout: float, part
             client.refuse(serial, NotAMember(f"name: no member is called {shown(name)}"))
         case Parting.UNSEALED:
             client.refuse(
-                serial, ConfigError("key: this group has none, so nobody may be asked to leave over the network; ask at its own agent")
+                serial, ConfigError("key: this group has none, so no member may be asked to leave over the network; ask at its own agent")
             )
         case Parting.BUSY:
             client.refuse(serial, Unavailable("this agent is asking too many others to leave already"))

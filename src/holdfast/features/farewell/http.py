@@ -56,7 +56,7 @@ def _error_of(parting: Parting, name: str) -> errors.HoldfastError | None:
     if parting is Parting.NOT_A_MEMBER:
         return errors.NotAMember(f"{errors.shown(name)} is not in the group")
     if parting is Parting.UNSEALED:
-        return errors.ConfigError("key_file: this group has no key, so anybody could send such a request; it is neither sent nor obeyed")
+        return errors.ConfigError("key_file: this group has no key, so any machine could send such a request; none is sent or obeyed")
     if parting is Parting.BUSY:
         return errors.Unavailable("too many agents are being asked already; try again")
     return errors.Timeout(f"{errors.shown(name)} did not answer within {TIMEOUT:g} s; the membership finds out whether it is dead")

@@ -1,7 +1,7 @@
 """``holdfast keys``: generate, list, install, use, remove.
 
 A rotation has three steps, each across the whole group, each only when the one before has succeeded everywhere: install the new
-key (everybody can read it), use it (everybody writes with it), remove the old one. The report says what each member answered.
+key (every member can read it), use it (every member writes with it), remove the old one. The report says what each member answered.
 """
 
 from __future__ import annotations

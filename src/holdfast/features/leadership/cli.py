@@ -21,13 +21,13 @@ from holdfast.net.clock import now
 def leader(
     *,
     name: Annotated[str, Word(help="A name that is led (default: all of them).", metavar="NAME")] = "",
-    wait: Annotated[bool, Flag("--wait", help="Wait until somebody leads it.")] = False,
+    wait: Annotated[bool, Flag("--wait", help="Wait until it has a leader.")] = False,
     timeout: Annotated[float | None, TIMEOUT] = None,
     as_json: Annotated[bool, JSON] = False,
     agent: Annotated[str, AGENT] = "",
     group: Annotated[str, GROUP] = "",
 ) -> int:
-    """Who leads what, as this agent knows it: a hint. Exit code 1 if nobody leads it."""
+    """Who leads what, as this agent knows it: a hint. Exit code 1 if no leader is known."""
     if wait and not name:
         raise ConfigError("--wait: needs a NAME to wait for")
     if timeout is not None and not wait:
@@ -52,7 +52,7 @@ def leader(
 
 
 def _awaited(call: AgentCall, name: str, until: float) -> GroupView:
-    """The view in which somebody leads it: the client's, which the events of a ``Watch`` keep current."""
+    """The view in which it has a leader: the client's, which the events of a ``Watch`` keep current."""
     from holdfast.client.mirror import Mirror, Opening
 
     mirror = Mirror(lambda: call.tell(Look, waiter=mirror))
@@ -61,8 +61,8 @@ def _awaited(call: AgentCall, name: str, until: float) -> GroupView:
         left = until - now()
         if left <= 0:
             if delay := call.ask(Info).get("seats_delay"):
-                raise Timeout(f"leader: nobody leads {shown(name)} yet; {delay_text(delay['why'], delay['seconds'] or 0.0)}")
-            raise Timeout(f"leader: nobody leads {shown(name)} yet; who asks to lead it, and do the seats answer (`holdfast seats`)?")
+                raise Timeout(f"leader: {shown(name)} has no leader yet; {delay_text(delay['why'], delay['seconds'] or 0.0)}")
+            raise Timeout(f"leader: {shown(name)} has no leader yet; does a client ask for it, and do the seats answer (`holdfast seats`)?")
         call.read(left)
     return mirror.view
 
@@ -74,4 +74,4 @@ def _json(line: LeaderView) -> dict[str, Any]:
 
 def _row(line: LeaderView) -> tuple[str, ...]:
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line.since))
-    return line.name, "nobody" if line.leader is None else str(line.leader), str(line.token), since
+    return line.name, "none" if line.leader is None else str(line.leader), str(line.token), since

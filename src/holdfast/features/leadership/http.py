@@ -27,13 +27,13 @@ class LeaderAnswer(Struct, frozen=True):
     """Who leads one name: a hint. Only the leader's own deadline says that it may act."""
 
     name: str
-    leader: str | None  # None: somebody led it, and nobody is known to now
+    leader: str | None  # None: it was led, and no leader is known now
     boot: int | None
     me: bool  # the agent that answers
     token: int  # of that term, or of the last one
     since: float  # wall clock when this agent heard of it
     terms: int  # that this agent heard of
-    vacant: float | None  # seconds for which nobody was known to lead before this term; None: there was none before it
+    vacant: float | None  # seconds for which no leader was known before this term; None: there was none before it
     candidates: tuple[str, ...]  # agents with a client that asks for it, in the order in which they are asked to lead
 
 
@@ -42,7 +42,7 @@ class LeadTiming(Struct, frozen=True):
 
     heartbeat: float
     term: float  # how long a term is promised at a time, without a grace
-    bound: float | None  # from the death of a leader until the next one leads; None: nobody else is there
+    bound: float | None  # from the death of a leader until the next one leads; None: there is no other member
 
 
 class LeadersAnswer(Struct, frozen=True):

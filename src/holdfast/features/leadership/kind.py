@@ -4,7 +4,7 @@ This agent is a candidate for a name as long as a client of it waits for that na
 in the order of their asking, and each turn is a term of its own with a larger token (F16).
 
 One thing must never happen here: that this agent leads for its next client while the former one may still act. To the seats both
-are the same holder, so they would not object. Therefore nobody campaigns before the law has released the former grant, which is when its
+are the same holder, so they would not object. Therefore no client campaigns before the law has released the former grant, which is when its
 client has stopped, its bodies are dead, or its last published deadline has passed (F14).
 """
 
@@ -58,7 +58,7 @@ class LeadHeld:
     def __init__(self, queue: Queue, length: float, holder: Holder) -> None:
         self.length = length
         self.holder = holder
-        self.over = False  # nobody is told anything any more
+        self.over = False  # its holder is told nothing any more
         self._queue = queue
         self._deadline = 0.0  # as the machine said last
 
@@ -73,7 +73,7 @@ class LeadHeld:
     def renew_allowed(self, allowed: bool) -> None:
         self._queue.renew_allowed(self, allowed)
 
-    # What the machine says. It may have had something to say just before it was told that nobody listens.
+    # What the machine says. It may have had something to say just before it was told that there is no listener.
 
     def on_queued(self, position: int, why: str = "") -> None:
         """The machine has no queue: clients of one agent wait in this one."""
@@ -106,7 +106,7 @@ class Queue:
         """``renewed`` hears the deadline that was there before."""
         self.name = name
         self.renewed = renewed
-        self.led = False  # the machine said that the first one leads; until it is released nobody else campaigns
+        self.led = False  # the machine said that the first one leads; until it is released no other client campaigns
         self._leads, self._empty = leads, empty
         self._wishes: deque[LeadHeld] = deque()
 
@@ -124,7 +124,8 @@ class Queue:
                 raise
 
     def cancel(self, wish: LeadHeld) -> None:
-        """Before the law granted it. The machine may have led already, a moment ago: nobody was told, so it is given back like a term."""
+        """Before the law granted it. The machine may have led already, a moment ago: no client was told, so it is given back like a
+        term."""
         first = self._is_first(wish)
         self._drop(wish)
         if first:

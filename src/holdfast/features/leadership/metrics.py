@@ -38,7 +38,7 @@ class LeadershipSource(Protocol):
 def of_leadership(running: LeadershipSource) -> Iterable[Metric]:
     leadership, kind = running.leadership, running.kind
     office, links = leadership.office, leadership.watches.links
-    yield gauge("lead_names", "Names that somebody is known to lead.", sum(line.leader is not None for line in running.leaders.views))
+    yield gauge("lead_names", "Names with a known leader.", sum(line.leader is not None for line in running.leaders.views))
     yield gauge("lead_own", "Names that this agent leads.", running.leaders.led_by(running.me))
     yield gauge("lead_candidacies", "Names for which a client of this agent asks, those that it leads included.", len(office.campaigns))
     yield counter("lead_terms_total", "Terms that began, of whatever leader, as known here.", running.leaders.terms_heard)

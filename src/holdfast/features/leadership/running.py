@@ -7,7 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from holdfast.agent.feature import Parts, Running
-from holdfast.agent.observe.symptoms import WORRY, error, warning
+from holdfast.agent.observe.findings import WORRY, error, warning
 from holdfast.errors import shown
 from holdfast.events import Event, LeaderChanged, LeaderSuspected
 from holdfast.features.leadership.kind import LeadKind

@@ -43,7 +43,7 @@ def cast(
     agent: Annotated[str, AGENT] = "",
     group: Annotated[str, GROUP] = "",
 ) -> None:
-    """Tell everybody who listens to a topic. A rumour: most hear it within a second, nobody confirms it."""
+    """Tell all listeners of a topic. A rumour: most hear it within a second, and it is not confirmed."""
     payload = _payload(text)
     asked(agent, group, Cast, topic, payload)
     if as_json:

@@ -62,7 +62,7 @@ def addressee(peer: Member | NodeId | str, members: Members) -> str:
         return life
     listed = members.get(life.name)
     if listed is not None and listed.id != life:
-        raise NotAMember(f"{life}: that life is over; {listed.id} has its name now. Send to the name to reach whoever has it")
+        raise NotAMember(f"{life}: that life is over; {listed.id} has its name now. Send to the name to reach its present life")
     return life.name
 
 

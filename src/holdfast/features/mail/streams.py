@@ -1,6 +1,6 @@
 """Messages for clients: what was sent to this agent alone, and rumours of topics.  docs/local-api.md (Messages, Send, Cast).
 
-Every stream has a bounded queue of its own. A letter that no queue has room for is refused, and its sender knows; a rumour has nobody
+Every stream has a bounded queue of its own. A letter that no queue has room for is refused, and its sender knows; a rumour has no sender
 to tell, so the oldest one goes and the client reads how many it missed.
 """
 
@@ -19,7 +19,7 @@ from holdfast.kit.broadcast import PAYLOAD_BYTES_MAX, TOPIC_BYTES_MAX, Broadcast
 
 QUEUE_MAX = 1024  # messages of one stream
 QUEUE_BYTES_MAX = 4 << 20  # of payload in them: a hundred of the largest letters
-PREFIX = "u:"  # topics of users; machines have topics too, and nobody may speak in their name
+PREFIX = "u:"  # topics of users; machines have topics too, and no client may speak in their name
 USER_TOPIC_BYTES_MAX = TOPIC_BYTES_MAX - len(PREFIX)
 LETTERS = ""  # the topic of what was sent to this agent alone
 
@@ -94,7 +94,7 @@ class MessageHub:
         self._hear(MessageItem(me, topic, payload), owner)
 
     def deliver(self, sender: NodeId, payload: bytes) -> Outcome:
-        """A letter: to everybody here who listens and has room."""
+        """A letter: to every client here that listens and has room."""
         streams = tuple(self._streams.get(LETTERS, ()))
         free = [stream for stream in streams if stream.has_room(payload)]
         for stream in free:

@@ -40,7 +40,7 @@ RING_GAUGES = {
     "links_relayed": "Peers that are reached only through others now.",
     "links_broken": "Peers that have been reached only through others for long.",
     "lease_rtt_max": "Longest round trip of the last sessions, seconds.",
-    "safe_for": "Seconds for which nobody treats this agent as gone; missing while it is alone, or no member.",
+    "safe_for": "Seconds for which no member treats this agent as gone; missing while it is alone, or no member.",
     "safe_for_least": "The least of these that was ever seen.",
     "arbitration_seconds_last": "Seconds that the last arbitration took.",
     "unmet": "Neighbours without a pair.",
@@ -147,7 +147,7 @@ class RingHttp(HttpSide):
         return {"ring": self.part()}
 
     def since(self) -> Mapping[NodeId, float]:
-        """A member that was only heard of by a neighbour has told nobody yet when it came."""
+        """A member that was only heard of by a neighbour has told no other member yet when it came."""
         entries = self._ring.list.entries.values()
         return {entry.node: entry.since for entry in entries if entry.since > 0 and isfinite(entry.since)}
 

@@ -35,7 +35,7 @@ def ls(
     agent: Annotated[str, AGENT] = "",
     group: Annotated[str, GROUP] = "",
 ) -> int:
-    """Who holds which ticket, as this agent heard it: a hint. Exit code 1 if nobody holds any."""
+    """Who holds which ticket, as this agent heard it: a hint. Exit code 1 if none is held."""
     if read and not pool:
         raise ConfigError("--read: needs a POOL")
     found: tuple[PoolView, ...]
@@ -62,7 +62,7 @@ def acquire(
     """Hold a ticket around a command, or until stdin is closed. A ticket belongs to a process: with a command this is
     `holdfast run --ticket`, which ends the command in time; without one it prints the ticket's number and token, and ends when stdin does.
 
-    Exit code 124: the ticket was lost, which nobody but the reader of stdout is told. Prefer a command. 2: the pool has another number of
+    Exit code 124: the ticket was lost, which only the reader of stdout is told. Prefer a command. 2: the pool has another number of
     tickets; 3: too few seats answer, or the agent is late or gone; 4: none was free in time."""
     if words:
         from holdfast.cli.run.verb import run
@@ -95,7 +95,7 @@ def release(
     group: Annotated[str, GROUP] = "",
 ) -> None:
     """Ask the client of this agent that holds a ticket to stop. It is free when that client says so or ends, at its deadline at the latest:
-    nobody takes a ticket away. `holdfast run` ends its command then. Exit code 1 if nobody holds it."""
+    a ticket is not taken away. `holdfast run` ends its command then. Exit code 1 if it is not held."""
     asked(agent, group, StopTicket, pool, number)
 
 
@@ -107,8 +107,8 @@ def abandon(
     agent: Annotated[str, AGENT] = "",
     group: Annotated[str, GROUP] = "",
 ) -> None:
-    """Give up a ticket whose guardians are lost for good. A dead holder alone needs nobody's help: its ticket is free after its lease. This
-    is for a ticket that nobody can read any more, and refused as long as anybody can."""
+    """Give up a ticket whose guardians are lost for good. A dead holder alone needs no help: its ticket is free after its lease. This
+    is for a ticket that no agent can read any more, and refused as long as one can."""
     if not holder_is_dead:
         raise ConfigError(
             "--holder-is-dead: is not given; look at `holdfast ticket ls`, make sure that this holder has ended, and give it:"

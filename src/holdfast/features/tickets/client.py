@@ -36,9 +36,9 @@ class Ticket(TicketHeld, Holding):
     """
 
     async def publish(self, data: bytes) -> None:
-        """Tell up to 15 KiB to everybody who watches the pool (``group.tickets(pool).watch()``), as a rumour stamped with number and token:
-        it reaches all of them with high probability, at most once each. Who has heard of a later holder of this number drops it. Returns
-        when this agent has begun to spread it; raises ``TicketLost`` if the ticket is over."""
+        """Tell up to 15 KiB to all clients that watch the pool (``group.tickets(pool).watch()``), as a rumour stamped with number and
+        token: it reaches all of them with high probability, at most once each. Who has heard of a later holder of this number drops it.
+        Returns when this agent has begun to spread it; raises ``TicketLost`` if the ticket is over."""
         told = checks.payload(data, PUBLISH_BYTES_MAX)
         self.check()
         with self._named():

@@ -42,14 +42,14 @@ class PoolView(NamedTuple):
     """The tickets of a pool at one moment."""
 
     pool: str
-    of: int  # how many there are; 0: nobody has asked for one yet, as far as is known
+    of: int  # how many there are; 0: none was asked for yet, as far as is known
     holders: Mapping[int, Holder]  # by number
     is_hint: bool  # False: a majority of the seats said so
     as_of: float  # when this process received it, on the clock of ``holdfast.client.clock.now()``: it is at least that old
 
     @property
     def free(self) -> tuple[int, ...]:
-        """The numbers that nobody holds. One whose holder has died counts as held until it is reclaimed."""
+        """The numbers that are free. One whose holder has died counts as held until it is reclaimed."""
         return tuple(number for number in range(self.of) if number not in self.holders)
 
 

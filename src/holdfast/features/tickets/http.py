@@ -41,7 +41,7 @@ class PoolAnswer(Struct, frozen=True):
     of: int  # tickets in it; 0: not known here
     tickets: tuple[TicketAnswer, ...]  # those that are held, by number
     here: int  # clients of this agent that hold one or ask for one
-    waiting: int  # who is known here to wait: those clients, and whoever queues at a ticket that is held here
+    waiting: int  # clients that are known here to wait: those, and the ones that queue at a ticket that is held here
 
 
 class TicketTiming(Struct, frozen=True):
@@ -104,7 +104,7 @@ class TicketHttp(HttpPart):
         return self._number
 
     def _held(self) -> range:
-        """As many lines as there are tickets that somebody holds."""
+        """As many lines as there are tickets that are held."""
         return range(0 if self._running is None else sum(map(len, self._running.tickets.cview.pools.values())))
 
 

@@ -4,7 +4,7 @@ Each asking is an attempt of its own at the machine, so clients of one agent com
 nothing of clients: it owns a ticket until it is told to release it, and the law says when (F14).
 
 A client is told a deadline that lies ``margin`` before the machine's own. The order in time is: at risk (a round was not answered), the
-client's deadline, this agent's deadline, the earliest moment at which anybody else can own the ticket.
+client's deadline, this agent's deadline, the earliest moment at which another client can own the ticket.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class TicketHeld:
         if self.attempt is not None and not self._over:
             self.attempt.renew_allowed(allowed)
 
-    # What the machine says. It may have had something to say just before it was told that nobody listens.
+    # What the machine says. It may have had something to say just before it was told that there is no listener.
 
     def on_granted(self, token: int, deadline: float, number: int = 0) -> None:
         if not self._over:

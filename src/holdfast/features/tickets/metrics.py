@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.kit.broadcast import Broadcast
 
 COUNTED = {  # tickets 9.7: how each is called there, how the machine counts it, what it says
-    "rebounds": ("reballots", "Times a holder had to raise its ballot, because somebody had asked to take its ticket."),
+    "rebounds": ("reballots", "Times a holder had to raise its ballot, because another agent had asked to take its ticket."),
     "exclusions": ("exclusions", "Tickets of dead or parted holders that a holder of this agent took in."),
     "takeovers": ("takeovers", "Times a client of this agent took the first ticket of a pool, or founded it."),
     "handovers": ("handovers", "Tickets that were given back to the first who waited."),
@@ -63,9 +63,9 @@ def of_tickets(running: TicketSource) -> Iterable[Metric]:
     owned = [each for each in tickets.coordinators if each.valid]
     yield gauge("tickets_owned", "Tickets that this agent owns.", len(owned))
     yield gauge("tickets_free_coordinated", "Free tickets that this agent can give away.", sum(each.free for each in owned))
-    yield gauge("ticket_pools", "Pools of which somebody is known to hold a ticket, or this agent asks for one.", len(tickets.pools()))
+    yield gauge("ticket_pools", "Pools with a known holder of a ticket, or for which this agent asks.", len(tickets.pools()))
     yield gauge("ticket_wishes", "Clients of this agent that hold a ticket or ask for one.", sum(kind.wishes.values()))
-    yield gauge("ticket_waiters", "Of these, who asks; and whoever queues at a ticket that is held here.", sum(tickets.waiting.values()))
+    yield gauge("ticket_waiters", "Of these, the ones that ask; and those that queue at a ticket held here.", sum(tickets.waiting.values()))
     yield from _of_guardian(tickets.guardian)
     yield counter("ticket_granted_total", "Tickets that clients of this agent were granted.", kind.counts["granted"])
     yield histogram("ticket_acquire_wait_seconds", "Seconds that these waited for theirs.", kind.waits)

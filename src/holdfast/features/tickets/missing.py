@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NoReturn
 
 from holdfast.agent.feature import Calls, Missing
-from holdfast.agent.observe.symptoms import warning
+from holdfast.agent.observe.findings import warning
 from holdfast.config import Config
 from holdfast.errors import TicketLost
 from holdfast.features.tickets import KIND

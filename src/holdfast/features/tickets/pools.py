@@ -83,12 +83,12 @@ class Pools:
         self._machine(call.pool).read(call.pool, partial(self._on_read, client, call))
 
     def stop(self, client: Connection, call: calls.StopTicket) -> None:
-        """F14, F15: whoever holds it says when it has stopped, or its deadline does; nobody takes it away."""
+        """F14, F15: its holder says when it has stopped, or its deadline does; it is not taken away."""
         owner = self._machine(call.pool).view(call.pool).owners.get(call.number)
         if self._parts.grants.ask_to_stop(KIND, call.pool, call.number, BY_HAND):
             client.done(call.serial)
         elif owner is None or owner.agent == self._parts.host.me:
-            raise HoldLost(f"ticket: nobody holds {call.number} of {shown(call.pool)}, as far as this agent knows")
+            raise HoldLost(f"ticket: {call.number} of {shown(call.pool)} is not held, as far as this agent knows")
         else:
             raise ConfigError(f"ticket: {call.number} of {shown(call.pool)} is held at {owner.agent}; ask that agent")
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from holdfast.agent.feature import Calls, Parts, Running
-from holdfast.agent.observe.symptoms import WORRY, error, warning
+from holdfast.agent.observe.findings import WORRY, error, warning
 from holdfast.errors import shown
 from holdfast.features.tickets.kind import TicketKind
 from holdfast.features.tickets.missing import few_guardians
@@ -93,7 +93,7 @@ def full_of_cells(about: str, table: Cells) -> Iterator[Finding]:
         say = error if table.anchors >= ANCHORS_MAX else warning
         yield say(
             "pools_full", about, f"This seat remembers {table.anchors} pools that were used once, of {ANCHORS_MAX} at most.",
-            "Use few pools again and again instead of a new one per job; nobody gets a ticket of a pool beyond them.",
+            "Use few pools again and again instead of a new one per job; no client gets a ticket of a pool beyond them.",
         )  # fmt: skip
     for count, limit, what in (
         (table.others, CELLS_MAX, "tickets that are held, or wait to be taken in"),
@@ -103,5 +103,5 @@ def full_of_cells(about: str, table: Cells) -> Iterator[Finding]:
             say = error if count >= limit else warning
             yield say(
                 "cells_full", about, f"This seat remembers {count} {what}, of {limit} at most.",
-                "Hold tickets for longer, or fewer of them; beyond that nobody gets a further one until there is room.",
+                "Hold tickets for longer, or fewer of them; beyond that no client gets a further one until there is room.",
             )  # fmt: skip

@@ -1,7 +1,7 @@
 """Ballots: the smallest protocol that stands on Phase, Quorum and Storage, for the lab.  Spec: foundation 4 (Call / Phase).
 
-A ballot is a number. Whoever wants it asks everybody; a member gives its vote to the first life that asks, saves it, then says
-so, and refuses everybody else for ever. A quorum of votes wins. So a ballot has one winner, if quorums meet, votes
+A ballot is a number. A life that wants it asks all members; a member gives its vote to the first life that asks, saves it, then says
+so, and refuses all others for ever. A quorum of votes wins. So a ballot has one winner, if quorums meet, votes
 are sets, answers match their question, and nothing is said before it is durable.
 """
 

@@ -122,7 +122,7 @@ class Claimant:
 
     @entry
     def neglect(self) -> None:
-        """Hold on to the last instant without renewing: whoever comes next must not come too early."""
+        """Hold on to the last instant without renewing: the next holder must not come too early."""
         self._neglecting = self.holding
 
     @entry
@@ -183,7 +183,7 @@ class Claimant:
         if end.won and number > self._spent:  # A renewal that comes in after the end does not revive what has ended.
             self._hold(self.lease_end(end))
         elif not self.holding:
-            # Somebody who keeps one seat's promise without a majority keeps everybody from having one.
+            # A claimant that keeps one seat's promise without a majority keeps all from having one.
             self._spent = number
             self._give_back(number)
             pause = self._pause(end)

@@ -36,7 +36,7 @@ def test_all_of_them(holdfast: Run) -> None:
     ended = holdfast("leader")
     assert ended.code == 0
     lines = [line.split() for line in ended.out.splitlines()]
-    assert [line[:3] for line in lines] == [["NAME", "LEADER", "TOKEN"], ["mail", "nobody", "6"], ["sched", "web-3#17", "9"]]
+    assert [line[:3] for line in lines] == [["NAME", "LEADER", "TOKEN"], ["mail", "none", "6"], ["sched", "web-3#17", "9"]]
 
 
 @pytest.mark.usefixtures("agent")
@@ -82,7 +82,7 @@ def test_wait_after_a_gap(holdfast: Run, agent: FakeAgent) -> None:
 def test_wait_in_vain(holdfast: Run, agent: FakeAgent) -> None:
     """Exit code 4, and what may be the reason."""
     agent.answers[calls.Look] = GROUP_VIEW
-    holdfast("leader", "sched", "--wait", "--timeout", "0.1").refused(4, "nobody leads 'sched' yet", "holdfast seats")
+    holdfast("leader", "sched", "--wait", "--timeout", "0.1").refused(4, "'sched' has no leader yet", "holdfast seats")
 
 
 @pytest.mark.usefixtures("agent")

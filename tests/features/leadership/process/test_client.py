@@ -127,7 +127,7 @@ def test_alone_on_a_machine_clients_take_turns(runtime: Path) -> None:
         aio = Aio()
         third = aio.join("alone")
         with first.lead("x", timeout=WAIT) as term:
-            with pytest.raises(AcquireTimeout, match="somebody else holds it"), second.lead("x", timeout=0.2):
+            with pytest.raises(AcquireTimeout, match="another client holds it"), second.lead("x", timeout=0.2):
                 pass
             waiting = aio.start(lambda: third.lead("x", timeout=WAIT).__aenter__())
             assert not waiting.done()

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.features.leadership.detector.detectors import WINDOW, NfdE, PhiAccrual, Temporal, heartbeats_to_miss
+from holdfast.features.leadership.detector.config import WINDOW
+from holdfast.features.leadership.detector.detectors import NfdE, PhiAccrual, Temporal, heartbeats_to_miss
 
 INTERVAL = 1.0
 SLACK = 0.05

@@ -212,7 +212,7 @@ def test_run_and_release(agents: list[AgentProcess], tmp_path: Path) -> None:
     again = subprocess.run(
         [*holdfast, "ticket", "release", "gpu", str(number)], env=environ, stderr=subprocess.PIPE, timeout=WAIT, check=False
     )
-    assert (again.returncode, b"nobody holds" in again.stderr) == (1, True)
+    assert (again.returncode, b"is not held" in again.stderr) == (1, True)
     abandon = [*holdfast, "ticket", "abandon", "gpu", "0", "--holder-is-dead"]
     refused = subprocess.run(abandon, env=environ, stderr=subprocess.PIPE, timeout=WAIT, check=False)
     assert (refused.returncode, b"every cell of the pool answers" in refused.stderr) == (3, True)

@@ -153,7 +153,7 @@ def test_lost_after_it_was_granted(client: Spelling, agent: FakeAgent, group: An
 
 def test_not_in_time(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """10: AcquireTimeout(position): where it waited last; 0 if nobody held a place for it."""
-    with pytest.raises(AcquireTimeout, match=r"ticket .gpu.: not granted within 0\.05 s; somebody else") as caught:
+    with pytest.raises(AcquireTimeout, match=r"ticket .gpu.: not granted within 0\.05 s; another client") as caught:
         client.enter(client.run(group.ticket, "gpu", of=8, timeout=0.05))
     assert caught.value.position == 0
 

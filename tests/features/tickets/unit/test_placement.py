@@ -129,7 +129,7 @@ def test_a_group_that_stops_as_a_whole_keeps_the_first_arc() -> None:
     answers: list[str] = []
     stand.tickets["h"].abandon(POOL, N // 2, answers.append)
     stand.run(10.0)
-    assert answers == ["no guardian has a copy of it: nobody knows where its arc ends"]
+    assert answers == ["no guardian has a copy of it: the end of its arc is unknown"]
 
 
 def test_seats_that_do_not_answer_are_not_pressed() -> None:

@@ -78,7 +78,7 @@ def test_who_is_not_in_the_view_is_silent(config: ElectionConfig) -> None:
     assert (stand.election.watched, stand.election.leader(), stand.host.timers) == ("", None, 0)
     stand.election.on_message(B, heartbeat(0, 2))
     assert (stand.said(), stand.election.counts["stranger"]) == ([], 1)
-    with pytest.raises(NotAMember, match="monitors nobody"):
+    with pytest.raises(NotAMember, match="has nothing to monitor"):
         stand.election.demand(1e-5)
     stand.install("abcd", 3)
     assert stand.election.term == Term(3, 0)

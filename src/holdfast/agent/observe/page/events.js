@@ -28,7 +28,7 @@ const WORDS = {
   Lost: (f) => ["dead", null, `${heldOf(f.grant)} lost`, f.why],
   Released: (f) => ["", null, `${heldOf(f.grant)} released`, ""],
   EventsLost: (f) => ["doubt", null, `${f.count} events were missed`, "The member list is right again."],
-  Paused: (f) => ["doubt", null, `This agent stood still for ${spanText(f.seconds)}`, "The paused accuse nobody before they have caught up."],
+  Paused: (f) => ["doubt", null, `This agent stood still for ${spanText(f.seconds)}`, "It accuses no member before it has caught up."],
   ConfigMismatch: (f) => ["doubt", f.peer, `counts with another ${f.field}`, `Ours ${f.ours}, theirs ${f.theirs}: its messages are dropped.`],
   StorageFailed: (f) => ["dead", null, "The disk refused a write", f.why],
 };
@@ -37,7 +37,7 @@ export class Events {
   constructor() {
     this.list = byId("events").firstElementChild;
     this.suspectedAt = new Map();
-    this.stories = []; // of panels: (event) => how long it took, as text, or null
+    this.stories = []; // of panels: (event) => how long it took, as { text, title }, or null
     this.joined = new Map(); // name -> when, and the line that says so
     const inner = byId("inner");
     inner.addEventListener("change", () => byId("events").classList.toggle("with-inner", inner.checked));
@@ -58,7 +58,7 @@ export class Events {
     const text = el("p", {}, ...(name === null ? [what] : [el("b", { dir: "auto" }, name), ` ${what}`]));
     line.append(text, el("time", { datetime: new Date(event.at * 1000).toISOString() }, timeOf(event.at, { exact: true })));
     const after = this.after(event, name);
-    if (more || after) line.append(el("p", { class: "more" }, more), after ? el("span", { class: "after", title: name !== null && ["Decided", "Failed"].includes(event.name) ? "since the suspicion" : "" }, after) : "");
+    if (more || after) line.append(el("p", { class: "more" }, more), after ? el("span", { class: "after", title: after.title }, after.text) : "");
     if (event.name === "Joined") this.joined.set(name, { at: event.at, line });
     this.put(line);
   }
@@ -102,6 +102,6 @@ export class Events {
     if (since === undefined || !["Decided", "Failed"].includes(event.name)) return null;
     if (event.name === "Failed") this.suspectedAt.delete(name);
     const seconds = event.at - since;
-    return seconds >= 0 && seconds < STORY_SECONDS ? `+${spanText(seconds)}` : null;
+    return seconds >= 0 && seconds < STORY_SECONDS ? { text: `+${spanText(seconds)}`, title: "since the suspicion" } : null;
   }
 }

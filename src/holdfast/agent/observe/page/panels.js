@@ -48,7 +48,7 @@ class Tile {
 export class HealthPanel {
   constructor() {
     const root = byId("health");
-    this.safe = new Tile(root, "safe", "Safe for", "Nobody treats this agent as gone before this time is over; every lease renews it", { bar: true });
+    this.safe = new Tile(root, "safe", "Safe for", "No member treats this agent as gone before this time is over; every lease renews it", { bar: true });
     this.rtt = new Tile(root, "rtt", "Round trip", "Longest of the last lease requests and their answers", { line: true });
     this.late = new Tile(root, "late", "Loop lateness", "How late the agent woke when it wanted to", { line: true });
     this.pauses = new Tile(root, "pauses", "Pauses", "Times this process stood still: stopped, suspended, or starved of CPU");
@@ -78,7 +78,7 @@ export class HealthPanel {
 }
 
 export class MembersPanel {
-  /** `choose(name)`: somebody points at a member. */
+  /** `choose(name)`: the user points at a member. */
   constructor(choose) {
     this.rows = new Map();
     this.choose = choose;
@@ -149,7 +149,7 @@ export class MembersPanel {
   }
 }
 
-/** Only there when somebody holds something. */
+/** Only there when a client holds something. */
 export function showGrants(grants) {
   byId("grants").hidden = grants.length === 0;
   byId("grant-rows").replaceChildren(...grants.map((each) => el("tr", {}, el("td", {}, each.kind), el("td", {}, each.name), el("td", { class: "num" }, each.kind === "ticket" ? String(each.number) : "\u2013"), el("td", { class: "num token" }, String(each.token)), el("td", { class: "num" }, spanText(each.left)))));

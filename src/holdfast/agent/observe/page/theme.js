@@ -1,4 +1,4 @@
-// Light or dark: as the system says, until somebody presses the button.
+// Light or dark: as the system says, until the button is pressed.
 
 import { byId } from "./dom.js";
 

@@ -23,9 +23,9 @@ Done = Callable[[Parting], None]
 
 
 class Farewell:
-    """``leave`` is called when somebody asked: once, however often it is asked again. ``sealed``: this group has a key.
+    """``leave`` is called when a member asked: once, however often it is asked again. ``sealed``: this group has a key.
 
-    Without one anybody on the network could write such a message, so it is neither sent nor obeyed.
+    Without one any machine on the network could write such a message, so it is neither sent nor obeyed.
     """
 
     handles = (LeaveAsk, LeaveAnswer)
@@ -35,7 +35,7 @@ class Farewell:
         self._host, self._membership, self._leave, self._sealed = host, membership, leave, sealed
         self._questions = Questions()
         self._calls: dict[int, Call] = {}
-        self.leaving = False  # somebody asked us
+        self.leaving = False  # a member asked us
         self.counts: Counter[str] = Counter()  # asked, obeyed, unsealed
 
     def ask(self, name: str, timeout: float, done: Done) -> None:

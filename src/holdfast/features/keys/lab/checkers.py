@@ -24,8 +24,8 @@ class KeysReported(Internal, frozen=True):
 
 
 class Readable(Checker):
-    """docs/keys.md: everybody holds the key that everybody else writes with, unless one of the two was not in the list of whoever changed
-    keys, so that it could not be asked."""
+    """docs/keys.md: each member holds the key that every other writes with, unless one of the two was not in the list of the member that
+    changed keys, so that it could not be asked."""
 
     name = "readable"
 
@@ -49,7 +49,7 @@ class Readable(Checker):
 
 
 class EverybodyNamed(Checker):
-    """docs/keys.md: a report has a line for every member in the list of whoever asked."""
+    """docs/keys.md: a report has a line for every member in the list of the member that asked."""
 
     name = "everybody-named"
 

@@ -1,8 +1,8 @@
 """KeyKeeper: the keys of the whole group, asked and changed from one place.  Spec: foundation F17; docs/keys.md; docs/decisions.md H57.
 
 A rotation has three steps, each asked of every member and reported by every member: ``install`` (all can read the new key), ``use`` (all
-write with it), ``remove`` (nobody reads the old one any more). A step that could leave somebody unable to read somebody else is refused:
-``use`` unless every member said that it holds the key, ``remove`` while anybody writes with it, or is silent. The key itself travels in
+write with it), ``remove`` (no member reads the old one any more). A step that could leave a member unable to read another is refused:
+``use`` unless every member said that it holds the key, ``remove`` while a member writes with it, or is silent. The key itself travels in
 sealed messages only.
 """
 
@@ -204,7 +204,7 @@ class Inquiry:
         return [each for each in keeper.membership.members() if each.id.name != keeper.host.me.name and each.id not in self._asked]
 
     def _ask_all(self, deadline: float) -> None:
-        """Until nobody joined in the meantime, or half of the time is over."""
+        """Until no member joined in the meantime, or half of the time is over."""
         others = self._others()
         self._asked.update((member.id, member) for member in others)
 
@@ -235,8 +235,8 @@ class Inquiry:
             self._report({}, "")
             return
         keeper = self._keeper
-        obstacles = {life: why for life in self._everybody() if (why := keeper.obstacle(self.action, self._key, self._held.get(life)))}
-        # Installing takes nothing from anybody: whoever cannot be reached now is asked again later.
+        obstacles = {life: why for life in self._all() if (why := keeper.obstacle(self.action, self._key, self._held.get(life)))}
+        # Installing takes nothing from a member: one that cannot be reached now is asked again later.
         if obstacles and not self._force and self.action != "install":
             self._report(obstacles, UNTOUCHED)
         elif keeper.host.now - self._began_at > TIMEOUT_MAX:
@@ -248,12 +248,12 @@ class Inquiry:
         keeper = self._keeper
         own = self._held[keeper.host.me]
         if own.done:
-            keeper.host.emit(KeysAsked(self.action, tuple(self._everybody()), self._force))
+            keeper.host.emit(KeysAsked(self.action, tuple(self._all()), self._force))
             own = keeper.warden.on_change(keeper.host.me, KeyChange(0, self._turn, self.action, self._key))
         if not own.done:
             self._report({keeper.host.me: own.text}, "not asked: the first member, this one, refused")
             return
-        # Our own answer stands for "this can be done": a key that does not parse is sent to nobody.
+        # Our own answer stands for "this can be done": a key that does not parse is sent to no member.
         turns = [member for life, member in self._asked.items() if (held := self._held.get(life)) is not None and held.done]
 
         def end(answers: Answers) -> None:
@@ -274,14 +274,14 @@ class Inquiry:
             for member in self._asked.values():
                 self._keeper.outbox.put_member(member, over)
 
-    def _everybody(self) -> list[NodeId]:
+    def _all(self) -> list[NodeId]:
         return sorted([self._keeper.host.me, *self._asked])
 
     def _report(self, failed: dict[NodeId, str], text: str) -> None:
-        """Whoever is in ``failed`` did not; with a ``text`` nobody did."""
+        """The members in ``failed`` did not; with a ``text`` none did."""
         self._end_turn()
         reports = []
-        for life in self._everybody():
+        for life in self._all():
             held = self._held.get(life)
             why = failed.get(life) or (SILENT if held is None else text)
             reports.append(Report(life, not why, why, () if held is None else held.ids))

@@ -17,7 +17,7 @@ class KeyList(Message, frozen=True, tag=268):
 
 
 class KeyTurn(Message, frozen=True, tag=269):
-    """I am about to change keys: tell me which you hold, and take no change from anybody else for a while."""
+    """I am about to change keys: tell me which you hold, and take no change from another member for a while."""
 
     serial: Number
     turn: Growing  # names this turn of this asker; a later one is larger
@@ -45,4 +45,4 @@ class KeyAnswer(Message, frozen=True, tag=271):
     done: bool
     text: Text
     ids: Annotated[tuple[Label, ...], Meta(max_length=PLACES_MAX)]  # the one I write with first
-    listed: U64  # what my member list adds up to: whoever lists others than the asker knows of somebody who was not asked
+    listed: U64  # what my member list adds up to: a member that lists others than the asker knows of a member that was not asked

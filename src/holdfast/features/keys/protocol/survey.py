@@ -1,6 +1,6 @@
-"""A question to everybody on a list, however long it is.  Spec: foundation F17 (64 peers per callback), F10.
+"""A question to all members of a list, however long it is.  Spec: foundation F17 (64 peers per callback), F10.
 
-Unlike a Phase it has no quorum: it ends when everybody has answered, or with the time, and whoever is missing is known by name.
+Unlike a Phase it has no quorum: it ends when all have answered, or with the time, and a member that is missing is known by name.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from holdfast.host import Host, Member, Message, NodeId, Timer
 from holdfast.kit.outbox import Outbox
 from holdfast.kit.phase import Questions, Request
 
-ASK_EVERY = 0.5  # seconds between two questions to somebody who is silent
+ASK_EVERY = 0.5  # seconds between two questions to a member that is silent
 
 Answers = dict[NodeId, Message]
 
 
 class Survey:
-    """Asks ``members`` until ``deadline``. ``done`` runs once, with the answers by life, and inside ``start`` if nobody is to be asked."""
+    """Asks ``members`` until ``deadline``. ``done`` runs once, with the answers by life, and inside ``start`` if the list is empty."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Survey:
         self._on_every()
 
     def cancel(self) -> None:
-        """Nobody wants to know any more: ``done`` will not run."""
+        """The answers are not wanted any more: ``done`` will not run."""
         self._questions.close(self.serial)
         if self._timer is not None:
             self._timer.cancel()
@@ -59,7 +59,7 @@ class Survey:
         return True
 
     def _on_every(self) -> None:
-        # The time comes first: whoever was stopped says nothing that was true before (F9).
+        # The time comes first: a process that was stopped says nothing that was true before (F9).
         if not self._silent or self._host.now >= self._deadline:
             self._end()
             return

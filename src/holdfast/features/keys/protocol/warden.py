@@ -1,7 +1,7 @@
 """The asked side of a key rotation: one asker at a time, one change per turn.  docs/keys.md, docs/decisions.md H57.
 
-Before anybody changes keys it takes a turn with every member. Until the change is done, or the turn's time is over, this member takes no
-change from anybody else; and a change that comes outside of its turn, because it was late or its sender was stopped, is refused.
+Before a member changes keys it takes a turn with every member. Until the change is done, or the turn's time is over, this member takes no
+change from another member; and a change that comes outside of its turn, because it was late or its sender was stopped, is refused.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class KeyringPort(Protocol):
 
 
 class KeysChanged(Internal, frozen=True):
-    """Somebody asked this member to change its keys. The key itself is not in it."""
+    """A member asked this one to change its keys. The key itself is not in it."""
 
     family: ClassVar[str] = "care"
     by: NodeId
@@ -60,7 +60,7 @@ class Warden:
         self._turns: dict[NodeId, int] = {}  # per asker the last one: an older message of it is late
 
     def on_turn(self, source: NodeId, message: KeyTurn) -> KeyAnswer | None:
-        """None: it is late, or the end of a turn, and nobody waits for an answer."""
+        """None: it is late, or the end of a turn, and no member waits for an answer."""
         last = self._turns.get(source, 0)
         if not last <= message.turn < TURN_MAX or not message.seconds > 0:
             if source == self._holder and message.turn == last and message.seconds == 0:

@@ -14,7 +14,7 @@ Say = Callable[[NodeId | Address, Message], None]
 class Ballot:
     """Asks, asks the silent once more after t_rtt, and closes when all have answered or after w = 2 t_rtt.
 
-    Votes are kept by voter, so one that came twice is one (D7), and whoever was not asked has none; the asker is not asked (D1).
+    Votes are kept by voter, so one that came twice is one (D7), and a monitor that was not asked has none; the asker is not asked (D1).
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Ballot:
         return True
 
     def close_if_complete(self) -> None:
-        """Nobody is waited for (D7): only so does Prop. 4.2's t_rtt hold."""
+        """No monitor is waited for (D7): only so does Prop. 4.2's t_rtt hold."""
         if self.complete:
             self._on_close()
 

@@ -1,4 +1,4 @@
-"""Common-cause loss: how often does a heartbeat reach nobody?  Spec: fast-detection 4 (c), D10; paper 002, section 6.2.
+"""Common-cause loss: how often does a heartbeat reach no monitor?  Spec: fast-detection 4 (c), D10; paper 002, section 6.2.
 
 The watched knows which heartbeats it sent; its monitors say which of them did not come in time. A heartbeat that almost all of
 them missed is an event. Independent losses alone make such events now and then; what is beyond that is common cause.
@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from math import ceil
 
-from holdfast.features.leadership.detector.config import FfdConfig
-from holdfast.features.leadership.detector.detectors import ROUNDING
+from holdfast.features.leadership.detector.config import ROUNDING, FfdConfig
 
 WINDOW = 5000  # settled heartbeats
 PRIOR_WEIGHT = 1e4  # w0: c0 counts as much as so many heartbeats, until two events are seen
@@ -108,7 +107,7 @@ class CommonCause:
         return known
 
     def _settle(self, seq: int, among: Sequence[str]) -> None:
-        """Heartbeats that everybody reported about, or that are so old that nobody will."""
+        """Heartbeats that all reported about, or that are so old that none will."""
         for index in [each for each in self._open if each < seq]:
             answers = self._open[index]
             if seq - index >= self._config.m_max or all(name in answers for name in among):

@@ -8,7 +8,6 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from holdfast.errors import ConfigError, shown
-from holdfast.features.leadership.detector.detectors import ROUNDING, WINDOW, WINDOW_MIN
 from holdfast.host import fingerprint
 from holdfast.kit.deadline import RHO_MAX
 
@@ -24,6 +23,9 @@ LENGTH_MAX = 60.0  # L: a fresh seat waits so long once
 RENEW_TRIES_MAX = 3
 ELECT_AFTER_MAX = 2  # Figure 3 waits for two heartbeats, Figure 4 for one
 LOSS_MIN, LOSS_MAX = 1e-4, 0.999  # p_i: no link is better or worse than that, whatever was measured
+WINDOW = 100  # arrivals that the estimate of the next one rests on (NFD-E)
+WINDOW_MIN = 16  # with fewer, one late heartbeat moves the estimate too far (section 5)
+ROUNDING = 1e-9  # section 4: log(1e-5) / log(.1) is 5.000000000000001 in floats, and a bare ceil gives 6
 ROUND_BITS = 32  # of a token over agreed views
 
 

@@ -11,9 +11,8 @@ from math import ceil, inf, log, sqrt
 from statistics import NormalDist
 from typing import Protocol
 
-WINDOW = 100  # arrivals that the estimate of the next one rests on (NFD-E)
-WINDOW_MIN = 16  # with fewer, one late heartbeat moves the estimate too far (section 5)
-ROUNDING = 1e-9  # section 4: log(1e-5) / log(.1) is 5.000000000000001 in floats, and a bare ceil gives 6
+from holdfast.features.leadership.detector.config import ROUNDING, WINDOW, WINDOW_MIN
+
 PHI_MAX = 300.0  # 10 ** -300 still is a number
 PHI_SAMPLES_MIN = 8  # with fewer, a quarter of the interval stands for the deviation
 PHI_SPREAD_MIN = 0.01  # in intervals: on a link without jitter the deviation must not vanish

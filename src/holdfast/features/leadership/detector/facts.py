@@ -38,7 +38,7 @@ Report = Suspect
 
 
 class Dismissed(DetectionFact, frozen=True):
-    """A ballot ended with a sign of life: somebody has the heartbeat, or it came after all (D6)."""
+    """A ballot ended with a sign of life: a monitor has the heartbeat, or it came after all (D6)."""
 
     term: Term
     watched: str

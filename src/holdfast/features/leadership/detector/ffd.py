@@ -202,8 +202,8 @@ class FastDetector:
         return True
 
     def open_slow(self) -> None:
-        """The owner's omega timer fired: ask everybody whether they miss the watched now (D21). Yields once, by w (1 + random), if
-        somebody else asked within the last w; waits for a fast ballot that is open. Ends with ``on_report``, or with a
+        """The owner's omega timer fired: ask all monitors whether they miss the watched now (D21). Yields once, by w (1 + random), if
+        another monitor asked within the last w; waits for a fast ballot that is open. Ends with ``on_report``, or with a
         heartbeat. If this process was stopped meanwhile it is discarded, and opened again by itself after t_itv. Not in paper mode."""
         sight, ballot, now = self._sight, self.ballot, self.host.now
         if not sight.watched or (ballot is not None and ballot.query.slow):
@@ -259,7 +259,7 @@ class FastDetector:
         """tau_seq passed, and neither ``seq`` nor a later one came: it would have moved the timer."""
         self._arm_fresh(seq + 1)
         if self.host.late > self.config.lat:
-            self.counts["late_timers"] += 1  # F11: it was us who were stopped. Whoever asked meanwhile has closed without us.
+            self.counts["late_timers"] += 1  # F11: it was us who were stopped. A monitor that asked meanwhile has closed without us.
             self._sight.deferred.clear()
             return
         self._answer_deferred(seq, VoteKind.MISSED)

@@ -12,8 +12,7 @@ from collections import deque
 from math import ceil, sqrt
 from typing import Protocol
 
-from holdfast.features.leadership.detector.config import FfdConfig
-from holdfast.features.leadership.detector.detectors import ROUNDING
+from holdfast.features.leadership.detector.config import ROUNDING, FfdConfig
 from holdfast.host import Host
 
 SAMPLES_MIN = 8  # with fewer, the margin is the largest one
@@ -130,6 +129,7 @@ def make_freshness(host: Host, config: FfdConfig) -> Freshness:
 
 
 def next_point(freshness: Freshness, seq: int, now: float, interval: float) -> int:
-    """The first index from ``seq`` on whose freshness point lies ahead: whoever was stopped for long does not check them one by one."""
+    """The first index from ``seq`` on whose freshness point lies ahead: a monitor that was stopped for long does not check them one by
+    one."""
     behind = now - freshness.deadline(seq)
     return seq if behind < 0 else seq + max(1, ceil(behind / interval + ROUNDING))

@@ -10,7 +10,7 @@ from holdfast.features.leadership.detector.freshness import Freshness, make_fres
 from holdfast.features.leadership.detector.loss import Loss
 from holdfast.host import Host, NodeId
 
-PEERS_MAX = 512  # whose links are remembered; whoever was not asked for longest is forgotten first
+PEERS_MAX = 512  # whose links are remembered; the link that was not asked for longest is forgotten first
 
 
 class LinkStats(NamedTuple):

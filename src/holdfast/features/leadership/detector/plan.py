@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from math import ceil, exp, inf, log, prod
 from typing import NamedTuple
 
-from holdfast.features.leadership.detector.config import FfdConfig
-from holdfast.features.leadership.detector.detectors import ROUNDING
+from holdfast.features.leadership.detector.config import ROUNDING, FfdConfig
 
 P_FALSE_MIN = 1e-300  # many monitors with good links and no common cause: it has a logarithm all the same
 

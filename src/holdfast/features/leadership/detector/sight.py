@@ -32,7 +32,7 @@ class Sight:
         self.evidence = Evidence()
         self.suspected = False  # a ballot was closed, and nothing was heard of the watched since
         self.deferred: dict[str, tuple[NodeId, DidYouMissToo]] = {}  # asker -> its question, until our own freshness point
-        self.asked_at, self.asked_seq = -inf, -1  # the latest query of somebody else
+        self.asked_at, self.asked_seq = -inf, -1  # the latest query of another monitor
         self.yielded = False  # to it, once (D21)
         self.losses: dict[str, float] = {}  # of other monitors' links, from their votes
         self.planned = 0  # heartbeats needed, as last told
@@ -54,12 +54,12 @@ class Sight:
         return 0 in (boot, self.boot) or boot == self.boot
 
     def on_sign_of_life(self) -> None:
-        """From the watched itself, or from somebody who has its heartbeat."""
+        """From the watched itself, or from a monitor that has its heartbeat."""
         self.evidence.reset()
         self.suspected = False
 
     def set_among(self, names: Sequence[str]) -> None:
-        """D2: never with the watched, or nobody might be the smallest monitor."""
+        """D2: never with the watched, or no monitor might be the smallest."""
         self.K = tuple(sorted({*names} - {self.watched}))
 
     def learn(self, life: NodeId, link: Link, ok: WatchedOk, now: float, *, timed: bool) -> None:

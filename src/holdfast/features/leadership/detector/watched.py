@@ -81,9 +81,9 @@ class Watched:
         if len(self._sent_at) > STAMPS_MAX:
             del self._sent_at[next(iter(self._sent_at))]
         after = min(max(0.0, round(clock - self.seq * t_itv, AFTER_DIGITS)), t_itv)
-        everybody = self.among
-        self.cause.sent(self.seq, everybody)
-        among = self._fitting(everybody)
+        monitors = self.among
+        self.cause.sent(self.seq, monitors)
+        among = self._fitting(monitors)
         pages = paged(leads, among, self._entry_bytes)
         return tuple(
             WatchedOk(self.seq, self.stamp, page, among if number == 0 else (), self.common, after, number, len(pages))
@@ -114,7 +114,8 @@ class Watched:
         return floor(clock / self.config.t_itv + GRID_SLOP)
 
     def _fitting(self, names: Sequence[str]) -> tuple[str, ...]:
-        """The first of them. Ranks are positions in the sorted list, so whoever is cut off is no backup of theirs, and misses nothing."""
+        """The first of them. Ranks are positions in the sorted list, so a monitor that is cut off is no backup of theirs, and misses
+        nothing."""
         room, fitting = AMONG_BYTES_MAX, []
         for name in names:
             room -= _text_bytes(name)

@@ -39,7 +39,7 @@ class TermUnique(Checker):
 
 
 class FenceOrder(Checker):
-    """I3: whoever leads has a higher number than everybody before."""
+    """I3: a leader has a higher number than all before it."""
 
     name = "I3 fence-order"
 
@@ -113,7 +113,7 @@ class LeaseExclusive(Checker):
 
 
 class Backed(LeaseExclusive):
-    """I11, I2: while somebody leads, those seats that would promise the name to another are no quorum."""
+    """I11, I2: while there is a leader, those seats that would promise the name to another are no quorum."""
 
     name = "I11 backed"
 
@@ -146,7 +146,7 @@ class Backed(LeaseExclusive):
 
 
 class Stable(Checker):
-    """I10, G7: when nothing has gone wrong for long enough nobody loses what it leads, and nobody asks for what another leads."""
+    """I10, G7: when nothing has gone wrong for long enough no leader loses what it leads, and no candidate asks for what another leads."""
 
     name = "I10 stable"
 
@@ -159,7 +159,7 @@ class Stable(Checker):
 
 
 class ReportSound(Checker):
-    """I5: nobody is counted twice, the watched never; an acted report has a quorum of the seats, and meets the demand."""
+    """I5: no monitor is counted twice, the watched never; an acted report has a quorum of the seats, and meets the demand."""
 
     name = "I5 report-sound"
 
@@ -176,7 +176,7 @@ class ReportSound(Checker):
 
 
 class VoteTruth(Checker):
-    """I6: whoever says that it missed heartbeat i holds no heartbeat of that life from i on."""
+    """I6: a monitor that says that it missed heartbeat i holds no heartbeat of that life from i on."""
 
     name = "I6 vote-truth"
 

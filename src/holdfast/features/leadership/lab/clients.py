@@ -15,7 +15,7 @@ from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
 
 CHANGE_INTERVAL = 2.5  # mean true seconds between two changes of who stands for a name
-LOOK_PERIOD = 0.3  # true seconds between two looks at whether everybody stands who should
+LOOK_PERIOD = 0.3  # true seconds between two looks at whether all stand that should
 LENGTH_SPREAD = 1.4  # how much more some ask for
 STAND_SHARE = 0.6  # of the agents stand for a name at first
 
@@ -91,7 +91,7 @@ class Clients:
                     self._hit(what, host, name)
 
     def _hit(self, what: str, host: LabHost, name: str) -> None:
-        """Whoever leads is where faults tell most."""
+        """At the leader faults tell most."""
         world, agent, now = self._world, host.endpoint.name, round(self._world.now, 3)
         if what == "leader goes":
             self._standing[name].discard(agent)

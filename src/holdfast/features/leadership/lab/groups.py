@@ -49,7 +49,7 @@ class OncePerHeartbeat(Pulse):
     """What the specification asks for, and what shipped before H132: a term is renewed with the heartbeats, not between them."""
 
     def _on_between(self) -> None:
-        """Nobody is asked."""
+        """No member is asked."""
 
 
 class Client:
@@ -157,7 +157,7 @@ class LeadGroup:
         self.world.step(self.world.nodes[name], partial(self.at(name).campaign, NAME, LENGTH, client))
 
     def next_term(self, seconds: float) -> float | None:
-        """True time from now until somebody's term begins; None if none does within so many seconds."""
+        """True time from now until a term begins; None if none does within so many seconds."""
         before = len(self.led)
         return self._until(lambda: self.led[before][0] if len(self.led) > before else None, seconds)
 
@@ -186,7 +186,7 @@ class LeadGroup:
         return leader
 
     def _show(self) -> None:
-        """Everybody lists everybody; of the dead the list has not heard, until their next life is there."""
+        """Each lists all; of the dead the list has not heard, until their next life is there."""
         for viewer in self.world.alive:
             wanted = {host.me.name: Member(host.me, host.address, {}) for host in self.world.nodes.values()}
             self.world.step(viewer, partial(viewer.node.use(ListedMembers).show, wanted))

@@ -27,7 +27,7 @@ def run_pair(
     detector: PairDetector, random: Random, *, heartbeats: int, interval: float, loss: float, delay: float, worst: bool = False
 ) -> PairRun:
     """Heartbeats are lost independently and take exponential delays. After each the subject might have died: at any moment before the next
-    one, or (``worst``) right after one that arrives. Whoever is suspected already by then is detected at once."""
+    one, or (``worst``) right after one that arrives. A process that is suspected already by then is detected at once."""
     run = PairRun(0, 0, [])
     suspected_from, trusted = inf, False
     for seq in range(TRAINING + heartbeats):

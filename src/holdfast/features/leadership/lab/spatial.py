@@ -10,7 +10,7 @@ from random import Random
 
 
 def mistakes(random: Random, heartbeats: int, monitors: int, misses: int, loss: float) -> int:
-    """How often in so many heartbeats of a live process the asker misses one, nobody who is heard has it, and ``misses`` monitors, the
+    """How often in so many heartbeats of a live process the asker misses one, no monitor that is heard has it, and ``misses`` monitors, the
     asker among them, are known to miss it. Every message is lost with the same chance, query and vote as well."""
     heard = (1 - loss) ** 2  # s: query and vote get through
     veto, draw, count = heard * (1 - loss), random.random, 0

@@ -27,7 +27,7 @@ class MissSaid(Internal, frozen=True):
 
 
 class SpokenWatches(Watches):
-    """Emits before it acts: whoever listens sees the state in which something was said."""
+    """Emits before it acts: a listener sees the state in which something was said."""
 
     def on_heartbeat(self, source: NodeId, ok: WatchedOk) -> int:
         self.host.emit(HeartbeatRead(source, ok.seq))

@@ -24,7 +24,7 @@ from holdfast.lab.world import World
 DELAY = 0.01  # seconds, mean of an exponential distribution (section 8)
 VIEW = 1
 JUST_AFTER = 1e-6  # seconds after a heartbeat: the worst moment to die
-WATCHED = "n00"  # the smallest id: round 0 elects it, and as printed nobody would ever ask (D2)
+WATCHED = "n00"  # the smallest id: round 0 elects it, and as printed no monitor would ever ask (D2)
 
 
 class StaticWatched:
@@ -60,7 +60,7 @@ class StaticWatched:
             self.side.on_monitor_ok(source, message)
 
     def on_away(self, seconds: float) -> None:
-        """Nobody is paused here."""
+        """No process is paused here."""
 
     def stop(self) -> None:
         """Nothing to put away."""
@@ -202,7 +202,7 @@ class Watching:
         return [seconds for seconds in found if seconds is not None], found.count(None)
 
     def next_term(self) -> None:
-        """Everybody enters the next term at once, as if START took no time; the watched speaks at once."""
+        """All enter the next term at once, as if START took no time; the watched speaks at once."""
         self._round += 1
         for monitor in self.monitors:
             monitor.begin(self._round)

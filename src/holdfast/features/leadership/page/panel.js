@@ -6,7 +6,7 @@ import { age, spanText } from "../text.js";
 const STORY_SECONDS = 120; // a new leader belongs to a vacancy that is not older
 
 export const words = {
-  LeaderChanged: (f) => [f.leader ? "hold" : "doubt", f.leader, f.leader ? `leads ${f.name}` : `Nobody is known to lead ${f.name}`, f.leader ? `Token ${f.token}` : ""],
+  LeaderChanged: (f) => [f.leader ? "hold" : "doubt", f.leader, f.leader ? `leads ${f.name}` : `No leader of ${f.name} is known`, f.leader ? `Token ${f.token}` : ""],
   LeaderSuspected: (f) => [f.cleared ? "hold" : "doubt", f.leader, f.cleared ? `leads ${f.name}: cleared` : `leads ${f.name}: suspected`, f.cleared ? "The suspicion was wrong." : "It was not heard in time. Nothing is decided."],
   "detection.FoundDead": (f) => ["ask", f.life, "is missed by a majority of the seats", `Another one shall lead ${f.names.join(", ")}.`],
   "detection.RoundAsked": (f) => ["", null, `This agent asks to lead ${f.name}`, `Token ${f.number}`],
@@ -18,7 +18,7 @@ export const words = {
 export default class LeadersPanel {
   constructor() {
     this.lists = { leaders: (list) => this.show(list) };
-    this.vacantAt = new Map(); // what was led -> since when nobody is known to lead it
+    this.vacantAt = new Map(); // what was led -> since when no leader of it is known
     this.rows = new Map();
     this.body = byId("leader-rows");
   }
@@ -51,7 +51,7 @@ export default class LeadersPanel {
   update(row, line, timing) {
     const taken = row.token.textContent !== "" && row.token.textContent !== String(line.token);
     row.since = line.since;
-    say(row.leader, line.leader ?? "nobody");
+    say(row.leader, line.leader ?? "no leader");
     say(row.mark, line.me ? "this agent" : "");
     say(row.token, String(line.token));
     say(row.terms, String(line.terms));
@@ -73,12 +73,12 @@ export default class LeadersPanel {
     for (const row of this.rows.values()) say(row.age, age(now - row.since));
   }
 
-  /** How long nobody was known to lead. */
+  /** How long no leader was known. */
   story({ name, at, fields }) {
     if (name !== "LeaderChanged") return null;
     const since = this.vacantAt.get(fields.name);
     this.vacantAt.delete(fields.name);
     if (fields.leader === null) this.vacantAt.set(fields.name, at);
-    return fields.leader !== null && at - since < STORY_SECONDS ? `+${spanText(at - since)}` : null;
+    return fields.leader !== null && at - since < STORY_SECONDS ? { text: `+${spanText(at - since)}`, title: "no leader was known" } : null;
   }
 }

@@ -24,8 +24,8 @@ CANDIDATE, LEADER = 0, 1
 AGENT_BYTES_MAX = 64  # as on the wire
 DIGEST_BYTES = 16
 SWEEP_PERIOD = 30.0
-# Seconds that a candidate's life may be missing from the member list before its rows are taken down: longer than lists differ. Whoever was
-# only cut off puts its row up again.
+# Seconds that a candidate's life may be missing from the member list before its rows are taken down: longer than lists differ. A candidate
+# that was only cut off puts its row up again.
 ABSENT_MAX = 120.0
 
 
@@ -87,7 +87,7 @@ class Board:
         self._hint(Row(LEADER, name, *self._host.me, number, 0, over=True))
 
     def candidates(self, name: str) -> tuple[NodeId, ...]:
-        """All who stand for it, by hash(name, agent): names spread over the members, and everybody has the same order."""
+        """All who stand for it, by hash(name, agent): names spread over the members, and all have the same order."""
         rows = self._standing.get(name, {})
         return tuple(rows[agent].life for agent in sorted(rows, key=lambda agent: (_digest(name, agent), agent)))
 
@@ -100,7 +100,7 @@ class Board:
         self._rows.set(_key(row), msgspec.msgpack.encode(row))
 
     def _hint(self, row: Row) -> None:
-        """A row that may be missing: heartbeats say the same to whoever must know."""
+        """A row that may be missing: heartbeats say the same to those that must know."""
         try:
             self._put(row)
         except ConfigError:
@@ -110,7 +110,7 @@ class Board:
         del before
         row = read(now)
         if key != _key(row):
-            self.counts["misplaced"] += 1  # A peer's mistake; it counts for nobody.
+            self.counts["misplaced"] += 1  # A peer's mistake; it is not counted for a candidate.
             return
         if row.kind == CANDIDATE:
             self._on_candidate(row)

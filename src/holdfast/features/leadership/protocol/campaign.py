@@ -2,8 +2,8 @@
 
 Spec: fast-detection 5, D13, D14, D17b, D20, D23; foundation F8-F11, F16.
 
-FOLLOWING  somebody leads, or is expected to. Without a sign of it for a while: look.
-LOOKING    what do the seats remember? Looking changes nothing, so whoever hears nobody can look for ever and disturb nobody (D14).
+FOLLOWING  another agent leads, or is expected to. Without a sign of it for a while: look.
+LOOKING    what do the seats remember? Looking changes nothing, so a candidate that hears no other can look for ever and disturb none (D14).
 ASKING     the seats are asked for a number, again at the moment the promise that is in the way ends. Beaten or given up: look.
 LEADING    a quorum promised it, and goes on. The clock alone says until when.
 """
@@ -26,7 +26,7 @@ from holdfast.kit.hold import Holder, Lapsed
 
 RETRY_MARGIN = 0.001  # seconds after the end of a promise that is in the way
 PLACES_MAX = 8  # how far back in the order a candidate waits longer than those before it
-LOOK_PAUSE_MAX = 4.0  # in t_itv: between two looks that nobody answers
+LOOK_PAUSE_MAX = 4.0  # in t_itv: between two looks without an answer
 VAIN_MAX = 4  # from here on the pause after an asking that no quorum answered does not double any more
 
 State = Enum("State", ["FOLLOWING", "LOOKING", "ASKING", "LEADING"])
@@ -45,7 +45,7 @@ class Office(Protocol):
     def now(self) -> float: ...
     def first_number(self) -> int: ...
     def asking(self, campaign: Campaign, why: str) -> None:
-        """It asks under a new number: say so, and ask everybody."""
+        """It asks under a new number: say so, and ask all seats."""
 
     def again(self, campaign: Campaign) -> None:
         """Ask the seats again, now."""
@@ -60,7 +60,7 @@ class Office(Protocol):
         """It led, and does not any more; what the seats still promise is given back, and the next one is told."""
 
     def gave_up(self, campaign: Campaign, *, unheard: bool) -> None:
-        """It asked in vain; what some seats promised is given back. ``unheard``: no quorum answered, so somebody else shall ask."""
+        """It asked in vain; what some seats promised is given back. ``unheard``: no quorum answered, so another candidate shall ask."""
 
     def place(self, name: str, but: NodeId | None = None) -> int:
         """How many living candidates come before this agent, ``but`` left out."""
@@ -92,13 +92,13 @@ class Campaign:
         self.deadline = clock
         self.at_risk = False
         self._grants: dict[int, Given] = {}
-        self._rivals: dict[int, None] = {}  # slots that promised our number, or a higher one, to somebody else
+        self._rivals: dict[int, None] = {}  # slots that promised our number, or a higher one, to another candidate
         self._answered: dict[int, None] = {}  # slots that said something since it asks
         self._vain = 0  # askings in a row that no quorum answered
         self._look_at = office.now + office.config.lat  # by then those who stand up together know of each other
         self._heard_at = -inf  # a sign of the leader
-        self._looks = 0  # in a row that nobody answered
-        self._busy_looks = 0  # in a row that found a promise to somebody who lives, and whom we do not hear
+        self._looks = 0  # in a row without an answer
+        self._busy_looks = 0  # in a row that found a promise to a living candidate that we do not hear
         self._vacant_since: float | None = None
         self._retry_at = self._give_up_at = self._rival_at = self._deaf_at = inf
 
@@ -144,7 +144,7 @@ class Campaign:
     # What happens.
 
     def on_heard(self) -> None:
-        """A sign of whoever leads, or of a candidate that asks."""
+        """A sign of the leader, or of a candidate that asks."""
         self._heard_at = self.office.now
         self._vacant_since, self._busy_looks = None, 0
 
@@ -165,7 +165,7 @@ class Campaign:
             self._on_look_due(late)
 
     def on_doubt(self, patience: float) -> None:
-        """Whoever led or was expected to is gone, or said that it ended: look soon."""
+        """The leader, or the one that was expected to lead, is gone, or said that it ended: look soon."""
         self._heard_at = -inf
         if self.state is State.FOLLOWING:
             self._look_at = min(self._look_at, self.office.now + patience * (0.5 + self.office.random.random()))
@@ -180,15 +180,15 @@ class Campaign:
         return True
 
     def on_other(self, number: int, chosen: NodeId) -> None:
-        """START names somebody else. Whoever comes after that one steps in, one after the other, if it is not heard (D23): the first of
-        them Delta_c later, so the chosen one is not counted (H144)."""
+        """START names another candidate. Those that come after that one step in, one after the other, if it is not heard (D23): the first
+        of them Delta_c later, so the chosen one is not counted (H144)."""
         self.on_asker(number)
         if self.state is State.FOLLOWING:
             self._follow(self.office.config.delta_c * (1 + min(self.office.place(self.name, chosen), PLACES_MAX)))
 
     def on_asker(self, number: int, *, before: bool = False) -> None:
-        """Somebody else asks, or is told to: one of two must not keep what the other needs. The higher round stays, and of two in
-        one round whoever is ``before`` the other in the order of candidates."""
+        """Another candidate asks, or is told to: one of two must not keep what the other needs. The higher round stays, and of two in
+        one round the candidate that is ``before`` the other in the order of candidates."""
         if self.state is State.ASKING and (number > self.number or (number == self.number and before)):
             self._give_up()
         self.on_heard()
@@ -259,7 +259,7 @@ class Campaign:
     # Looking.
 
     def _on_look_due(self, late: float) -> None:
-        """Whoever hears the leader looks when its promise must have ended if that was its last word; others now and then."""
+        """A candidate that hears the leader looks when its promise must have ended if that was its last word; others now and then."""
         now, config = self.office.now, self.office.config
         quiet_until = self._heard_at + self.length + config.lat
         if quiet_until > now:
@@ -271,7 +271,7 @@ class Campaign:
             self.office.look(self)
 
     def _why_not(self, holdings: Sequence[Holding]) -> float:
-        """Seconds until it makes sense to look again; 0.0: nobody leads, and it is our turn to ask."""
+        """Seconds until it makes sense to look again; 0.0: there is no leader, and it is our turn to ask."""
         config, now, office = self.office.config, self.office.now, self.office
         closed = self._closed(holdings)
         if closed > 0:
@@ -307,7 +307,7 @@ class Campaign:
         return sorted(waits)[office.quorum - 1]  # Who did not answer may be bound.
 
     def _hopeful(self, hope: Hope) -> bool:
-        """Somebody was told to ask, or asks: it has Delta_c to begin and, while it is heard, the time of a promise to succeed."""
+        """Another candidate was told to ask, or asks: it has Delta_c to begin and, while it is heard, the time of a promise to succeed."""
         config, now = self.office.config, self.office.now
         if not self.office.alive(hope.life) or not hope.is_fresh(now, config):
             return False
@@ -329,7 +329,7 @@ class Campaign:
         self.office.asking(self, why)
 
     def _in_vain_at(self) -> float:
-        """When it gives up. Whoever hears no quorum of seats keeps from others what it will not get: it ends early."""
+        """When it gives up. A candidate that hears no quorum of seats keeps from others what it will not get: it ends early."""
         deaf_at = inf if self._is_heard() else self._deaf_at
         return min(self._give_up_at, self._rival_at, deaf_at)
 
@@ -342,13 +342,13 @@ class Campaign:
                 self._retry_at = min(self._retry_at, self.office.now + answer.wait + RETRY_MARGIN)
             return
         if answer.wait == 0:
-            self._ask_for(answer.number + 1, "behind")  # The number is used up there, and nobody holds it.
+            self._ask_for(answer.number + 1, "behind")  # The number is used up there, and no candidate holds it.
             return
         self._rivals[slot] = None
         if self.office.slots - len(self._rivals) < self.office.quorum:
             self._give_up()  # Beaten.
         else:
-            # Two who ask for one number split the seats: whoever has no quorum after a while gives its part back.
+            # Two who ask for one number split the seats: a candidate without a quorum after a while gives its part back.
             self._rival_at = min(self._rival_at, self.office.now + self.office.config.delta_c * (0.5 + self.office.random.random()))
 
     def _give_up(self, *, deaf: bool = False) -> None:

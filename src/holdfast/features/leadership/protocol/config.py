@@ -41,7 +41,7 @@ class LeadershipConfig(FfdConfig, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def patience(self, length: float) -> float:
         """How long a candidate follows without a sign of the leader before it looks at the seats. Longer than a promise and the slow
-        path of a detector, because whoever hears nothing may be no monitor; a look costs one question to each seat."""
+        path of a detector, because a candidate that hears nothing may be no monitor; a look costs one question to each seat."""
         return 2 * length + 2 * self.t_itv
 
     @property

@@ -11,7 +11,7 @@ class RoundAsked(DetectionFact, frozen=True):
 
     name: str
     number: int
-    why: str  # "start": told by START; "vacant": it found nobody; "next": it is the next after a death it reported itself
+    why: str  # "start": told by START; "vacant": it found no leader; "next": it is the next after a death it reported itself
 
 
 class Leading(DetectionFact, frozen=True):

@@ -48,7 +48,7 @@ class Led(NamedTuple):
     name: str
     leader: NodeId
     token: int
-    leading: bool  # False: it is expected to, nobody has heard yet that it does
+    leading: bool  # False: it is expected to, and not heard to do so yet
 
 
 class Leadership:
@@ -86,7 +86,7 @@ class Leadership:
         self.office.stand(name, length, holder)
 
     def withdraw(self, name: str) -> None:
-        """No candidate any more. What was asked for is given back. Whoever leads calls ``resign``. Unknown names are ignored."""
+        """No candidate any more. What was asked for is given back. A leader calls ``resign``. Unknown names are ignored."""
         self.resign(name)
 
     def resign(self, name: str) -> None:
@@ -263,7 +263,7 @@ class Leadership:
         self.reigns.resigned(message.name, message.round, source)
         campaign = self.office.campaigns.get(message.name)
         if campaign is not None:
-            campaign.on_doubt(self.config.delta_c)  # Whoever resigns tells the next one: that one is first.
+            campaign.on_doubt(self.config.delta_c)  # A leader that resigns tells the next one: that one is first.
         self.watches.sweep(self._busy)
 
     def _on_who_holds(self, source: NodeId, message: WhoHolds) -> None:
@@ -296,7 +296,7 @@ class Leadership:
             self._host.emit(LeaderSuspected(name, life, led.token, cleared=not suspected))
 
     def _on_dead(self, life: NodeId) -> None:
-        """A quorum of seats misses it: for all its names somebody else shall ask. Its promises run on (F15)."""
+        """A quorum of seats misses it: for all its names another candidate shall ask. Its promises run on (F15)."""
         names = [name for name in self.reigns.names_of(life) if self._nobody_after(name, life)]
         if names:
             self._host.emit(FoundDead(life, tuple(names)))
@@ -306,14 +306,14 @@ class Leadership:
         self.office.arm()
 
     def _nobody_after(self, name: str, life: NodeId) -> bool:
-        """Nobody living is already expected in its place; a hope that was heard of long ago came from a false alarm."""
+        """No living candidate is expected in its place already; a hope that was heard of long ago came from a false alarm."""
         hope = self.reigns.hope(name)
         if hope is None or hope.life == life or not self.watches.alive(hope.life):
             return True
         return not hope.is_fresh(self._host.now, self.config)
 
     def _supersede(self, source: NodeId) -> None:
-        """A newer life of a name speaks: the older ones are over (F1), and nobody waits for a ballot."""
+        """A newer life of a name speaks: the older ones are over (F1), and no ballot is waited for."""
         for life in self.reigns.lives():
             if life.name == source.name and life.boot < source.boot:
                 self._on_gone(life)

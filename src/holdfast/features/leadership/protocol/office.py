@@ -83,7 +83,7 @@ class LeadOffice:
 
     def leave(self, name: str) -> None:
         campaign = self.campaigns.pop(name)
-        self._board.withdraw(name)  # First: whoever is told next is somebody else.
+        self._board.withdraw(name)  # First: the next that is told is another candidate.
         if campaign.state is State.LEADING:  # Not ``leading``: its deadline may pass between two readings of the clock.
             campaign.end("resigned")
         else:
@@ -94,7 +94,7 @@ class LeadOffice:
         self._spent[name] = max(campaign.number, campaign.spent)
 
     def lapse(self) -> None:
-        """F9: before anything else, whoever's deadline has passed leads no more."""
+        """F9: before anything else, a leader whose deadline has passed leads no more."""
         for campaign in [campaign for campaign in self.campaigns.values() if campaign.lapsed]:
             if campaign.lapsed:
                 self.counts["lapsed"] += 1
@@ -147,7 +147,7 @@ class LeadOffice:
         self._host.emit(Leading(campaign.name, campaign.number))
         self._reigns.led(campaign.name, campaign.number, self.me)
         self._board.lead(campaign.name, campaign.number)
-        self.pulse.soon(campaign.name, wide=True)  # Everybody shall know at once (D13).
+        self.pulse.soon(campaign.name, wide=True)  # All shall know at once (D13).
 
     def ended(self, campaign: Campaign, why: str) -> None:
         name, number = campaign.name, campaign.number
@@ -207,7 +207,7 @@ class LeadOffice:
         self._starts.append(Succession(name, number, *chosen))
 
     def decline(self, name: str) -> None:
-        """START names this agent, which does not stand, or not any more: somebody else shall. Once in a while only: two who both
+        """START names this agent, which does not stand, or not any more: another candidate shall. Once in a while only: two who both
         withdrew, and whose boards do not know it yet, would tell each other without end."""
         now = self._host.now
         if now < self._declined.pop(name, -inf) + self.config.delta_c:
@@ -219,7 +219,7 @@ class LeadOffice:
         self._declined[name] = now
 
     def _next(self, name: str, but: NodeId) -> NodeId | None:
-        """Who was named before and not heard comes last: it may have died with ``but``, and nobody's list may say so yet (H144)."""
+        """Who was named before and not heard comes last: it may have died with ``but``, and no list may say so yet (H144)."""
         order, unheard = self._board.candidates(name), self._reigns.unheard(name)
         after = next((place + 1 for place, life in enumerate(order) if life == but), 0)
         willing = [life for life in (*order[after:], *order[:after]) if life != but and self._willing(name, life)]

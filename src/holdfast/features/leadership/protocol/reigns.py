@@ -17,7 +17,7 @@ UNHEARD_MAX = 16  # lives of one name that were named and not heard; the oldest 
 
 
 class Hope:
-    """Whom somebody expects to lead a round that nobody is known to lead yet."""
+    """The candidate that a member expects to lead a round without a known leader."""
 
     __slots__ = ("heard", "life", "number", "seen_at", "since")
 
@@ -40,9 +40,9 @@ class Reign:
         self.number = 0  # of the last reign that is known
         self.life: NodeId | None = None
         self.over = True  # its leader said so itself
-        self.doubted = False  # somebody else says that it is over
+        self.doubted = False  # another member says that it is over
         self.hope: Hope | None = None
-        self.spent = 0  # the highest round that somebody asked for in vain
+        self.spent = 0  # the highest round that a candidate asked for in vain
         self.unheard: dict[NodeId, None] = {}  # who was named since the last reign, and said nothing before another one was (H144)
 
     @property

@@ -1,6 +1,6 @@
 """Who monitors whom, and where they are reached.  Spec: fast-detection D17b; foundation F12, F17.
 
-Seats are reached at the addresses of their slots, whether or not they are members; everybody else by the member list.
+Seats are reached at the addresses of their slots, whether or not they are members; all others by the member list.
 Lists may differ between nodes: nothing but speed rests on this.
 """
 
@@ -35,7 +35,7 @@ class Roads:
         return found
 
     def seats(self) -> dict[str, Address]:
-        """The other seats: name -> slot's address. A slot without a name is called by its address until somebody was heard there."""
+        """The other seats: name -> slot's address. A slot without a name is called by its address until an agent was heard there."""
         found: dict[str, Address] = {}
         for slot in self._seats.slots:
             if slot.number != self._seats.own:
@@ -54,7 +54,7 @@ class Roads:
         return member is not None and member.id == life and self._usable(member)
 
     def to_life(self, life: NodeId) -> NodeId | Address | None:
-        """Where to tell this life something; None if nobody knows."""
+        """Where to tell this life something; None if it is not known."""
         at = self.seats().get(life.name)
         if at is not None:
             return at

@@ -2,7 +2,7 @@
 
 Spec: fast-detection 5 (grant rule, RESIGN), D17b; foundation 4 (Promise), F13, F15, F16.
 
-Whoever asks is granted by ``kit.promise`` or not at all: a seat asks nobody who is alive, and its own opinion about rounds plays no part.
+A candidate is granted by ``kit.promise`` or not at all: a seat does not ask who is alive, and its own opinion about rounds plays no part.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Told = Callable[[tuple[Granted, ...]], None]
 
 
 class Waiting(NamedTuple):
-    """Somebody whom only the promise to another stands in the way of."""
+    """A candidate that only the promise to another stands in the way of."""
 
     holder: NodeId
     lead: Lead
@@ -51,7 +51,7 @@ class LeadSeat:
             self._host.emit(RecordUnusable(key, why))
 
     def ask(self, holder: NodeId, lead: Lead, then: Callable[[Granted], None], later: Callable[[Granted], None] | None = None) -> None:
-        """May that life lead under this number for this length? ``then`` runs at once or when it is durable, or never. Whoever is
+        """May that life lead under this number for this length? ``then`` runs at once or when it is durable, or never. A candidate that is
         refused because a promise runs is granted as soon as that is given back, and hears it by ``later``, or ``then`` again: START
         overtakes RESIGN as often as not."""
         if self.promises is None:

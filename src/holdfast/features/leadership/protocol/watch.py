@@ -1,6 +1,6 @@
 """The monitor's side: one fast detector per life that leads or asks for anything.  Spec: fast-detection 5, D15, D17b; foundation F11, F17.
 
-Everybody who hears a heartbeat may ask and vote; a report is acted upon if a quorum of the seats is among those who missed it.
+Every agent that hears a heartbeat may ask and vote; a report is acted upon if a quorum of the seats is among those who missed it.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Watches:
         return watch is not None and watch.detector.missing
 
     def alive(self, life: NodeId) -> bool:
-        """As far as anybody here knows: heard, or listed and not found dead."""
+        """As far as is known here: heard, or listed and not found dead."""
         watch = self._watches.get(life)
         if life == self.host.me or self.hears(life):
             return True
@@ -124,7 +124,7 @@ class Watches:
 
     def _begin(self, life: NodeId, stamp: int) -> Watch | None:
         if stamp <= self._dropped.get(life, 0):
-            return None  # It is late, and what came after it is forgotten: whoever began with it would miss what it has had (I6).
+            return None  # It is late, and what came after it is forgotten: a monitor that began with it would miss what it has had (I6).
         if len(self._watches) >= WATCHES_MAX:
             self.counts["watches_full"] += 1
             return None
@@ -145,7 +145,7 @@ class Watches:
             watch.tell()
 
     def sweep(self, busy: Callable[[NodeId], bool]) -> None:
-        """Whoever leads nothing and asks for nothing is not watched: its silence means nothing. The dead are let go too."""
+        """An agent that leads nothing and asks for nothing is not watched: its silence means nothing. The dead are let go too."""
         oldest = self.host.now - LINGER_INTERVALS * self.config.t_itv
         for life, watch in list(self._watches.items()):
             if watch.dead_at < oldest if watch.dead_at is not None else not busy(life):

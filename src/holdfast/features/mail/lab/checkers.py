@@ -113,7 +113,7 @@ class OutcomesAreTrue(Checker):
 
 
 class AnsweredInTime(Checker):
-    """Every letter ends within its time; whoever is stopped itself, ``slack`` later."""
+    """Every letter ends within its time; of a sender that is stopped itself, ``slack`` later."""
 
     name = "answered-in-time"
 

@@ -14,9 +14,9 @@ from holdfast.features.mail.protocol.messages import Letter, Outcome
 from holdfast.host import Host, Membership, NodeId
 
 PAYLOAD_BYTES_MAX = 32 * 1024
-WINDOW = 16  # letters to one receiver under way: 16 x 32 KiB fills a stream, and nobody must remember more receipts
+WINDOW = 16  # letters to one receiver under way: 16 x 32 KiB fills a stream, and no receiver must remember more receipts
 SENDERS_MAX = MEMBERS_MAX  # lives remembered; a full table refuses, it never forgets a life that may write again
-FORGET_AFTER = 600.0  # seconds of silence of somebody who is not in the list: twice the longest timeout, so no copy is under way any more
+FORGET_AFTER = 600.0  # seconds of silence of a sender that is not in the list: twice the longest timeout, so no copy is under way any more
 LATE_MAX = 1.0  # seconds; a sweep that comes later was stopped, and what waited for us may not be read yet (F10)
 
 Deliver = Callable[[NodeId, bytes], Outcome]

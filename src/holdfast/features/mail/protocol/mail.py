@@ -20,9 +20,9 @@ SEQ_MAX = 1 << 53  # exact in every language; at a million per second that is 28
 RESEND_FIRST = 0.2  # seconds; longer than most round trips, so that calm sends everything once
 RESEND_MAX = 1.0  # seconds; it doubles up to here
 TIMEOUT_MAX = 300.0  # seconds; receivers remember a silent sender for twice as long
-LETTERS_MAX = 4096  # under way or waiting, to everybody
+LETTERS_MAX = 4096  # under way or waiting, to all receivers
 LETTERS_TO_ONE_MAX = 256  # under way or waiting, to one life: one dead receiver must not keep mail from the others
-BYTES_MAX = 32 << 20  # of payload, to everybody: a thousand of the largest
+BYTES_MAX = 32 << 20  # of payload, to all receivers: a thousand of the largest
 BACK_FROM_BYTES = 512  # payloads from here on may travel by stream, whatever sealing and names add to them
 SWEEP_PERIOD = 60.0
 ANSWERS = {Outcome.QUEUED, Outcome.NOBODY, Outcome.TOO_LARGE}  # receipts that end a letter
@@ -210,7 +210,7 @@ class Mail:
             letter.timer.cancel()
 
     def _end(self, letter: Posted, outcome: Outcome) -> None:
-        """Last in every handler: whoever hears of it may send the next letter at once."""
+        """Last in every handler: the sender that hears of it may send the next letter at once."""
         self.counts[outcome.name.lower()] += 1
         letter.done(outcome)
 

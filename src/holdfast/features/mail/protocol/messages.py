@@ -30,7 +30,7 @@ class Outcome(IntEnum):
 class Letter(Message, frozen=True, tag=256):
     """A payload for one life."""
 
-    seq: Number  # grows with every letter of the sender's life, to whomever; from 1
+    seq: Number  # grows with every letter of the sender's life, to any receiver; from 1
     after: Number  # the letter to the same receiver that must be dealt with before this one; 0: none is under way
     payload: Payload
     back: Address | None = None  # where receipts go: a stream's far port says nothing, so what may travel by stream says it itself

@@ -65,7 +65,7 @@ class OneOfAName(Checker):
 
 
 class OneStays(Checker):
-    """H56: of two, one goes: whoever goes names somebody who does not go because of it."""
+    """H56: of two, one goes: the life that goes names one that does not go because of it."""
 
     name = "H56 one-stays"
 
@@ -80,7 +80,7 @@ class OneStays(Checker):
 
 
 class MembersStay(Checker):
-    """F5: whoever has its name keeps it against a process that is only starting."""
+    """F5: a life that has its name keeps it against a process that is only starting."""
 
     name = "F5 members-stay"
 

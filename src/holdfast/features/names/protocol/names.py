@@ -1,11 +1,11 @@
 """Names: is there another process of our name?  Spec: foundation F1, F5, F6; docs/decisions.md H56.
 
-A name is one process's. A starting agent asks everybody it can greet which other lives of its name they have heard of, and where; then it
-asks there. Whoever answers lives, and of two one must go: the one that is still starting, or else the one with the higher boot. They tell
-each other how far they are, so exactly one of them goes. Whoever is silent is over, as far as anybody can know; if its boot was above ours,
-our wall clock went back.
+A name is one process's. A starting agent asks all agents that it can greet which other lives of its name they have heard of, and where;
+then it asks there. A life that answers lives, and of two one must go: the one that is still starting, or else the one with the higher boot.
+They tell each other how far they are, so exactly one of them goes. A life that is silent is over, as far as can be known; if its boot was
+above ours, our wall clock went back.
 
-Nobody goes on one word alone: whoever is said to have our name is asked where it listens, under a serial that was drawn, and has to
+No agent goes on one word alone: a life that is said to have our name is asked where it listens, under a serial that was drawn, and has to
 answer (H175).
 """
 
@@ -26,7 +26,7 @@ ASK_EVERY = 0.25  # seconds
 # process stays silent to six questions in 5 of 100,000 starts, and such a conflict is found when the member list shows it.
 TRIES = 6
 # Seconds between two looks into the member list, because an event may have come while a question was open; and between two questions to
-# those who never answered, because whoever was cut off from them at its start has its name on trust.
+# those who never answered, because an agent that was cut off from them at its start has its name on trust.
 LOOK_PERIOD = 10.0
 ASKED_MAX = 32  # addresses in one inquiry; half of F17's, because a seed list and what the seeds say come together
 NAMES_MAX = MEMBERS_MAX  # names remembered, as many as a node keeps addresses for
@@ -34,7 +34,7 @@ ADDRESSES_MAX = 4  # per name: a name that lived at more places lately is a name
 BOOT_MAX = 1 << 48  # wall-clock milliseconds until the year 10889
 HOST_CHARS_MAX = 255
 TOLD_MAX = 64  # places of other lives of our own name that are kept in mind
-DRAWN_BITS = 52  # of a serial that only whoever was asked can know
+DRAWN_BITS = 52  # of a serial that only the asked life can know
 
 
 class Sightings:
@@ -61,10 +61,10 @@ class Sightings:
 
 
 class Names:
-    """Asks at the start, and whenever the member list shows another life of our name; answers everybody who asks.
+    """Asks at the start, and whenever the member list shows another life of our name; answers all that ask.
 
     One of three is called: ``clear()``, the name is ours; ``conflict(life, address)``, another process has it and this one must go;
-    ``behind(boot)``, start again with a higher boot than this. After ``clear`` there may still be a ``conflict`` and, when somebody answers
+    ``behind(boot)``, start again with a higher boot than this. After ``clear`` there may still be a ``conflict`` and, when a life answers
     who was silent at the start, a ``behind``; after these two there is nothing more.
     """
 
@@ -95,7 +95,7 @@ class Names:
         self._todo: dict[Address, None] = {}  # asked in the next turn
         self._unheard: dict[Address, None] = {}  # greeted, and never answered
         self._begin: Timer | None = None  # which is then
-        self._begun = False  # we know whom to ask, and asked: before that nobody's name is clear
+        self._begun = False  # we know whom to ask, and asked: before that no name is clear
         self._look: Timer | None = None
         self.counts: Counter[str] = Counter()  # asked, answered, silent, malformed, too_many, others, unproved
         membership.subscribe(self._on_membership)
@@ -106,7 +106,7 @@ class Names:
             self.greet(self._greeted)
 
     def greet(self, addresses: Iterable[Address]) -> None:
-        """Ask these. Not inside this call: whoever starts us may not be ready for an answer."""
+        """Ask these. Not inside this call: the caller may not be ready for an answer."""
         asked = dict.fromkeys(addresses)
         self._todo.update(asked)
         self._unheard.update(asked)
@@ -215,7 +215,7 @@ class Names:
         return self._host.me.boot > other.boot if clear == self.is_clear else clear
 
     def _ask_for_proof(self, address: Address) -> None:
-        """Anybody with the key can say that it has our name. Whoever lives there can also read what is sent there."""
+        """Any holder of the key can say that it has our name. A life that is there can also read what is sent there."""
         if address in self._proving or address == self._host.address:
             return
         if len(self._proving) >= ASKED_MAX:
@@ -241,11 +241,11 @@ class Names:
         self._conclude()
 
     def _credible(self, boot: int) -> bool:
-        """Whoever claims more would end all later starts of a name."""
+        """A life that claims more would end all later starts of a name."""
         return 0 < boot < BOOT_MAX and not is_beyond(boot, self._host.wall)
 
     def _conclude(self) -> None:
-        """Everybody was asked."""
+        """All were asked."""
         if self._calls or self._proving:
             return
         self._asked.clear()

@@ -11,7 +11,7 @@ from holdfast.host import Message
 class Ping(Message, frozen=True, tag=264):
     """Are you there, and does a message of this size reach you?"""
 
-    greeting: ClassVar[bool] = True  # somebody who is no member can be asked too
+    greeting: ClassVar[bool] = True  # a process that is no member can be asked too
     serial: Number
     attempt: Small  # comes back, so that a time belongs to the message that was answered
     back: Number  # bytes wanted in the answer, which never has more than this message
@@ -19,7 +19,7 @@ class Ping(Message, frozen=True, tag=264):
 
 
 class Pong(Message, frozen=True, tag=265):
-    """Yes. No wall clock in it: what two machines read there is nobody's fault."""
+    """Yes. No wall clock in it: what two machines read there may differ."""
 
     serial: Number
     attempt: Small

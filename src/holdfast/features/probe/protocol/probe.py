@@ -1,4 +1,4 @@
-"""Probe: how far is it to somebody, how large may a message be, which version runs there.  Used by ``doctor``.
+"""Probe: how far is it to a peer, how large may a message be, which version runs there.  Used by ``doctor``.
 
 ``size`` counts bytes on the wire. Up to 1200 it is one datagram, so a path with a small MTU shows as silence from some size on; above, it
 goes by stream, so a closed TCP port shows as silence of large messages only. The answer has a size of its own, to tell the two directions
@@ -89,7 +89,7 @@ class Probe:
         self._on_try(ping, waits, timeout / TRIES)
 
     def start(self) -> None:
-        """Nothing is asked before somebody wants to know."""
+        """Nothing is asked before ``doctor`` wants to know."""
 
     def on_away(self, seconds: float) -> None:
         self._pauses.append((self._host.now, seconds))
@@ -123,7 +123,7 @@ class Probe:
     def _on_ping(self, source: NodeId, message: Ping) -> None:
         self.counts["pongs"] += 1
         bare = Pong(message.serial, message.attempt, self._version, self._host.now - self._born_at, self.paused, b"")
-        # Never more than was sent here: nobody is flooded with the help of others.
+        # Never more than was sent here: no peer is flooded with the help of others.
         size = min(message.back, wire_bytes(source, message))
         self._host.send(source, replace(bare, padding=padding(self._host.me, bare, size)))
 

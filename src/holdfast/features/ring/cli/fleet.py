@@ -1,6 +1,6 @@
 """What ``lab ring`` does after its flags were read: members of one ring, each with its own sockets, until told to stop.
 
-Everything they say is for somebody who looks on from outside: events, who owns which key until when, and the member list as a
+Everything they say is for an observer outside: events, who owns which key until when, and the member list as a
 digest, all on the clock the ring itself counts with. That clock is the same for all processes of a machine, so lines of several
 processes can be put in order.
 """
@@ -86,7 +86,7 @@ def parsed_seeds(text: str) -> tuple[Endpoint, ...]:
 
 
 async def serve(plan: Plan) -> None:
-    """Run until SIGTERM or SIGINT, or until nobody gives orders any more."""
+    """Run until SIGTERM or SIGINT, or until there are no more orders."""
     binds = {name: await resolved(endpoint, f"--members {name}") for name, endpoint in plan.members.items()}
     seeds = tuple([await resolved(endpoint, "--seeds") for endpoint in plan.seeds])
     advertise = await resolved(parse(plan.advertise), "--advertise") if plan.advertise else None
@@ -118,7 +118,7 @@ class Stop(asyncio.Event):
     error: BaseException | None = None
 
     def after(self, work: asyncio.Future[None]) -> None:
-        """As a callback of something that nobody waits for: its failure ends everything."""
+        """As a callback of something that is not waited for: its failure ends everything."""
         if not work.cancelled() and work.exception() is not None:
             self.error = self.error or work.exception()
             self.set()
@@ -296,7 +296,7 @@ class Resident:
 
 
 class Orders:
-    """What whoever started this process may ask of its members, one order per line."""
+    """What the process that started this one may ask of its members, one order per line."""
 
     def __init__(self, residents: Mapping[str, Resident], stop: Stop) -> None:
         self._residents, self._stop = residents, stop

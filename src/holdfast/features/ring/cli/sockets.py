@@ -16,7 +16,7 @@ def ring(
         str, typer.Option("--members", help="Who runs here, and where each listens; port 0 takes a free one.", metavar="a=HOST:PORT,...")
     ],
     seeds: Annotated[str, typer.Option("--seeds", help="Where to knock, the same list everywhere.", metavar="HOST:PORT,...")] = "",
-    found: Annotated[str, typer.Option("--found", help="This member begins a ring at once, without asking anybody.", metavar="NAME")] = "",
+    found: Annotated[str, typer.Option("--found", help="This member begins a ring at once, without asking others.", metavar="NAME")] = "",
     lease: Annotated[float, typer.Option("--lease", help="T_l, seconds.")] = 1.0,
     k: Annotated[int, typer.Option("--k", help="Neighbours per side.")] = 3,
     adopt: Annotated[bool, typer.Option("--adopt", help="Refused for another value of a number: take the ring's.")] = False,
@@ -24,7 +24,7 @@ def ring(
     orders: Annotated[
         bool, typer.Option("--orders", help="Read orders from stdin: crash, start, leave NAME; mark. Its end ends everything.")
     ] = False,
-    idle: Annotated[bool, typer.Option("--idle", help="Nobody starts before it is ordered to.")] = False,
+    idle: Annotated[bool, typer.Option("--idle", help="No member starts before it is ordered to.")] = False,
     advertise: Annotated[
         str, typer.Option("--advertise", help="Where peers reach the one member that runs here.", metavar="HOST:PORT")
     ] = "",
@@ -44,7 +44,7 @@ def ring(
     from holdfast.features.ring.protocol.config import RingConfig
 
     if idle and not orders:
-        raise ConfigError("--idle without --orders: nobody could order anybody to start")
+        raise ConfigError("--idle without --orders: no member could be ordered to start")
     plan = Plan(
         members=parsed_members(members, found=found, advertise=advertise),
         advertise=advertise,

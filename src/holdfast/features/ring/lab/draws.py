@@ -118,7 +118,8 @@ def draw_link(random: Random) -> Link:
 
 
 class Ambush:
-    """Faults that follow what members do: a pause, a crash or a cut around the moment in which somebody becomes a member, wins or regroups.
+    """Faults that follow what members do: a pause, a crash or a cut around the moment in which a process becomes a member, wins or
+    regroups.
 
     Faults that come at any time seldom hit a window of two delays.
     """

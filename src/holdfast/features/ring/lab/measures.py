@@ -20,7 +20,7 @@ from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Uniform
 
-WARM_UP = 4  # in T_l: sessions run, and static arbitrators are older than T_arb, before which they accept nobody (Algorithm 1)
+WARM_UP = 4  # in T_l: sessions run, and static arbitrators are older than T_arb, before which they accept no accuser (Algorithm 1)
 
 assert isinstance(PAPER_LINK.delay, Uniform)
 DELAY: Uniform = PAPER_LINK.delay  # of every message here
@@ -53,7 +53,7 @@ class Exit(Struct, frozen=True):
 
 
 class Exits:
-    """Everybody who leaves from now on without having crashed, in order."""
+    """All that leave from now on without having crashed, in order."""
 
     def __init__(self, rings: Rings) -> None:
         self._rings = rings
@@ -66,7 +66,7 @@ class Exits:
             self.seen.append(Exit(host.me.name, self._rings.world.now, event.reason, because))
 
     def _because(self, leaver: RingNode) -> str:
-        """A suspected peer whose arbitrator group cannot decide with those who live; or, about an orphan, everybody listed cannot (D19).
+        """A suspected peer whose arbitrator group cannot decide with those who live; or, about an orphan, all that are listed cannot (D19).
 
         The pairs are still there.
         """
@@ -80,7 +80,7 @@ class Exits:
 
 
 def is_lost(ring: RingNode, pair: Pair, live: AbstractSet[RingId]) -> bool:
-    """Whoever needs a decision about this peer cannot get one: the group has no live majority."""
+    """A member that needs a decision about this peer cannot get one: the group has no live majority."""
     return not ring.arbitration.need(pair).enough(live)
 
 

@@ -58,7 +58,8 @@ def keys_of(names: Sequence[str]) -> tuple[int, ...]:
 
 
 class Observed(Rings):
-    """A ring formed beforehand whose members know the seeds, so that whoever is put out comes back; observed unless told otherwise."""
+    """A ring formed beforehand whose members know the seeds, so that a member that is put out comes back; observed unless told
+    otherwise."""
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class Observed(Rings):
 
     @property
     def whole(self) -> bool:
-        """Everybody is a member, of one ring."""
+        """All are members, of one ring."""
         alive = self.alive
         return len(alive) == len(self.names) and len({each.ring for each in alive}) == 1
 

@@ -1,7 +1,7 @@
 """Rings for experiments: many members at once, joined one by one or formed beforehand.  Spec: ring 8.
 
 Forming a ring of a thousand by joins takes longer than most of what is measured in it. ``preform`` puts members into the state that joins
-lead to: everybody lists everybody, each has an ACTIVE pair with its k nearest on each side, groups are those of the formula. A
+lead to: each lists all, each has an ACTIVE pair with its k nearest on each side, groups are those of the formula. A
 test compares it with a ring that was joined.
 """
 
@@ -146,7 +146,7 @@ def _admit(each: RingNode, ring: int, gen: int) -> None:
 def _fill(
     view: MemberList, ids: list[RingId], peers: dict[RingId, Peer], listed: dict[RingId, Listed], template: MemberList | None
 ) -> None:
-    """Everybody lists everybody. Rows are made once and shared: they never change in place."""
+    """Each lists all. Rows are made once and shared: they never change in place."""
     view.ids, view.entries = list(ids), dict(listed)
     view._known = dict(peers)
     view.version = 1

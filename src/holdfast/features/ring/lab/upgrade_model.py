@@ -5,8 +5,8 @@ arbitrators are the members of all groups, P and Q among them. What may happen, 
 
 * P begins to change the group; a message about the change arrives; P switches,
 * P or Q suspects the other, once and for good (D3), and asks every group it needs,
-* a question reaches an arbitrator, which votes for whoever asked first (one vote per pair and epoch, D16),
-* somebody crashes: P, Q or another arbitrator, as many as the bound allows.
+* a question reaches an arbitrator, which votes for the one that asked first (one vote per pair and epoch, D16),
+* a process crashes: P, Q or another arbitrator, as many as the bound allows.
 
 What was sent can be read from the state (P has begun, so its message is under way; Q has adopted, so its answer is), and whatever
 was sent may arrive, now, later, often or never, also after its sender crashed. So loss, repetition and reordering need no
@@ -16,7 +16,7 @@ moves of their own. Four more things need none:
   late or lost only makes one win less. A promise's answer does matter: P switches at any time after enough promised.
 * Who lost, timed out or left is like one whose messages do not arrive and whom none reach.
 * A Propose that is tried again (5.8) is either the same message or one with a higher version, which binds in the same way.
-* Time: nobody forgets a vote or a promise, because they are kept longer than a loser can live (Cor. 2, vote_ttl).
+* Time: no arbitrator forgets a vote or a promise, because they are kept longer than a loser can live (Cor. 2, vote_ttl).
 
 A question to oneself is delivered in the same step (5.2), unless ``prompt`` is off: then it is a message like any other, which
 allows more than the protocol does.
@@ -47,7 +47,7 @@ SHAPES: Final[tuple[Groups, ...]] = (
     ("PQRST", "PQRS"),
     ("PQRST", "PQRUV"),
 )
-# Somebody else has the casting vote: it leaves, comes, stays while another leaves.
+# Another arbitrator has the casting vote: it leaves, comes, stays while another leaves.
 CASTING: Final[tuple[Groups, ...]] = (("OPQR", "PQRS"), ("PQR", "OPQR"), ("OPQR", "OPQ"))
 
 OPENER, RESPONDER = "P", "Q"
@@ -139,7 +139,7 @@ class PairModel:
         return state.responder not in (state.opener, state.next)
 
     def stranded(self, state: State) -> bool:
-        """P crashes now and nothing more of it arrives: Q, which suspects it and whom everybody else answers, loses."""
+        """P crashes now and nothing more of it arrives: Q, which suspects it and which all others answer, loses."""
         after = state._replace(crashed=state.crashed | self.p, q_asked=(state.responder,))
         yes = sum(bit for bit in self.bits if not after.crashed & bit and self.accepts(after, bit, self.q))
         return not self.enough(after.q_asked, yes)
@@ -165,7 +165,7 @@ class PairModel:
         return known[yes]
 
     def group(self, versions: Versions) -> int:
-        """Everybody in any of the groups."""
+        """All members of any of the groups."""
         return reduce(int.__or__, (self._groups[version] for version in versions), 0)
 
     def _ask_self(self, state: State, side: int) -> State:
@@ -267,7 +267,7 @@ class Found(Struct, frozen=True, kw_only=True):
     states: int
     both_win: int  # states in which both have won
     skewed: int  # states that break I4
-    before: int  # states in which nobody has suspected or crashed yet
+    before: int  # states in which no process has suspected or crashed yet
     stranded: int  # of those: a crash of P now, and nothing more of it arrives, costs the healthy Q its membership
     at_risk: int  # of those: it may, depending on what of P still arrives
     complete: bool  # every reachable state was visited

@@ -164,7 +164,7 @@ class Stage:
         self.rings.form(self.names)
 
     def without_return(self) -> Stage:
-        """Whoever has to leave stays out: what follows a departure is not what is looked at."""
+        """A member that has to leave stays out: what follows a departure is not what is looked at."""
         for name in self.names:
             self[name].lifecycle.stop()
         return self

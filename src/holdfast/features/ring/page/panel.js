@@ -14,7 +14,7 @@ export const words = {
   "ring.Departed": (f) => ["dead", f.id, "departed", f.reason],
   "ring.GroupProposed": (f) => ["", f.peer, `gets a group of ${f.size} arbitrators`, `Version ${f.ver}`],
   "ring.NeighbourhoodChanged": (f) => ["", null, "The neighbourhood changed", f.nbrs.map(nameOf).join(", ")],
-  "ring.Overslept": (f) => ["doubt", null, `Woke ${spanText(f.seconds)} late`, "What waits in the socket is read before anybody is accused."],
+  "ring.Overslept": (f) => ["doubt", null, `Woke ${spanText(f.seconds)} late`, "What waits in the socket is read before a member is accused."],
   "ring.LinkBroken": (f) => ["doubt", f.peer, "is reached only through others", `For ${spanText(f.seconds)}.`],
   "ring.LinkMended": (f) => ["hold", f.peer, "answers directly again", ""],
 };

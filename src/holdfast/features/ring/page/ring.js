@@ -6,7 +6,7 @@ import { plural, short, spanText } from "../text.js";
 
 const SETTLE = 0.24; // seconds: how fast things move to where they belong
 const STAGE_MS = 750; // a doubt and a decision are shown at least so long: on a fast network they are milliseconds apart
-const GOING_MS = 1100; // somebody who is gone stays so long, then the gap closes
+const GOING_MS = 1100; // a member that is gone stays so long, then the gap closes
 const SPARK_EVERY_MS = 900; // per lease: shorter sessions are not all shown, or the page would never be calm
 const CROWDED = 28; // members from which they are spread evenly, unless told otherwise
 const LABEL_HEIGHT = 19; // when there is no room for all names, only those with something to say show theirs
@@ -115,7 +115,7 @@ export class Ring {
     return node;
   }
 
-  /** Somebody of this name is back before its former self was gone from the picture. */
+  /** A member of this name is back before its former self was gone from the picture. */
   revive(node) {
     clearTimeout(node.timer);
     node.timer = null;
@@ -363,7 +363,7 @@ export class Ring {
     if (!this.beat) return { is: "", lines: ["", "", ""] };
     if (this.beat.state !== "member") return { is: "suspected", lines: Object.assign([this.beat.state, "this agent is in no ring now"], { isName: true }) };
     const held = this.beat.ring.pairs.filter((pair) => pair.suspected === null && pair.state !== "dormant").length;
-    return { is: "", lines: [String(nodes.length), nodes.length === 1 ? "member" : "members", held ? `${plural(held, "lease")} held` : this.beat.ring.pairs.length ? "leases are being opened" : "nobody to watch yet"] };
+    return { is: "", lines: [String(nodes.length), nodes.length === 1 ? "member" : "members", held ? `${plural(held, "lease")} held` : this.beat.ring.pairs.length ? "leases are being opened" : "no neighbour yet"] };
   }
 
   about(node) {

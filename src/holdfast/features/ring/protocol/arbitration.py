@@ -1,7 +1,7 @@
 """Arbitration: a lease ran out; who of the two stays?  Spec: ring 5.2, D3, D4, D12, D16, D22, D25, D26, D28; paper 000, III.
 
-First come, first served: each arbitrator accepts one accuser per pair and instance, for good. Whoever gets a majority stays
-and waits until the other must have left; whoever cannot get one leaves. The accused votes like everybody else.
+First come, first served: each arbitrator accepts one accuser per pair and instance, for good. A member that gets a majority stays
+and waits until the other must have left; one that cannot get one leaves. The accused votes like all others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEAF = "deaf"
 ASKS = 4  # times an arbitrator is asked within T_a
 PATIENCE = 8  # P2: each further suspicion within one T_l waits another T_a / 8
 PATIENCE_MAX = 4  # P2: at most T_a / 2, so that an answer can still come
-HOLD = 4  # P3: the first question of somebody who was not heard waits T_a / 4
+HOLD = 4  # P3: the first question of a member that was not heard waits T_a / 4
 HEARD_MAX = MEMBERS_MAX // 2  # P3: members heard lately
 
 Key = tuple[RingId, RingId, int]
@@ -136,7 +136,7 @@ class Arbitration:
         ring.counts["arbitrations"] += 1
         ring.counts["arb_addressed"] += len(group)
         phase.start()
-        if ring.holds(pair):  # else there was nobody to ask, and it is over
+        if ring.holds(pair):  # else there was no arbitrator to ask, and it is over
             own = self._decide(ring.id, pair.peer.id, pair.epoch, pair.ver)
             self.questions.answer(phase.serial, ring.id, Vote(*ring.head(ring.id), phase.serial, own), yes=own)
 
@@ -172,7 +172,7 @@ class Arbitration:
         ring.depart(why)
 
     def on_deadline(self) -> str:
-        """The own deadline has passed: because of an arbitration that took too long, or because nobody looked at the clock?"""
+        """The own deadline has passed: because of an arbitration that took too long, or because the clock was not looked at?"""
         ring, reason = self._ring, "deadline"
         for pair in ring.pairs.values():
             if pair.susp is not None and ring.raw.now >= pair.susp + self._t_a:
@@ -212,7 +212,7 @@ class Arbitration:
             ring.changes.remove(peer, certain=True, reason="failed")
 
     def _patience(self, now: float) -> float:
-        """P2: whoever complains about many is probably the cause, and should come second."""
+        """P2: a member that complains about many is probably the cause, and should come second."""
         ring = self._ring
         self._suspicions = [each for each in self._suspicions if each > now - ring.config.lease]
         self._suspicions.append(now)
@@ -248,7 +248,7 @@ class Arbitration:
             ring.raw.send(source, Gone(*ring.head(message.source), message.source, ring.list.gone[message.source][0].certain))
 
     def _decide(self, accuser: RingId, accused: RingId, epoch: int, ver: int) -> bool:
-        """One decision per pair and instance; asked again, the same answer. Whoever is gone wins nothing (D25)."""
+        """One decision per pair and instance; asked again, the same answer. A member that is gone wins nothing (D25)."""
         ring, now = self._ring, self._ring.raw.now
         key = _key(accuser, accused, epoch)
         stored = self.votes.get(key)
@@ -267,7 +267,7 @@ class Arbitration:
         return True
 
     def trim(self) -> None:
-        """Forget decisions that nobody can ask about any more (Cor. 2)."""
+        """Forget decisions that no member can ask about any more (Cor. 2)."""
         now, config = self._ring.raw.now, self._ring.config
         self.votes = {key: vote for key, vote in self.votes.items() if now - vote[1] <= config.vote_ttl}
         self._heard = {peer: at for peer, at in self._heard.items() if now - at <= config.lease}

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Changes:
-    """Told by the list of every entry that is new, other, or gone, whoever brought the news."""
+    """Told by the list of every entry that is new, other, or gone, from any source."""
 
     def __init__(self, ring: RingNode) -> None:
         self._ring = ring
 
     def remove(self, ring_id: RingId, *, certain: bool, reason: str, gen: int = 0) -> None:
-        """An id is over, and everybody shall know. ``gen``: its last generation, if it said so itself."""
+        """An id is over, and all members shall know. ``gen``: its last generation, if it said so itself."""
         ring = self._ring
         if ring_id == ring.id:
             ring.depart("declared")

@@ -47,13 +47,13 @@ class RingConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mode: Mode = "pairwise"  # DA; "central" is CA
     arbitrators: tuple[Arbitrator, ...] = ()  # CA only
     seeds: tuple[Address, ...] = ()  # where to knock
-    found: bool = False  # begin a new ring at once, without asking anybody
+    found: bool = False  # begin a new ring at once, without asking other seeds
     position: int | None = None  # None: the hash of the name, so that its keys come back to a process (D21)
     join_pace: bool = False  # every phase of a join takes a whole T_l, as in the paper's simulator
     refound: float = 100.0  # in T_l: how long a seed that was put out waits for a majority of those it last knew before it founds (H29)
     tombstone_ttl: float = 3600.0
     indirect: bool = True  # P1: lease requests through other neighbours, when the direct way does not answer
-    patient: bool = False  # P2: whoever suspects many asks later
+    patient: bool = False  # P2: a member that suspects many asks later
     here: bool = False  # P3: tells its arbitrators that it lives
     early_news: bool = True  # P4: a decision is gossiped at once
 

@@ -59,7 +59,7 @@ class Departing:
             self._say_at(speaks_at, former, peers, LEAVES)
 
     def claims(self) -> tuple[tuple[RingId, ...], bool]:
-        """What a candidate may say about its former memberships (F6): those of this life under which nobody acts any more and, once no
+        """What a candidate may say about its former memberships (F6): those of this life under which no client acts any more and, once no
         deadline that the former life published can be running, that this life is over."""
         ring = self._ring
         now = ring.raw.now
@@ -70,7 +70,7 @@ class Departing:
         return former, ring.sole_life and now >= past
 
     def on_stray(self, source: NodeId, message: OfRing) -> None:
-        """For another ring, another inc, or nobody here: only a question to a former id gets an answer."""
+        """For another ring, another inc, or no member here: only a question to a former id gets an answer."""
         ring = self._ring
         ring.counts["stray"] += 1
         former = self._former.get(message.to)
@@ -96,7 +96,7 @@ class Departing:
         ring.door.give_up(peer)
 
     def on_gone(self, source: NodeId, message: Gone) -> None:
-        """Somebody holds this id to be over. About ourselves, that decides; about others, their tombstones travel by themselves."""
+        """A member holds this id to be over. About ourselves, that decides; about others, their tombstones travel by themselves."""
         del source
         ring = self._ring
         if message.id != ring.id:

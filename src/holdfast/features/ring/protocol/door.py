@@ -1,6 +1,6 @@
-"""The door: what a member does for somebody who wants to join.  Spec: ring 5.6 (member side), D8, D9, D12, D27; paper 000, V.
+"""The door: what a member does for a process that wants to join.  Spec: ring 5.6 (member side), D8, D9, D12, D27; paper 000, V.
 
-One candidate at a time. While the lock is held, this member admits nobody else, so that what it told the candidate about its
+One candidate at a time. While the lock is held, this member admits no other, so that what it told the candidate about its
 neighbourhood stays true until the candidate is in, has given up, or its time is over.
 """
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from holdfast.features.ring.protocol.ring import RingNode
 
 
-NOBODY = RingId(0, 0)  # 0 is nobody's inc
+NOBODY = RingId(0, 0)  # 0 is the inc of no member
 SENT_AWAY_MAX = 64  # candidates that are told when this door is open; others come again by themselves
-SENT_AWAY_LEASES = 8  # in T_l: whoever still waits then has asked again, here or elsewhere
+SENT_AWAY_LEASES = 8  # in T_l: a candidate that still waits then has asked again, here or elsewhere
 GIVEN_UP_MAX = 1024  # candidates that gave up; each attempt has a new id, so that only the latest can still have a Lock on its way
 
 
@@ -63,7 +63,7 @@ class Door:
             self.lock = None
 
     def busy_for(self, candidate: RingId) -> bool:
-        """Nobody is admitted next to a condemned node (D9), across a gap (D29), or beside another candidate."""
+        """No candidate is admitted next to a condemned node (D9), across a gap (D29), or beside another candidate."""
         ring = self._ring
         if (ring.condemned and ring.rules.quiet_joins) or not ring.settled:
             return True

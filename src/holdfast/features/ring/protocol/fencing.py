@@ -1,8 +1,8 @@
 """Fencing generations, and what was told to clients.  Spec: ring 5.7 (owns, token), 9; foundation F14, F16.
 
 Every removal of a member raises the generation of those who may inherit its keys. A token is given out only when all who
-might inherit from this member know its generation: whoever comes next has a larger one. A new ring begins with the wall clock's
-microseconds, and above everything that its founder, or anybody it asked, ever knew (H26).
+might inherit from this member know its generation: the next owner has a larger one. A new ring begins with the wall clock's
+microseconds, and above everything that its founder, or a member that it asked, ever knew (H26).
 """
 
 from __future__ import annotations
@@ -46,18 +46,19 @@ class Fencing:
 
     def first(self) -> int:
         """What a ring begins with that is founded now (F16): tokens survive a re-founding, because time has grown beyond all of them,
-        and where jumps were faster, because somebody remembers."""
+        and where jumps were faster, because a member remembers."""
         return min(GEN_MAX, max(int(self._ring.raw.wall() * MICROSECONDS), self.highest + 1))
 
     def note(self, gen: int) -> None:
-        """Somebody had this generation."""
+        """A member had this generation."""
         if gen > self.highest:
             self.highest = min(gen, GEN_MAX)
 
     def raise_above(self, dead: RingId, known: int, *, certain: bool) -> None:
         """A member is gone: whatever tokens it gave out are smaller than ours from now on."""
         ring = self._ring
-        # Whoever removes a member for certain was in a pair with it, or was told by itself: the tombstone brings what it gave out last.
+        # A member that removes another for certain was in a pair with it, or was told by itself: the tombstone brings what it gave out
+        # last.
         jump = 1 if certain or not ring.rules.jump else ORPHAN_JUMP
         self.gen = min(GEN_MAX, max(self.gen, known, self.gens.pop(dead, 0)) + jump)
         self.note(self.gen)
@@ -88,14 +89,14 @@ class Fencing:
             ring.raw.send(source, Gen(*ring.head(message.source), pair.epoch, self.gen, pair.pgen, reply=True))
 
     def token(self) -> int | None:
-        """The generation, if everybody who monitors us knows it; suspected ones included."""
+        """The generation, if all that monitor us know it; suspected ones included."""
         ring = self._ring
         if not ring.valid or any(pair.pseen < self.gen for pair in ring.pairs.values() if pair.entitled):
             return None
         return self.gen
 
     def owns(self, pos: int) -> Ownership | None:
-        """Told to a client, and therefore binding: until then nobody else will be told so (F14)."""
+        """Told to a client, and therefore binding: until then no other client will be told so (F14)."""
         ring = self._ring
         if not ring.claims(pos) or self._promised_away(pos):
             return None
@@ -156,4 +157,4 @@ def _read(value: bytes | None) -> int:
 
 
 def _nothing() -> None:
-    """Nobody waits for this row."""
+    """No caller waits for this row."""

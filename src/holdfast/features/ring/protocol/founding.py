@@ -1,7 +1,7 @@
 """Founding by a majority of the seeds, so that a group that starts together becomes one ring.  Spec: ring D20; foundation F4, F8.
 
-A seed asks all seeds of the fixed list. It founds if a majority promises to found nothing itself for a while, nobody knows of a ring, and
-nobody with a smaller name objects. A promise is on disk before it is given. A founder who stays alone until the promises end
+A seed asks all seeds of the fixed list. It founds if a majority promises to found nothing itself for a while, no seed knows of a ring, and
+no seed with a smaller name objects. A promise is on disk before it is given. A founder who stays alone until the promises end
 gives its ring up before they do. What remains: a ring without any seed in it, all of its members forgotten on disk, can get a twin.
 """
 
@@ -37,7 +37,7 @@ class Founding:
         self._promised_for: tuple[NodeId, int] | None = None  # whose attempt it was
         self._promised_until = ring.raw.now
         self._founded_by = 0  # the attempt that succeeded; its promises stand
-        self._guide: Address | None = None  # where somebody said that it is in a ring
+        self._guide: Address | None = None  # where a process said that it is in a ring
         stored = ring.storage.load().get(PROMISED)
         if stored is not None:  # A promise outlives the life that gave it; how much of it is left is unknown.
             self._promised_to = stored.decode("utf-8", "replace")
@@ -105,7 +105,7 @@ class Founding:
         self._ring.lifecycle.wait_for(to)
 
     def _withdraw(self, serial: int, seeds: Iterable[Address]) -> None:
-        """That attempt is over; whoever promised for it is free again."""
+        """That attempt is over; seeds that promised for it are free again."""
         ring = self._ring
         if self._promised_to == ring.raw.me.name:
             self.forget()
@@ -172,11 +172,11 @@ class Founding:
         ring.lifecycle.not_founded(self._guide)
 
     def _on_probation_over(self, founded: int) -> None:
-        """Nobody came. The others may be founding a ring of their own now, so this one must be gone."""
+        """No member came. The others may be founding a ring of their own now, so this one must be gone."""
         ring = self._ring
         if ring.is_member and ring.ring == founded and len(ring.list) == 1 and len(ring.config.seeds) > 1:
             ring.depart("founded alone")
 
 
 def _nothing() -> None:
-    """Nobody waits for this row."""
+    """No caller waits for this row."""

@@ -1,4 +1,5 @@
-"""Arbitrator groups that change, and pairs nobody wants any more.  Spec: ring 5.3, D7, D11, D14, D15, D17; paper 000, IV-B, Theorem 1.
+"""Arbitrator groups that change, and pairs that are not wanted any more.  Spec: ring 5.3, D7, D11, D14, D15, D17; paper 000, IV-B, Theorem
+1.
 
 The opener alone proposes. While its proposal is open it needs a majority of the old group and of the new one; the responder needs
 one of whichever it holds. So any two winning sets of votes share an arbitrator, whatever gets lost in between.

@@ -21,7 +21,7 @@ _positions = blake2b(digest_size=HASH_BYTES, person=b"holdfast ring")  # copied 
 
 
 class RingId(NamedTuple):
-    """One membership in one ring. Whoever compares memberships compares both fields."""
+    """One membership in one ring. Code that compares memberships compares both fields."""
 
     pos: U64
     inc: U64

@@ -41,7 +41,7 @@ class Joiner:
         self._began_at = 0.0  # the present phase
         self._doors: deque[Address | NodeId] = deque()  # where to knock next
         self._knocks_left = 0
-        self._heard = False  # somebody is there, and in no ring
+        self._heard = False  # a process is there, and in no ring
         self._asked_at = 0.0  # Discover, for the first time there
         self.trip = 0.0  # seconds to the first answer of the last attempt that got one, and back
         self._wanted: dict[RingId, Peer] = {}  # N_C
@@ -60,7 +60,7 @@ class Joiner:
         self._knock()
 
     def fail(self, why: str) -> None:
-        """Silently gone: nobody was promised anything yet."""
+        """Silently gone: nothing was promised to a member yet."""
         ring = self._ring
         assert not ring.is_member
         self.cancel()
@@ -78,7 +78,7 @@ class Joiner:
                 each.cancel()
 
     def _knock(self) -> None:
-        """At the next door. Whoever is silent for one try comes last: a seed that is down costs a quarter of T_l, not two."""
+        """At the next door. A seed that is silent for one try comes last: a seed that is down costs a quarter of T_l, not two."""
         door = self._doors.popleft()
         self._doors.append(door)
         only = len(self._doors) == 1
@@ -160,7 +160,7 @@ class Joiner:
         for answer in end.yes.values():
             assert isinstance(answer, Locked)
             self._views.update((peer.id, peer) for peer in answer.view)
-        # D8: the first answer may have been old. Whoever has granted cannot gain members any more, so this one is not.
+        # D8: the first answer may have been old. A member that has granted cannot gain members any more, so this one is not.
         if self._ring.rules.recheck and self._neighbourhood().keys() != self._wanted.keys():
             self.fail("the neighbourhood has changed")
             return

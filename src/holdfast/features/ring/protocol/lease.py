@@ -211,7 +211,7 @@ class Leases:
         for peer in message.nbrs:
             self._ring.meet(peer)
         if self._ring.is_member and not self._ring.door.serves(pair):
-            self._ring.list.hear(message.nbrs)  # A joiner that may yet fail teaches nobody.
+            self._ring.list.hear(message.nbrs)  # A joiner that may yet fail teaches no member.
         self._ring.dirty = True
         return True
 
@@ -235,7 +235,7 @@ class Leases:
             ring.arbitration.suspect(pair, due)
 
     def _on_overslept(self, pair: Pair, seconds: float) -> None:
-        """D6: we were away, so the silence may be ours. Read what waits in the socket before accusing anybody."""
+        """D6: we were away, so the silence may be ours. Read what waits in the socket before accusing a member."""
         ring = self._ring
         ring.raw.emit(Overslept(seconds))
         ring.counts[f"overslept: {_size_of(seconds / self._lease)}"] += 1
@@ -246,7 +246,7 @@ class Leases:
         pair.timer = self._host.after(self._drain, partial(self._on_session_end, pair))
 
     # P1: the same request by another road. It still says that the peer was acking at or after s, so nothing ends here, however long
-    # it lasts: a broken link is reported and costs nobody (H27).
+    # it lasts: a broken link is reported and costs no membership (H27).
 
     def _ask_by_others(self, pair: Pair, request: LeaseRequest) -> None:
         ring = self._ring
@@ -262,7 +262,8 @@ class Leases:
             self._ring.raw.send(peer.node, Relayed(*self._ring.head(peer.id), message.request))
 
     def on_relayed(self, source: NodeId, message: Relayed) -> None:
-        """Somebody else's request through ``message.source``. Members may open a pair this way; candidates come to the door themselves."""
+        """The request of another member through ``message.source``. Members may open a pair this way; candidates come to the door
+        themselves."""
         ring, request = self._ring, message.request
         if (request.ring, request.to) != (ring.ring, ring.id.inc) or request.source in ring.list.gone or request.join:
             return

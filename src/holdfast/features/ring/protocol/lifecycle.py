@@ -1,6 +1,6 @@
 """What a process does about its membership: knock, found, come back after it was put out.  Spec: ring 5.5, 5.6, D20, D21, D23.
 
-Members that were known last are kept on disk and tried before anything is founded. Whoever was forced out comes back
+Members that were known last are kept on disk and tried before anything is founded. A member that was forced out comes back
 later each time, because a broken link between two neighbours must not eject one of them every few seconds.
 """
 
@@ -25,9 +25,9 @@ BACKOFF_MIN = 0.2  # in T_l
 CROWDED = ("busy", "redirect", "a neighbour is busy", "the neighbourhood has changed", "refused", "a neighbour left")
 CROWD_TRIPS, CROWD_MIN = 4, 1 / 64  # round trips of a join; in T_l: below this, timers and schedulers are what is measured
 NOT_YET = ("no_member", "not founded")
-NOT_YET_MIN, NOT_YET_MAX = 1 / 16, 1 / 8  # in T_l, at first; a seed that founds wakes whoever it sent away before
+NOT_YET_MIN, NOT_YET_MAX = 1 / 16, 1 / 8  # in T_l, at first; a seed that founds wakes those that it sent away before
 SHORT_MAX = 1.0  # in T_l
-PATIENT_ATTEMPTS = 4  # that nobody answered, before the wait between two of them grows beyond one T_l
+PATIENT_ATTEMPTS = 4  # without an answer, before the wait between two of them grows beyond one T_l
 KNOCKS_MAX = 8  # addresses that one attempt asks, as many as it asks times
 CACHE = "known"  # the row on disk
 CACHED_MAX = 32  # addresses of members on disk
@@ -44,8 +44,8 @@ class Lifecycle:
         self.forced = 0  # departures that were not our wish, since we were last a member for long
         self._member_since = ring.raw.now
         self._timer: Timer | None = None
-        self._guide: Address | NodeId | None = None  # somebody who said that it is in a ring, or is about to be
-        self._waits_for_others = False  # the timer runs because others were joining, or nobody was in a ring yet
+        self._guide: Address | NodeId | None = None  # a process that said that it is in a ring, or is about to be
+        self._waits_for_others = False  # the timer runs because others were joining, or no process was in a ring yet
         self._cached = _read(ring.storage.load().get(CACHE))
         ring.scouting.suspects(self._cached)
         self._saved_at = ring.raw.now
@@ -105,7 +105,7 @@ class Lifecycle:
         self._retry("not founded")
 
     def on_door(self, member: Address) -> None:
-        """Somebody who had to send us away is in a ring now, or free again. Who was put out waits all the same (D23)."""
+        """A process that had to send us away is in a ring now, or free again. Who was put out waits all the same (D23)."""
         if self.wanted and self._waits_for_others:
             self._guide = member
             self._schedule(0.0)
@@ -124,7 +124,7 @@ class Lifecycle:
         self._shorten()
 
     # D23 keeps a member that was put out several times away for up to 60 T_l, because a bad link shall not put it out every few seconds.
-    # That it is bad no more shows when a majority of the seeds answers: then 8 T_l are enough, as for everybody else (H164).
+    # That it is bad no more shows when a majority of the seeds answers: then 8 T_l are enough, as for all others (H164).
 
     def _shorten(self) -> None:
         ring = self._ring
@@ -266,4 +266,4 @@ def _read(value: bytes | None) -> tuple[Address, ...]:
 
 
 def _nothing() -> None:
-    """Nobody waits for this row."""
+    """No caller waits for this row."""

@@ -1,4 +1,4 @@
-"""Who is in the ring, as known here: the list itself, what its members publish, and its way to everybody.
+"""Who is in the ring, as known here: the list itself, what its members publish, and its way to all others.
 
 Spec: ring 2 (members, gone), 5.7 (member list); foundation 3 (Membership), 4 (Rows). The list is one table that all members share by
 rumour and anti-entropy; whatever changes it, a neighbour's word or a rumour, passes through that table and from there to ``Listener``.
@@ -58,7 +58,7 @@ class MemberList:
         return self._table
 
     def open(self) -> None:
-        """A membership begins: the table is shared with everybody in this ring."""
+        """A membership begins: the table is shared with all members of this ring."""
         is_credible = partial(credible, wall=self._host.wall)
         self._table = self._exchange.rows(self.topic, join, gone=gone, valid=valid, credible=is_credible, tombstone_ttl=self._ttl)
         self._table.on_change(self._on_change)
@@ -75,14 +75,14 @@ class MemberList:
         return len(self.ids)
 
     def announce(self, ring_id: RingId, entry: Entry) -> None:
-        """Something is new: take it, and tell everybody. Where peers filled the table, nobody hears of one more."""
+        """Something is new: take it, and tell all. Where peers filled the table, no member hears of one more."""
         try:
             self.table.set(key_of(ring_id), write(entry))
         except ConfigError:
             self.table.counts["table_full"] += 1
 
     def hear(self, peers: Iterable[Peer]) -> None:
-        """A neighbour's word about others. Whoever is unknown and not gone becomes a member here; nobody else is told."""
+        """A neighbour's word about others. One that is unknown and not gone becomes a member here; no other is told."""
         unknown = [peer for peer in peers if peer.id not in self.entries and peer.id not in self.gone]
         if unknown:
             self.table.learn([Row(key_of(peer.id), write(Listed(peer.node, peer.address, 0.0, 0, {})), 0.0) for peer in unknown])
@@ -102,7 +102,7 @@ class MemberList:
         if former == peer:
             return
         if former is None and len(known) >= KNOWN_MAX:
-            del known[next(iter(known))]  # The oldest; whoever is listed is known all the same.
+            del known[next(iter(known))]  # The oldest; a listed member is known all the same.
         known[peer.id] = peer
         self._host.meet(peer.node, peer.address)
 
@@ -140,7 +140,7 @@ class MemberList:
     def members(self) -> tuple[Member, ...]:
         """Sorted by id. Of two memberships of one process, or of two lives of one name, the one that began last."""
         if self._stale:
-            # Only what has changed is looked at: in a large ring everybody does this after every crash.
+            # Only what has changed is looked at: in a large ring all members do this after every crash.
             members = list(self._members)
             for name in self._stale:
                 at = bisect_left(members, name, key=_name)

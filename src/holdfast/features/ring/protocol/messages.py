@@ -155,7 +155,7 @@ class Discover(Message, frozen=True, tag=29):
     greeting: ClassVar[bool] = True
     serial: Number
     candidate: RingId
-    former: Group  # my last memberships in this life; they are over, and nobody acts under them any more
+    former: Group  # my last memberships in this life; they are over, and no client acts under them any more
     over: bool  # so is every earlier life of this name at this address (F6)
     address: Address = NOWHERE  # where I am reached; a life of my name that was elsewhere may be another process
 
@@ -176,7 +176,7 @@ class Discovered(Message, frozen=True, tag=30):
 
 
 class Lock(OfRing, frozen=True, tag=31):
-    """Phase 2: admit nobody else for a while. ``source`` is the candidate."""
+    """Phase 2: admit no other candidate for a while. ``source`` is the candidate."""
 
     serial: Number
 
@@ -194,7 +194,7 @@ class Unlock(OfRing, frozen=True, tag=33):
 
 
 class Vouch(OfRing, frozen=True, tag=34):
-    """Does anybody monitor this member?"""
+    """Does any member monitor this one?"""
 
     about: RingId
 
@@ -222,7 +222,7 @@ class FoundPromise(Message, frozen=True, tag=37):
     member: bool  # I am in a ring: join it through me
     seed: Address  # which of the seeds I am
     gen: Generation = 0  # the highest generation I ever knew: tokens of a ring that is founded now have to be larger
-    guide: Address | None = None  # I am in no ring, and know somebody who is
+    guide: Address | None = None  # I am in no ring, and know a process that is
 
 
 class Relay(OfRing, frozen=True, tag=38):
@@ -246,7 +246,7 @@ class RelayedAck(OfRing, frozen=True, tag=40):
 
 
 class Here(OfRing, frozen=True, tag=41):
-    """P3: I am alive, should anybody accuse me. ``peer`` is who might."""
+    """P3: I am alive, should a member accuse me. ``peer`` is the one that might."""
 
     peer: RingId
 

@@ -1,4 +1,4 @@
-"""What a member counts, for whoever looks after it.  Spec: ring 9 (metrics)."""
+"""What a member counts, for its operator.  Spec: ring 9 (metrics)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Who the k nearest on each side are, and that there is a pair with each of them.  Spec: ring 5.3 (recompute, Want), D18, D29.
 
 A pair exists while either side wants it. The lower id opens it; the higher one says Want, which also teaches the lower one
-what it did not know. Whoever is wanted and has no obliged pair for long is an orphan, perhaps (D19).
+what it did not know. A neighbour that is wanted and has no obliged pair for long is an orphan, perhaps (D19).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Early news: a decision is told to everybody at once.  Spec: ring P4; foundation 5 (Decided).
+"""Early news: a decision is told to all members at once.  Spec: ring P4; foundation 5 (Decided).
 
 Advisory: good for routing away. The member's keys are its own until it is declared.
 """

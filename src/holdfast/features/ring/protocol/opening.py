@@ -76,7 +76,7 @@ class Opening:
         return True
 
     def refused(self, pair: Pair) -> None:
-        """NAK: the other side will never hold this instance, so nobody can be entitled by it."""
+        """NAK: the other side will never hold this instance, so no member can be entitled by it."""
         if self._ring.is_member:
             self.abandon(pair)
         else:
@@ -91,7 +91,7 @@ class Opening:
     # The responder.
 
     def respond(self, source: NodeId, message: LeaseRequest) -> Pair | None:
-        """Our side of a pair that somebody opens; None to refuse. No obliged pair with that peer is held."""
+        """Our side of a pair that a peer opens; None to refuse. No obliged pair with that peer is held."""
         ring = self._ring
         peer = message.peer
         if peer is None or peer.id != message.source or peer.node != source:
@@ -126,7 +126,7 @@ class Opening:
             return False  # A client was told that it may act for one of the joiner's keys a little longer (F14).
         ring.list.hear([pair.peer])
         if pair.peer.id not in ring.list:
-            ring.counts["list_full"] += 1  # Nobody becomes a member whom we cannot list: its keys would stay ours, too.
+            ring.counts["list_full"] += 1  # A process that we cannot list does not become a member: its keys would stay ours, too.
             return False
         pair.state = State.ACTIVE
         ring.bind(pair)

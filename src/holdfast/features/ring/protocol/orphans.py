@@ -1,8 +1,8 @@
-"""Orphans: members whom nobody monitors any more.  Spec: ring D19, T_orph.
+"""Orphans: members without a monitor.  Spec: ring D19, T_orph.
 
-If more than k adjacent members vanish at once, nobody is left who could condemn the middle ones, and all lists would keep them for
-ever. A member with a neighbour that it cannot meet asks everybody. Whoever is cut off from the majority leaves before the
-majority removes anybody. This is the only removal that is not certain.
+If more than k adjacent members vanish at once, no member is left that could condemn the middle ones, and all lists would keep them for
+ever. A member with a neighbour that it cannot meet asks all. A member that is cut off from the majority leaves before the
+majority removes a member. This is the only removal that is not certain.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.features.ring.protocol.ring import RingNode
 
 ISOLATED, REMOVED = 1.5, 2.0  # in T_orph
-RESET = 0.5  # in T_orph: somebody vouches for it
+RESET = 0.5  # in T_orph: a member vouches for it
 
 
 class Orphans:

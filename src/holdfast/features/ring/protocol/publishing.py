@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import ConfigError, shown
 from holdfast.features.ring.protocol import memberlist, news
 from holdfast.features.ring.protocol.entries import ROWS_BYTES_MAX, Listed, rows_bytes
-from holdfast.kit.roster import ROW_BYTES_MAX, ROW_NAME_BYTES_MAX, ROWS_MAX
+from holdfast.host import ROW_BYTES_MAX, ROW_NAME_BYTES_MAX, ROWS_MAX
 
 if TYPE_CHECKING:
     from holdfast.features.ring.protocol.ring import RingNode
@@ -43,7 +43,7 @@ class Publishing:
                 self.tell()
 
     def tell(self) -> None:
-        """Everybody shall know."""
+        """All members shall know."""
         ring = self._ring
         ring.list.announce(ring.id, Listed(ring.raw.me, ring.raw.address, ring.since_wall, self._version, self._rows))
 

@@ -74,7 +74,7 @@ class RingNode:
         self.sole_life = sole_life
         self.host = Guarded(host, self._enter)
         self.storage = host.storage.part("ring")
-        self.knocks = Questions()  # Discover, whoever asks it
+        self.knocks = Questions()  # Discover, of all parts that ask it
         self.counts: Counter[str] = Counter()
         self.broadcast, self.exchange = broadcast, exchange
         # Who we are.
@@ -134,7 +134,7 @@ class RingNode:
         self._enter(self.lifecycle.start)
 
     def stop(self) -> None:
-        """The node ends. Whoever wants to be missed politely calls ``leave`` first and waits for ``left``."""
+        """The node ends. A polite member calls ``leave`` first and waits for ``left``."""
         self.lifecycle.stop()
         self.founding.cancel()
         self.scouting.cancel()
@@ -161,7 +161,7 @@ class RingNode:
     # What users ask for.
 
     def found(self) -> None:
-        """Begin a ring of one. Nobody is asked."""
+        """Begin a ring of one. No seed is asked."""
         if self.is_member or self.is_joining:
             raise ConfigError("found: this process is in a ring already, or about to join one; leave first")
         self._draw_id()
@@ -170,7 +170,7 @@ class RingNode:
         self.become_member((), self.fencing.first(), founded=True)
 
     def join(self) -> None:
-        """Knock at the seeds until somebody opens; come back after a forced departure."""
+        """Knock at the seeds until one opens; come back after a forced departure."""
         if not self.config.seeds:
             raise ConfigError("seeds: none; accepted are the addresses of 1 or more members")
         self.lifecycle.join()
@@ -207,10 +207,10 @@ class RingNode:
         return self._version + self.list.version
 
     def members(self, topic: str | None = None) -> tuple[Member, ...]:
-        everybody = self.list.members() if self.is_member else ()
+        listed = self.list.members() if self.is_member else ()
         if topic is None or topic in (self.list.topic, self.news.topic):
-            return everybody
-        return tuple(member for member in everybody if f"topic:{topic}" in member.rows)
+            return listed
+        return tuple(member for member in listed if f"topic:{topic}" in member.rows)
 
     def get(self, name: str) -> Member | None:
         return self.list.named(name) if self.is_member else None
@@ -270,7 +270,7 @@ class RingNode:
 
     @property
     def safe_until(self) -> float:
-        """Nobody treats this member as gone before this instant, on its own clock; -inf when it is none."""
+        """No member treats this one as gone before this instant, on its own clock; -inf when it is none."""
         if not self.is_member:
             return -inf
         lease, t_a = self.config.lease, self.config.t_a
@@ -286,7 +286,7 @@ class RingNode:
 
     def claims(self, pos: int) -> bool:
         """Owner of this position, as far as the ring is concerned: valid, settled and closest."""
-        # Closest comes first: of most keys somebody else is the owner, and the rest costs a look at every pair.
+        # Closest comes first: of most keys another member is the owner, and the rest costs a look at every pair.
         return owner_of(self.list.ids, pos) == self.id and self.valid and self.settled
 
     def bind(self, pair: Pair) -> None:
@@ -295,7 +295,7 @@ class RingNode:
 
     def _begin_turn(self) -> None:
         """The bound may be old: leases have been renewed since. Only if the deadline itself has passed it is over (F9).
-        And a rumour may have changed the list: nobody is answered from the view of before."""
+        And a rumour may have changed the list: no client is answered from the view of before."""
         self._bound = self.safe_until if self.is_member else inf
         if self.is_member and self.raw.now >= self._bound and self.rules.guard:
             self.depart(self.arbitration.on_deadline())
@@ -354,11 +354,11 @@ class RingNode:
         self._tick = self.host.after(self.config.lease * self.raw.random.uniform(0.5, 1.0), self._on_tick)
 
     def depart(self, reason: str) -> None:
-        """Out, before anybody is told (5.5)."""
+        """Out, before any member is told (5.5)."""
         if not self.is_member:
             return
         self.status = Status.LEFT
-        self._version += 1  # Whoever stands on this membership has no peers any more.
+        self._version += 1  # Machines on this membership have no peers any more.
         self.counts[f"departed: {reason}"] += 1
         self.raw.emit(Departed(self.id, reason, was_member=True))
         if reason != "graceful":
@@ -373,7 +373,7 @@ class RingNode:
 
     def _draw_id(self) -> None:
         pos = position_of(self.raw.me.name) if self.config.position is None else self.config.position
-        self.id = RingId(pos, self.raw.random.getrandbits(ID_BITS) or 1)  # 0 is nobody's
+        self.id = RingId(pos, self.raw.random.getrandbits(ID_BITS) or 1)  # 0 is the id of no member
         self.me = Peer(self.id, self.raw.me, self.raw.address)
         self.ring = 0
         self._end_pairs()
@@ -416,7 +416,7 @@ class RingNode:
         self.dirty = True
 
     def announce(self, event: Event) -> None:
-        """A fact for users, and for whoever stands on this membership."""
+        """A fact for users, and for machines on this membership."""
         self.raw.emit(event)
         if isinstance(event, MembershipEvent):
             for subscriber in tuple(self._subscribers):

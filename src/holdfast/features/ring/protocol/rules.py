@@ -1,6 +1,6 @@
 """The decisions as switches, so that the laboratory can show what each of them is for.  Spec: ring 6, 8 (E9, E13), 11.
 
-Nobody else hands in anything but ``Rules()``: no configuration reaches these, and a test keeps it so.
+All other code hands in ``Rules()``: no configuration reaches these, and a test keeps it so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     drain: bool = True  # D6: who overslept reads the socket before it accuses
     half: bool = True  # D10: an opener is obliged before the responder becomes entitled
     recheck: bool = True  # D8: the neighbourhood is checked again under the locks
-    quiet_joins: bool = True  # D9: nobody joins next to a condemned node
+    quiet_joins: bool = True  # D9: no candidate joins next to a condemned node
     start_up: bool = False  # D12: Algorithm 1's rule, reject everything while up for less than T_arb
     leave_notice: bool = True  # D13: who departs says so
     upgrade: Upgrade = "joint"  # D14: how an arbitrator group changes

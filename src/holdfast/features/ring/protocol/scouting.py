@@ -1,8 +1,8 @@
 """Scouting: is there a ring already, or another one beside ours?  Spec: ring D20 (cached members are tried first, twins).
 
-Before a process founds anything, or promises somebody else not to stand in the way, it asks everybody it last knew in a ring. If it was
+Before a process founds anything, or promises another seed not to stand in the way, it asks all that it last knew in a ring. If it was
 put out of that ring, silence is no answer for a while: it may be cut off together with the seeds, and the ring goes on without it (H29).
-And a ring that holds no majority of the seeds looks for one that does: whoever finds such a twin leaves its own and joins that.
+And a ring that holds no majority of the seeds looks for one that does: a member that finds such a twin leaves its own and joins that.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Scouting:
         return bool(self._doubt) and self._ring.raw.now < self._doubt_ends_at
 
     def again(self) -> None:
-        """Whoever was silent may answer now."""
+        """Members that were silent may answer now."""
         if self.doubtful:
             self.unasked, self._doubt = self._doubt, ()
 
@@ -124,7 +124,7 @@ class Scouting:
     def _on_end(self, end: PhaseEnd[Address], found: Found) -> None:
         self._phase = None
         if end.outcome is Outcome.ENOUGH:
-            found(next(iter(end.yes)))  # There is a ring: until we are in it, or nobody knows of it any more, nothing is founded.
+            found(next(iter(end.yes)))  # There is a ring: until we are in it, or no member knows of it any more, nothing is founded.
         else:
             asked, self.unasked = self.unasked, ()
             if 2 * (len(end.no) + 1) <= len(asked) + 1:  # No majority of the ring that we were in, ourselves counted, is out of it.

@@ -34,7 +34,7 @@ def owners(host: LabHost) -> list[Coordinator]:
 class TicketWatch(Checker):
     """Looks at the process that was touched; calls ``changed`` when it owns more, or for longer, than before.
 
-    Nobody comes to own anything by the mere passing of time, so that is when two of them can begin to overlap.
+    No agent comes to own anything by the mere passing of time, so that is when two of them can begin to overlap.
     """
 
     name = "watch"
@@ -57,10 +57,10 @@ class TicketWatch(Checker):
         shape = tuple((each, each.free, each.deadline.until) for each in machines[0].coordinators if each.valid)
         if shape != self._shapes.get(host, ()):
             self._shapes[host] = shape
-            everybody = [(each, other) for each in world.alive for other in owners(each)] if shape else []
+            owning = [(each, other) for each in world.alive for other in owners(each)] if shape else []
             for coordinator, _, _ in shape:
                 for judge in self._judges:
-                    judge.judge(world, host, coordinator, everybody)
+                    judge.judge(world, host, coordinator, owning)
 
     def _look_at_users(self, world: World, host: LabHost, machine: TicketUsers) -> None:
         """G1 where it counts: two users never act under one ticket, each by what it was told and its own clock (F14)."""
@@ -78,17 +78,17 @@ class TicketWatch(Checker):
 class Judge(Checker):
     """What is asked about a coordinator that owns more, or for longer, than a moment ago."""
 
-    def judge(self, world: World, host: LabHost, mine: Coordinator, everybody: list[tuple[LabHost, Coordinator]]) -> None:
+    def judge(self, world: World, host: LabHost, mine: Coordinator, owning: list[tuple[LabHost, Coordinator]]) -> None:
         raise NotImplementedError
 
 
 class OwnExclusive(Judge):
-    """I1, I2 (Theorem 4.1): nobody owns a ticket that another one owns or coordinates."""
+    """I1, I2 (Theorem 4.1): no agent owns a ticket that another one owns or coordinates."""
 
     name = "I1 own-exclusive"
 
-    def judge(self, world: World, host: LabHost, mine: Coordinator, everybody: list[tuple[LabHost, Coordinator]]) -> None:
-        for other_host, other in everybody:
+    def judge(self, world: World, host: LabHost, mine: Coordinator, owning: list[tuple[LabHost, Coordinator]]) -> None:
+        for other_host, other in owning:
             if other is mine or other.pool.name != mine.pool.name:
                 continue
             if other.head == mine.head:
@@ -123,7 +123,7 @@ class Cells(Checker):
     def __init__(self) -> None:
         self.written: dict[tuple[Key, Ballot, int], Val] = {}
         self.highest: dict[Key, tuple[Ballot, Val]] = {}
-        self.lost: set[tuple[str, str]] = set()  # pool and rid of cells that somebody reported as lost
+        self.lost: set[tuple[str, str]] = set()  # pool and rid of cells that an agent reported as lost
 
     def on_event(self, world: World, host: LabHost, event: Event) -> None:
         if isinstance(event, CellLost):
@@ -160,7 +160,7 @@ class Cells(Checker):
     def _partition(self, pool: str) -> None:
         vals = [val for val, _ in self.walk(pool)]
         if not vals:
-            return  # A cell before the anchor is somebody's attempt to found.
+            return  # A cell before the anchor is an attempt to found.
         for before, val in pairwise(vals):
             if val.head != (before.head - before.length) % val.n:
                 self._broken(pool, vals)
@@ -173,7 +173,7 @@ class Cells(Checker):
 
 
 class LeaseCover(Judge):
-    """I5: a majority of the guardian set grants nothing to anybody else for as long as a coordinator owns, in true time.
+    """I5: a majority of the guardian set grants nothing to another candidate for as long as a coordinator owns, in true time.
 
     Crashed guardians grant nothing at all, and when they come back they wait.
     """
@@ -181,14 +181,14 @@ class LeaseCover(Judge):
     name = "I5 lease-cover"
 
     def on_event(self, world: World, host: LabHost, event: Event) -> None:
-        """A guardian gave a cell to somebody."""
+        """A guardian gave a cell to a candidate."""
         if isinstance(event, CellWritten):
             for each in world.alive:
                 for coordinator in owners(each):
                     if coordinator.key == event.key:
                         self.judge(world, each, coordinator, [])
 
-    def judge(self, world: World, host: LabHost, mine: Coordinator, everybody: list[tuple[LabHost, Coordinator]]) -> None:
+    def judge(self, world: World, host: LabHost, mine: Coordinator, owning: list[tuple[LabHost, Coordinator]]) -> None:
         left = (mine.deadline.until - host.now) / host.rate
         covered = [cover(world, place, mine) for place in mine.places]
         if sum(seconds >= left - ROUNDING for seconds in covered) < len(mine.places) // 2 + 1:
@@ -216,7 +216,7 @@ class QuorumAlone(Judge):
 
     name = "I8 quorum-alone"
 
-    def judge(self, world: World, host: LabHost, mine: Coordinator, everybody: list[tuple[LabHost, Coordinator]]) -> None:
+    def judge(self, world: World, host: LabHost, mine: Coordinator, owning: list[tuple[LabHost, Coordinator]]) -> None:
         need = len(mine.places) // 2 + 1
         stamps = sorted(mine.stamps.values(), reverse=True)
         until = stamps[need - 1] + mine.config.hold if len(stamps) >= need else -inf
@@ -233,7 +233,7 @@ def guardian_at(world: World, place: Place) -> LabHost | None:
 
 
 def cover(world: World, place: Place, coordinator: Coordinator) -> float:
-    """True seconds for which a member of the set gives the cell to nobody else, as things are."""
+    """True seconds for which a member of the set gives the cell to no other, as things are."""
     host = guardian_at(world, place)
     if host is None or host.dead or not host.node.running:
         return inf

@@ -94,7 +94,7 @@ class Wishers(TicketUsers):
         super().__init__(host, tickets, Habits(POOL, group.n, users=0))
 
     def start(self) -> None:
-        """Nobody wants anything yet."""
+        """No user wants anything yet."""
 
     def wish(self) -> None:
         user = self._make()
@@ -103,7 +103,7 @@ class Wishers(TicketUsers):
 
 
 class TicketGroup:
-    """A group of agents, one pool of ``n`` tickets. ``word``: seconds until the membership says that somebody died."""
+    """A group of agents, one pool of ``n`` tickets. ``word``: seconds until the membership says that an agent died."""
 
     def __init__(
         self,
@@ -188,12 +188,12 @@ class TicketGroup:
         return [user.grant for user in users if isinstance(user, Wisher) and user.grant is not None and user.acting]
 
     def coordinators(self) -> list[tuple[str, Coordinator]]:
-        """Everybody who owns a ticket now, in the order of the ring: the anchor first, then downward (D24)."""
+        """All that own a ticket now, in the order of the ring: the anchor first, then downward (D24)."""
         found = [(host.me.name, each) for host in self.world.alive for each in host.node.use(Tickets).coordinators if each.valid]
         return sorted(found, key=lambda item: -item[1].head % self.n)
 
     def lost(self) -> list[Val]:
-        """Cells on the ring that nobody holds and whose guardians are dead, most of them: their arcs are nobody's for ever (D27)."""
+        """Cells on the ring without a holder whose guardians are dead, most of them: their arcs have no owner for ever (D27)."""
         held = {coordinator.who for _, coordinator in self.coordinators()}
         return [val for val, keys in self.cells.walk(POOL) if val.who not in held and not readable(self.world, self.cells, keys, val)]
 
@@ -260,9 +260,9 @@ def lock(seed: int, loss: float, *, seats: int = 3, candidates: int = 3) -> tupl
         group.run(random.uniform(0.0, 0.5))
     group.run(4.0 + random.random())
     owned = group.until(lambda: bool(group.owning()), PATIENCE)
-    assert owned, "nobody ever owns the lock"
+    assert owned, "no user ever owns the lock"
     return group, group.owning()[0].name
 
 
 def _nothing() -> None:
-    """Nobody listens."""
+    """No listener is set."""

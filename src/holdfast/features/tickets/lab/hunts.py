@@ -28,7 +28,7 @@ class Hurried(TicketScenario):
 
 
 class Restless(TicketScenario):
-    """Everybody restarts again and again, and messages take up to a second."""
+    """All agents restart again and again, and messages take up to a second."""
 
     seconds = 10.0
 

@@ -68,7 +68,7 @@ class Runs(NamedTuple):
         """What is not as the criterion says. ``of_times`` judges the times, if there are any."""
         notes = [*self.violations[:3]]
         if self.never:
-            notes.append(f"in {self.never} runs nobody got it within {PATIENCE:g} s")
+            notes.append(f"in {self.never} runs no candidate got it within {PATIENCE:g} s")
         notes += of_times(self.times) if self.times else () if notes else ("nothing was measured",)
         return [f"{self.label}: {note}" for note in notes]
 

@@ -137,7 +137,7 @@ class TicketUsers:
         """Its users end with it."""
 
     def on_away(self, seconds: float) -> None:
-        """Everybody compares the clock."""
+        """All users compare the clock."""
 
     def on_message(self, source: NodeId, message: Message) -> None:
-        raise AssertionError("nobody writes to users")
+        raise AssertionError("no message is written to users")

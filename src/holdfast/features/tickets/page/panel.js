@@ -1,4 +1,4 @@
-// Pools of tickets: a box per pool, a cell per ticket. A cell keeps its place whether or not somebody holds its ticket: nothing jumps.
+// Pools of tickets: a box per pool, a cell per ticket. A cell keeps its place whether or not its ticket is held: nothing jumps.
 
 import { byId, el, say, set } from "../dom.js";
 import { plural, spanText } from "../text.js";
@@ -57,7 +57,7 @@ class Box {
   constructor(name) {
     this.cells = new Map();
     this.sum = el("span", { class: "sum" });
-    this.waiting = el("span", { class: "waiting", title: "Clients of this agent that ask for one, and whoever queues at a ticket that is held here" });
+    this.waiting = el("span", { class: "waiting", title: "Clients of this agent that ask for one, and clients that queue at a ticket that is held here" });
     this.more = el("p", { class: "more" });
     this.list = el("ol");
     this.root = el("article", { class: "pool", "data-pool": name }, el("h3", {}, el("b", { dir: "auto" }, name), this.sum, this.waiting), this.list, this.more);
@@ -90,7 +90,7 @@ class Box {
     this.cells.delete(number);
   }
 
-  /** `ticket`: who holds it; undefined if nobody does. */
+  /** `ticket`: who holds it; undefined if it is free. */
   update(cell, ticket) {
     const token = ticket?.token ?? null;
     say(cell.holder, ticket?.holder ?? "free");

@@ -34,7 +34,7 @@ class Abandonment:
             self._refuse("the ring has changed meanwhile; look again")
             return
         self._old = Key(it.pool.name, succ.rid, succ.cfg), succ.places
-        it.phase = it.desk.query(*self._old, it.turn(self._on_asked), everybody=True)
+        it.phase = it.desk.query(*self._old, it.turn(self._on_asked), all_of_them=True)
 
     def _on_asked(self, end: End) -> None:
         it = self._it
@@ -45,7 +45,7 @@ class Abandonment:
         elif any(info.busy > 0 for info in infos):
             self._refuse("one of its guardians granted it lately: the holder lives, or wait for the end of the lease")
         elif best is None:
-            self._refuse("no guardian has a copy of it: nobody knows where its arc ends")
+            self._refuse("no guardian has a copy of it: the end of its arc is unknown")
         elif best.nxt is not None:
             self._refuse("it was being moved to other guardians, which must be asked")
         elif self._inside(best):

@@ -1,6 +1,6 @@
 """Candidate: one acquire, until it is owned, cancelled or impossible.  Spec: tickets 5.5; D10, D12, D13, D26.
 
-Each turn of its loop looks at the anchor first. If nobody holds it, the candidate takes it over; otherwise it asks one coordinator that is
+Each turn of its loop looks at the anchor first. If it is free, the candidate takes it over; otherwise it asks one coordinator that is
 believed to have room, or waits in the queues of a few.
 """
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 NO_NUMBER = -1
 QUEUES = 3  # coordinators at which a candidate waits at the same time
-FULL_TURNS = 2  # turns in a row that find no room before wait=False gives up, if somebody said that it is full
-SILENT_TURNS = 6  # the same, if nobody said anything
+FULL_TURNS = 2  # turns in a row that find no room before wait=False gives up, if a coordinator said that it is full
+SILENT_TURNS = 6  # the same, if there was no answer
 HINTS_MAX = 32
 AFTER_GRANT = 0.001  # seconds after the end of a grant: the guardian's clock has passed it
 SOON = 0.05  # in polls: when there is reason to look again at once
@@ -55,7 +55,7 @@ class Candidate:
         self._full: dict[NodeId, float] = {}  # no room there until then
         self._refused: type[Refusal] = Full  # by who said no last: also Crowded, it has free tickets and no guardian with room, and Late
         self._position, self._why = 0, ""  # as told
-        self._fruitless = 0  # turns in a row in which nobody was believed to have room
+        self._fruitless = 0  # turns in a row in which no coordinator was believed to have room
         self._stamp = 0.0  # of the last CJOIN
         self._parked = False  # a coordinator of this agent is giving the anchor up, for us to go on with
         self._waited = False  # for that, in vain
@@ -111,7 +111,7 @@ class Candidate:
         return self.looking and lease == self._lease
 
     def poke(self) -> None:
-        """Somebody announced room."""
+        """A coordinator announced room."""
         poll = self._desk.config.poll
         if self.looking and self._timer is not None and self._timer.due_at > self._desk.host.now + poll * 0.2:
             self._turn_after(poll * 0.2 * self._desk.host.random.random())
@@ -210,7 +210,8 @@ class Candidate:
         self._turn_after(min(pause, max(0.0, busy) + AFTER_GRANT + poll * SOON * desk.host.random.random()))
 
     def _known(self, anchor: Val | None) -> dict[NodeId, Agent]:
-        """Everybody who may be a coordinator: Cview, the anchor's holder, its successor, hints. By life, sorted: dict order is an input."""
+        """All agents that may be coordinators: Cview, the anchor's holder, its successor, hints. By life, sorted: dict order is an
+        input."""
         found = [*self.pool.cview.holders(self.pool.name)]
         if anchor is not None and anchor.holder is not None:
             found.append(Agent(anchor.holder.life, anchor.address))
@@ -280,7 +281,8 @@ class Candidate:
     # What became of it.
 
     def joining(self, coordinator: Coordinator, giver: NodeId | None = None) -> None:
-        """Step 3: a cell was given to us, or taken over. It has to become a lease yet. Whoever gave it has us in no queue any more."""
+        """Step 3: a cell was given to us, or taken over. It has to become a lease yet. The agent that gave it has us in no queue any
+        more."""
         self.state, self.coordinator = CandidateState.JOINING, coordinator
         if giver is not None:
             self._asked.pop(giver, None)
@@ -289,7 +291,7 @@ class Candidate:
 
     @property
     def asked_at(self) -> float:
-        """When it last asked anybody."""
+        """When it last asked a coordinator."""
         return self._stamp
 
     def granted_at(self, ack: AckCjoin) -> dict[Voter, float]:

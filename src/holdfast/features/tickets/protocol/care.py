@@ -61,7 +61,7 @@ class Care:
         it.desk.rounds.tell(self.agent, Update(it.pool.name, self.succ.rid, self.succ.cfg, chain))
 
     def _look_elsewhere(self) -> None:
-        """Somebody may have announced the ticket that follows our arc."""
+        """An agent may have announced the ticket that follows our arc."""
         it = self._it
         found = it.pool.announced((it.head - it.val.length) % it.val.n)
         if found is not None:
@@ -72,7 +72,7 @@ class Care:
             return
         self.agent = ack.agent
         if ack.agent.life != source:
-            return  # It was handed over: whoever has it now has to say so itself.
+            return  # It was handed over: the agent that has it now has to say so itself.
         self.heard_at = self._it.host.now
         if ack.cfg > self.succ.cfg:
             self._repointed = ack
@@ -82,18 +82,18 @@ class Care:
         """From our successor; or from one further on, because we have split since it heard of us: then our successor is told, and of
         all holders of this agent only the one that comes before it on the circle tells (H167)."""
         if cleave.rid == self.succ.rid:
-            self.heard_at = -inf  # Whoever becomes active later asks in its first round.
+            self.heard_at = -inf  # A coordinator that becomes active later asks in its first round.
             self.absorb()
         elif cleave.hops < CLEAVE_HOPS and not self.alone and self._it.busy != "split":
             self._it.desk.tell(self.agent, replace(cleave, hops=cleave.hops + 1))
 
     def on_absence(self, life: NodeId) -> None:
-        """Somebody says that this life is over (F15)."""
+        """An agent says that this life is over (F15)."""
         if life == self.agent.life and not self.alone:
             self.absorb()
 
     def absorb(self) -> None:
-        """Only the holder of the cell that points to it merges it, and nobody the anchor (D11). So nobody else asks at the same time, and
+        """Only the holder of the cell that points to it merges it, and none merges the anchor (D11). So no other asks at the same time, and
         there is nothing that a jitter would spread (D23, H134)."""
         if self.succ.rid != ANCHOR and not self.alone and self._it.valid:
             self._it.enqueue("absorb", lambda: Absorption(self._it, self).start())
@@ -103,7 +103,7 @@ class Care:
         self.agent, self.heard_at, self._retry_at = succ.agent, self._it.host.now, -inf
 
     def test_soon(self) -> None:
-        """Nobody knows yet whether the present successor lives: it has two rounds to say so."""
+        """It is not known yet whether the present successor lives: it has two rounds to say so."""
         it = self._it
         self.heard_at = min(self.heard_at, it.host.now - it.config.suspect_after + 2 * it.config.period)
 
@@ -119,7 +119,7 @@ class Care:
             self._it.host.emit(CellLost(self._it.pool.name, rid, self.agent.life))
 
     def _repoint(self) -> None:
-        """The successor's guardians moved: record it, then nobody needs the old ones."""
+        """The successor's guardians moved: record it, then the old ones are not needed."""
         it, ack, old = self._it, self._repointed, self.succ
         if ack is None or ack.rid != old.rid or ack.cfg <= old.cfg:
             it.finish()
@@ -234,7 +234,7 @@ class Absorption:
         it.phase = it.desk.accept(self._key, self._at.places, self._ballot, val, it.turn(ended), grant=False, era=self._era)
 
     def _follow(self, val: Val) -> None:
-        """Step 3: the set that it is being moved to decides, and nobody can take the move back any more."""
+        """Step 3: the set that it is being moved to decides, and the move cannot be taken back any more."""
         assert val.nxt is not None
         if len(self._visited) >= MOVES_MAX:
             self._give_up()

@@ -91,7 +91,7 @@ class Cells:
         return self.put(key, cell)
 
     def old(self, oldest: float) -> list[Key]:
-        """Tombstones, and cells that never got a value, that nobody has asked about since then."""
+        """Tombstones, and cells that never got a value, that no agent has asked about since then."""
         tombstones = takewhile(lambda key: self.tombstones[key].touched_at <= oldest, self.tombstones)
         return [*tombstones, *(key for key, cell in self.kept.items() if _is_old(cell, oldest))]
 

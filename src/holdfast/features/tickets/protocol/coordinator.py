@@ -70,7 +70,7 @@ class Coordinator:
         self.writer, self.server, self.care = Writer(self, ballot, val), Server(self), Care(self, val)
         self.mover, self.leaver = Mover(self), Leaver(self)
         self.owned = False  # was ever active
-        self.announced = False  # others were told so, or that somebody owned it who handed it on to us
+        self.announced = False  # others were told so, or that another owned it that handed it on to us
         self._queue: list[tuple[str, Callable[[], None]]] = []
         self._timers: dict[str, Timer] = {}
         self._began_at = self.host.now
@@ -120,7 +120,7 @@ class Coordinator:
         self.stamps.update(stamps or {})
         self._extend()
         if self.state is State.ACTIVE and self.val.length == self.val.n:
-            # Alone on the circle: there is nobody to test, and what was just granted need not be renewed before a round has passed.
+            # Alone on the circle: there is no successor to test, and what was just granted need not be renewed before a round has passed.
             self.desk.rounds.plan(self, max(self.host.now, self._lease_end() - self.config.hold + self.config.period))
         elif self.state is not State.DEAD:
             self.desk.rounds.begin(self)
@@ -225,7 +225,7 @@ class Coordinator:
         if self.state not in (State.JOINING, State.ACTIVE) or alive.who != self.who or alive.key != self.key:
             return
         if not alive.stamp <= self._stamp or all(voter(place) != source for place in self.places):
-            self.desk.counts["strangers"] += 1  # Nobody asked it, or not then; or a seat that has not said yet where it sits.
+            self.desk.counts["strangers"] += 1  # It was not asked, or not then; or a seat that has not said yet where it sits.
             return
         self.mover.heard(source, draining=alive.draining)
         if alive.stale:
@@ -331,7 +331,7 @@ class Coordinator:
                 self.desk.post(place, Accept(0, self.key, self.writer.ballot, self.val, grant=True))
 
     def _reballot(self, above: Ballot) -> None:
-        """D14: somebody was promised a higher ballot where it did not know that we live. Write the same again under a higher one."""
+        """D14: a candidate was promised a higher ballot where it did not know that we live. Write the same again under a higher one."""
         if above <= self.writer.ballot:
             self.finish()
             return
@@ -346,7 +346,7 @@ class Coordinator:
     @entry
     def on_update(self, source: Agent, update: Update) -> None:
         if self.state not in (State.JOINING, State.ACTIVE):
-            return  # Whoever leaves says CLEAVE.
+            return  # A coordinator that leaves says CLEAVE.
         self.pred = source
         self.preds = tuple(agent for agent in update.chain if agent.life != self.host.me)
         self.mover.recorded(update.cfg)

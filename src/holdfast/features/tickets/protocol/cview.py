@@ -86,7 +86,7 @@ class Cview:
         return self._rooms.get(pool, {}).values()
 
     def newest_token(self, pool: str, number: int) -> int:
-        """Of whoever is known to own it, or to have owned it last; 0: nobody."""
+        """Of the known owner, or of the last one; 0: none."""
         return max((_decode(row.value).token for row in self._rows.read((_key(pool, number),))), default=0)
 
     def announce(self, pool: str, number: int, entry: Entry) -> None:

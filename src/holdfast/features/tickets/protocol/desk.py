@@ -1,6 +1,6 @@
 """Desk: how one agent asks guardian sets and writes to other agents.  Spec: tickets 3 (phases), 5.5 (choose_guardians).
 
-Everybody here asks in the same way: a phase to all members of a set, asked again every ``rtx``, finished by a majority, by so many
+All parts here ask in the same way: a phase to all members of a set, asked again every ``rtx``, finished by a majority, by so many
 refusals that there will be none, or by ``phase_timeout``. What this agent says to itself takes the same road, a turn later.
 """
 
@@ -67,12 +67,12 @@ class End(NamedTuple):
 
     @property
     def promised(self) -> Ballot:
-        """The highest ballot that somebody refused for."""
+        """The highest ballot that a guardian refused for."""
         return max((refuse.promised for refuse in self.no), default=NO_BALLOT)
 
     @property
     def busy(self) -> float:
-        """The longest grant that somebody refused for."""
+        """The longest grant that a guardian refused for."""
         return max((refuse.busy for refuse in self.no), default=0.0)
 
     @property
@@ -166,13 +166,13 @@ class Desk:
     ) -> Phase[Voter]:
         return self._ask(places, lambda op: Accept(op, key, ballot, val, grant), done, expects=(Accepted, Refuse), era=era, timeout=timeout)
 
-    def query(self, key: Key, places: Sequence[Place], done: Done, *, everybody: bool = False) -> Phase[Voter]:
+    def query(self, key: Key, places: Sequence[Place], done: Done, *, all_of_them: bool = False) -> Phase[Voter]:
         voters = [voter(place) for place in places]
-        enough = count(len(voters), voters) if everybody else None
+        enough = count(len(voters), voters) if all_of_them else None
         return self._ask(places, lambda op: Query(op, key), done, expects=(Info,), enough=enough)
 
     def forget(self, key: Key, places: Sequence[Place], but: Container[Voter] = ()) -> None:
-        """Told until everybody answered or ``FORGET_TIMEOUT``; nobody waits for it. ``but``: those had no room for it. What
+        """Told until all answered or ``FORGET_TIMEOUT``; no candidate waits for it. ``but``: those had no room for it. What
         one of them took in after saying so is an orphan (H109)."""
         places = [place for place in places if voter(place) not in but]
         if not places:

@@ -85,7 +85,7 @@ class Guardian:
 
     def on_message(self, message: Message, reply: Reply, source: NodeId = NOBODY.life) -> None:
         if self._keeper is not None and self._keeper.wait == inf:
-            self.counts["silent"] += 1  # F13: nobody knows yet, or any more, what this seat has promised.
+            self.counts["silent"] += 1  # F13: it is not known yet, or any more, what this seat has promised.
             return
         if isinstance(message, Renewals):
             self.on_renewals(source, message, reply)
@@ -95,7 +95,7 @@ class Guardian:
             self.counts["malformed"] += 1
             return
         if is_beyond(_growth(message), self._host.wall):
-            self.counts["far_ahead"] += 1  # Nobody could go on from it; a peer's is refused by the codec already.
+            self.counts["far_ahead"] += 1  # No candidate could go on from it; a peer's is refused by the codec already.
             return
         if message.key in self.unusable:
             self.counts["unusable"] += 1
@@ -195,7 +195,7 @@ class Guardian:
 
     def on_forget(self, forget: Forget, reply: Reply) -> None:
         if forget.key.rid == ANCHOR:
-            self.counts["malformed"] += 1  # D11: nobody merges the anchor.
+            self.counts["malformed"] += 1  # D11: the anchor is not merged.
             return
         cell, answer = self.table.get(forget.key), Accepted(forget.op, self._era)
         if cell is None and not self.table.has_room_for_tombstone:
@@ -291,7 +291,7 @@ class Guardian:
                 self.table.put(key, cell)
 
     def _read(self, key: Key, value: bytes) -> Record | None:
-        """None: nobody could go on from a number in it. The record stays as it is, and the cell unused (H174)."""
+        """None: no candidate could go on from a number in it. The record stays as it is, and the cell unused (H174)."""
         try:
             record: Record = msgspec.msgpack.decode(value, type=Record)
         except msgspec.ValidationError as error:
@@ -326,12 +326,12 @@ class Guardian:
             self._storage.save(_text(key), None, _nothing)
 
     def untouched(self, seconds: float) -> list[Key]:
-        """Cells with a value that nobody has asked about for so long, the anchors left out."""
+        """Cells with a value that no agent has asked about for so long, the anchors left out."""
         oldest = self._host.now - seconds
         return [key for key, cell in self.cells.items() if cell.val is not None and key.rid != ANCHOR and cell.touched_at <= oldest]
 
     def drop(self, key: Key) -> None:
-        """As if somebody had said FORGET."""
+        """As if an agent had said FORGET."""
         self.on_forget(Forget(0, key), _unheard)
 
     @property
@@ -346,7 +346,7 @@ class Guardian:
 
     @property
     def kept(self) -> int:
-        """Cells that somebody may still need; one that is forgotten is only remembered as that."""
+        """Cells that an agent may still need; one that is forgotten is only remembered as that."""
         return sum(cell.val is not None for cell in self.table.kept.values())
 
 
@@ -386,8 +386,8 @@ def _text(key: Key) -> str:
 
 
 def _unheard(answer: Message) -> None:
-    """Nobody asked."""
+    """There is no asker."""
 
 
 def _nothing() -> None:
-    """Whoever waits, waits for a later save."""
+    """A caller that waits, waits for a later save."""

@@ -1,9 +1,9 @@
 """Leaving: one last write to the own cell, after ownership has stopped.  Spec: tickets 5.8; D8, D16; paper 3.1 (cleave).
 
 To the first who waits, else FREE (the anchor), else RETIRED. If the write does not get through nothing is lost: the lease runs out and
-exclusion does the same job. So a leaver waits for nobody, and everybody may leave at once.
+exclusion does the same job. So a leaver waits for no other, and all may leave at once.
 
-That the ticket is free is announced when the write has ended, and not at all if it went to somebody who waited: the next owner
+That the ticket is free is announced when the write has ended, and not at all if it went to a candidate that waited: the next owner
 announces itself under a larger token (docs/decisions.md H130).
 """
 
@@ -30,7 +30,7 @@ class Leaver:
         self._it = coordinator
         self._begun = False
         self.vacating = False  # the anchor is about to be FREE
-        self.handed_on = False  # somebody else has it now
+        self.handed_on = False  # another agent has it now
 
     def begin(self) -> None:
         """Called when ownership has stopped, and again when the operation in flight is finished."""

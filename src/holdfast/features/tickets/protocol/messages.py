@@ -35,7 +35,7 @@ class Renew(Message, frozen=True, tag=64):
 
 
 class Alive(Message, frozen=True, tag=65):
-    """(ALIVE) The answer. ``ok``: nobody else gets a promise here for the next D seconds."""
+    """(ALIVE) The answer. ``ok``: no other candidate gets a promise here for the next D seconds."""
 
     key: Key
     who: Who
@@ -67,7 +67,7 @@ class Promised(Message, frozen=True, tag=67):
 class Accept(Message, frozen=True, tag=68):
     """Write this version. ``grant``: it is a renewal at the same time (D13)."""
 
-    op: Number  # 0: nobody waits for an answer
+    op: Number  # 0: no answer is waited for
     key: Key
     ballot: Ballot
     val: Val

@@ -1,9 +1,9 @@
 """Which guardians: choosing a set for a new cell, and moving a cell to another.  Spec: tickets 5.5, 5.7; D4, D7, D9, D15, D27.
 
-With placement "seats" every cell is kept by all seats, and moves only if somebody with another placement made it. "ring" is the paper's:
+With placement "seats" every cell is kept by all seats, and moves only if an agent with another placement made it. "ring" is the paper's:
 the predecessors, filled up with seats.
-The set in force stands in the cell itself: a move is written to a majority of the old set before the new one counts, so whoever wants to
-exclude us finds the new set there. So agents may differ in placement (H140): each holder brings its own cell where it wants it.
+The set in force stands in the cell itself: a move is written to a majority of the old set before the new one counts, so a candidate that
+wants to exclude us finds the new set there. So agents may differ in placement (H140): each holder brings its own cell where it wants it.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class Mover:
                 self._doubted[voter(place)] = self._later
 
     def recorded(self, cfg: int) -> None:
-        """Our predecessor's cell points to this set: nobody needs those before it."""
+        """Our predecessor's cell points to this set: those before it are not needed."""
         for key, places in [former for former in self._former if former[0].cfg < cfg]:
             self._it.desk.forget(key, places)
         self._former = [former for former in self._former if former[0].cfg >= cfg]
 
     def choose(self, candidate: Agent) -> tuple[Place, ...]:
-        """For a cell that is split off: ourselves, our predecessors, then seats; the candidate itself only if there is nobody else."""
+        """For a cell that is split off: ourselves, our predecessors, then seats; the candidate itself only if there is no other."""
         it = self._it
         if it.config.guardians == "seats":
             return it.desk.seats
@@ -107,7 +107,7 @@ class Mover:
         it = self._it
         want = self._wanted()
         self._moved_at = it.host.now
-        # The number of the version that begins the move: nobody has used it for another set of this cell.
+        # The number of the version that begins the move: it was not used for another set of this cell.
         nxt = Next(it.writer.newest().seq + 1, want)
         it.writer.write(lambda val: replace(val, nxt=nxt), self._on_begun)
 

@@ -1,7 +1,7 @@
 """Orphans: cells that no pointer leads to any more.  Spec: tickets 5.1 (FORGET has no answer); docs/decisions.md H109.
 
 A coordinator that dies between making a child cell and pointing to it leaves one behind, and so does a guardian that was down when a
-merged cell was to be forgotten. Nobody asks about such a cell again. When one has been untouched for long, its guardian walks the ring,
+merged cell was to be forgotten. No agent asks about such a cell again. When one has been untouched for long, its guardian walks the ring,
 and every guardian of every cell has to answer: a version that only one of them has may still become the last one. What none of them
 points to is forgotten.
 """
@@ -32,7 +32,7 @@ class Orphans:
         return self._guardian.untouched(UNTOUCHED_TTLS * self._desk.config.tombstone_ttl)
 
     def _walk(self, pool: str) -> None:
-        walk = Walk(pool, self._desk, lambda found, stuck: self._on_walked(pool, walk, found, stuck), everybody=True)
+        walk = Walk(pool, self._desk, lambda found, stuck: self._on_walked(pool, walk, found, stuck), all_of_them=True)
         walk.start()
 
     def _on_walked(self, pool: str, walk: Walk, found: list[Found], stuck: str) -> None:

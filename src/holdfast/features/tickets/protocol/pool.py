@@ -34,15 +34,15 @@ from holdfast.features.tickets.protocol.values import (
 from holdfast.host import Message, NodeId
 from holdfast.kit.hold import LossReason
 
-ANNOUNCE_DELAY = 0.01  # seconds: whoever is granted something comes first, and what is given back at once is nobody's news (H143)
-ANNOUNCE_GAP = 0.1  # seconds: each announcement reaches everybody several times
-KEPT_MAX = 4096  # answers, leases and hand-overs remembered; whoever is pushed out is asked again, or lapses
+ANNOUNCE_DELAY = 0.01  # seconds: a client that is granted something comes first, and what is given back at once is no news (H143)
+ANNOUNCE_GAP = 0.1  # seconds: each announcement reaches all agents several times
+KEPT_MAX = 4096  # answers, leases and hand-overs remembered; an agent that is pushed out is asked again, or lapses
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class Returned:
-    """Owns a grant that nobody wants: a second one, or one that came after its attempt was cancelled (D26)."""
+    """Owns a grant that no client wants: a second one, or one that came after its attempt was cancelled (D26)."""
 
     metadata: Mapping[str, str] = {}
 
@@ -56,7 +56,7 @@ class Returned:
         """It is leaving."""
 
     def on_over(self, coordinator: Coordinator, reason: LossReason) -> None:
-        """Nobody waits for it."""
+        """No client waits for it."""
 
 
 class Pool:
@@ -71,7 +71,7 @@ class Pool:
         self._leases: dict[LeaseId, tuple[Candidate, set[tuple[Who, str]]]] = {}  # of this life, with what came of them
         self._versions = 0
         self._quiet: dict[str, Coordinator | None] = {}  # cells announced lately or soon, with what is to be announced then
-        self.nobody = Returned()
+        self.returned = Returned()
         self.vacant: Vacant | None = None
         self.line = Line(name, desk)
         self._pointing: dict[str, list[Coordinator]] | None = None  # coordinators by the cell that follows theirs; None: to be made
@@ -144,7 +144,7 @@ class Pool:
         return {each.head: self._entry(each) for each in self.coordinators.values() if each.valid}
 
     def withdraw(self, coordinator: Coordinator) -> None:
-        """Free(ticket, token), if it was ever announced. What was owned only while its cell was quiet nobody has to hear of."""
+        """Free(ticket, token), if it was ever announced. What was owned only while its cell was quiet is not announced."""
         if self._quiet.get(coordinator.rid) is coordinator:
             self._quiet[coordinator.rid] = None
         if coordinator.announced:
@@ -174,11 +174,11 @@ class Pool:
 
     @property
     def vacating(self) -> bool:
-        """A coordinator of this agent is giving the anchor up, and nobody waits for it."""
+        """A coordinator of this agent is giving the anchor up, and no client waits for it."""
         return any(each.leaving and each.leaver.vacating for each in self.coordinators.values())
 
     def take_vacant(self, n: int) -> Vacant | None:
-        """What this agent gave up, unless somebody is known to have had it since. Once: no two versions may have one number (I6)."""
+        """What this agent gave up, unless another is known to have had it since. Once: no two versions may have one number (I6)."""
         if self.vacant is None or self.vacant.val.n != n:
             return None
         vacant, self.vacant = self.vacant, None
@@ -203,7 +203,7 @@ class Pool:
         return lease
 
     def stop(self) -> None:
-        """This life of the agent ends; nothing is released, and nobody is told: what was granted ends by its own clock."""
+        """This life of the agent ends; nothing is released, and no client is told: what was granted ends by its own clock."""
         for coordinator in tuple(self.coordinators.values()):
             coordinator.halt()
         for candidate in self.candidates:
@@ -282,10 +282,10 @@ class Pool:
         candidate, acted = lease
         acted.add((ack.val.who, ack.key.rid))
         wanted = candidate.wants(ack.lease)
-        owner = candidate if wanted else self.nobody
+        owner = candidate if wanted else self.returned
         coordinator = Coordinator(self, self.desk, owner, ack.key, ack.places, ack.ballot, ack.val, ack.pred)
         coordinator.server.inherit(ack.waiters, ack.stamps)
-        coordinator.announced = ack.val.seq > 0  # Handed on, not split off: whoever had it has not said that it is gone (H130).
+        coordinator.announced = ack.val.seq > 0  # Handed on, not split off: the former owner has not said that it is gone (H130).
         if wanted:
             granted_at = candidate.granted_at(ack)
             candidate.joining(coordinator, source)
@@ -345,7 +345,7 @@ def _keep(table: dict[K, V], key: K, value: V) -> None:
 
 
 def _server_for(lease: LeaseId, active: list[Coordinator]) -> Coordinator:
-    """Where it waits nearest to the front, unless only another one has room that is nobody's yet; else where there is most room, or the
+    """Where it waits nearest to the front, unless only another one has room without an owner yet; else where there is most room, or the
     queue is shortest."""
     waiting = [each for each in active if lease in each.server.waiters]
     for each in waiting:

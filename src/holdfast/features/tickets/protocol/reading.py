@@ -30,11 +30,11 @@ class Walk:
     A cell that a majority does not have at all ends it too: ``unreadable`` says which of the two it was.
     """
 
-    def __init__(self, pool: str, desk: Desk, done: Callable[[list[Found], str], None], *, everybody: bool = False) -> None:
+    def __init__(self, pool: str, desk: Desk, done: Callable[[list[Found], str], None], *, all_of_them: bool = False) -> None:
         self.unreadable = False
         self.needed = self.reachable = 0  # guardians of the cell that was not
         self.referred: set[tuple[str, int]] = set()  # cells and sets that any answer points to, whether or not it is the last version
-        self._pool, self._desk, self._done, self._everybody = pool, desk, done, everybody
+        self._pool, self._desk, self._done, self._all_of_them = pool, desk, done, all_of_them
         self._walks = 0
         self._found: list[Found] = []
         self._hops = 0
@@ -48,7 +48,7 @@ class Walk:
         self._hops += 1
         self.referred.add((rid, at.cfg))
         self._desk.query(
-            Key(self._pool, rid, at.cfg), at.places, lambda end: self._on_info(rid, len(at.places), end), everybody=self._everybody
+            Key(self._pool, rid, at.cfg), at.places, lambda end: self._on_info(rid, len(at.places), end), all_of_them=self._all_of_them
         )
 
     def _on_info(self, rid: str, asked: int, end: End) -> None:
@@ -61,7 +61,7 @@ class Walk:
             self.unreadable, self.needed, self.reachable = True, asked // 2 + 1, len(end.yes) + len(end.no)
             self._done(self._found, rid)
         elif val is None:
-            self._again(rid)  # Merged meanwhile, or a pool that nobody founded.
+            self._again(rid)  # Merged meanwhile, or a pool that was not founded.
         elif val.nxt is not None and self._hops <= self._limit(val):
             self._ask(rid, val.nxt)
         else:
@@ -101,7 +101,7 @@ class Reading:
         walk.start()
 
     def _on_walked(self, walk: Walk, found: list[Found], stuck: str) -> None:
-        """A majority that knows nothing of the pool: nobody has founded it, so nobody owns anything."""
+        """A majority that knows nothing of the pool: it was not founded, so no ticket is owned."""
         unfounded = stuck == ANCHOR and not found and not walk.unreadable
         if unfounded or not stuck:
             self._done(self._view(found))
@@ -144,6 +144,6 @@ class Abandoning:
         if head != self._number:
             self._refuse(f"ticket {head} is the one whose guardians do not answer; abandon that one first")
         elif val.holder is None:
-            self._refuse("the cell before it has no holder either; somebody has to acquire a ticket first")
+            self._refuse("the cell before it has no holder either; a client has to acquire a ticket first")
         else:
             self._call(Agent(val.holder.life, val.address), lambda op: Abandon(op, self._pool, stuck))

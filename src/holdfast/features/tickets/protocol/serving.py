@@ -1,6 +1,6 @@
 """Serving candidates: the queue, and splitting the arc.  Spec: tickets 5.5; D17, D26; paper 3.1 ("serve all previous operations first").
 
-One queue, first come first served. Whoever does not want to wait leaves it with REJECT as soon as there is nothing to split.
+One queue, first come first served. A candidate that does not want to wait leaves it with REJECT as soon as there is nothing to split.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Server:
         return list(self.waiters.values())
 
     def serve(self) -> None:
-        """The first in the queue gets half of the arc, if it has a half and somebody keeps it. While a split is under way, all wait."""
+        """The first in the queue gets half of the arc, if it has a half and guardians keep it. While a split is under way, all wait."""
         if self.splitting is not None or not self._it.valid:
             return
         fresh = self.fresh()
@@ -123,7 +123,7 @@ class Server:
             self.serve()
 
     def crowded(self, candidate: Waiter) -> None:
-        """A majority of the guardians has no room for the child. Whoever waits stays in the queue, until there is."""
+        """A majority of the guardians has no room for the child. A candidate that waits stays in the queue, until there is."""
         self._it.desk.counts["crowded"] += 1
         self._crowded_until = self._it.host.now + self._it.config.poll
         self.ended(candidate, done=False)

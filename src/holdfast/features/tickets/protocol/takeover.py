@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Takeover:
-    """One try, under a lease id of its own (D12): whoever lost one may be handed the same cell later."""
+    """One try, under a lease id of its own (D12): a candidate that lost one may be handed the same cell later."""
 
     def __init__(self, candidate: Candidate, pool: Pool, desk: Desk) -> None:
         self._candidate, self._pool, self._desk = candidate, pool, desk
@@ -30,7 +30,8 @@ class Takeover:
         self._desk.prepare(self._key, self._desk.seats, self._ballot, None, self._on_prepared)
 
     def resume(self, vacant: Vacant) -> None:
-        """Nobody was promised a higher ballot since, or whoever was says so: the version after FREE needs no promise of its own."""
+        """No candidate was promised a higher ballot since, or the one that was says so: the version after FREE needs no promise of its
+        own."""
         self._ballot = vacant.ballot
         val = taken_over(vacant.val, self._lease, self._desk)
         self._desk.accept(
@@ -71,7 +72,7 @@ class Takeover:
             return
         self._desk.counts["takeovers"] += 1
         self._desk.host.emit(AnchorTaken(self._pool.name, val.token))
-        owner = candidate if candidate.looking else self._pool.nobody
+        owner = candidate if candidate.looking else self._pool.returned
         coordinator = Coordinator(self._pool, self._desk, owner, self._key, self._desk.seats, self._ballot, val)
         if candidate.looking:
             candidate.joining(coordinator)
@@ -81,7 +82,7 @@ class Takeover:
 
 
 def founding(desk: Desk, n: int) -> Val:
-    """Nobody was here before: one arc of all tickets. Tokens begin at wall-clock ms: above those that lost seats gave (D21)."""
+    """The pool is new: one arc of all tickets. Tokens begin at wall-clock ms: above those that lost seats gave (D21)."""
     alone = Ptr(ANCHOR, 0, desk.seats, desk.me)
     return Val(-1, None, 0, int(desk.host.wall() * 1000), 0, n, alone, Status.FREE, None, n, desk.me.address)
 

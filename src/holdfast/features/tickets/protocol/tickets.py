@@ -78,7 +78,7 @@ class Attempt(Claim, Protocol):
         """Owned now, by the clock (F9)."""
 
     def publish(self, payload: bytes) -> None:
-        """An application event stamped with (number, token), to everybody who listens to the pool. Raises ``TicketLost``."""
+        """An application event stamped with (number, token), to all listeners of the pool. Raises ``TicketLost``."""
 
 
 class Tickets:
@@ -90,7 +90,7 @@ class Tickets:
         self, host: Host, membership: Membership, seats: Seats, broadcast: Broadcast, exchange: Exchange, config: TicketConfig
     ) -> None:
         self.config = config
-        # Placement and k need not match: the set that guards a cell stands in the cell, and whoever asks counts its majority (H134).
+        # Placement and k need not match: the set that guards a cell stands in the cell, and the agent that asks counts its majority (H134).
         self.fingerprint = fingerprint(ticket_lease=config.lease, ticket_rho=config.rho, ticket_seats=_digest(seats))
         self.guardian = Guardian(host, config, seats.keeper if seats.own is not None else None)
         self.desk = Desk(host, config, seats, self.on_message)
@@ -101,7 +101,7 @@ class Tickets:
         self._host, self._membership = host, membership
         self._gone: dict[NodeId, None] = {}
         self._timer: Timer | None = None
-        self._go_at = inf  # while it drains: it waits for nobody after that
+        self._go_at = inf  # while it drains: it does not wait after that
         self.cview.on_change(self._on_view)
 
     @property
@@ -173,8 +173,8 @@ class Tickets:
 
     @property
     def drained(self) -> bool:
-        """Nobody needs this agent any more: what it held is written, and others keep what it kept; or that was tried for 4 D. What a seat
-        keeps it has in its journal, and nobody takes it away."""
+        """True when this agent may leave: its cells are written and kept by others, or that was tried for 4 D. What a seat keeps it has in
+        its journal, and it stays there."""
         if self.coordinators:
             return False  # Each of them tries for 4 D.
         return self.guardian.durable or self.guardian.kept == 0 or self._host.now >= self._go_at
@@ -215,7 +215,7 @@ class Tickets:
                 for each in message.updates if isinstance(message, Updates) else message.acks:
                     self._on_pool(source, each)
         elif isinstance(message, Promised | Info | Refuse) and message.val is not None and not val_fits(message.val):
-            self.desk.counts["malformed"] += 1  # Whoever asked goes on from it: an arc that cannot be is no answer.
+            self.desk.counts["malformed"] += 1  # The agent that asked goes on from it: an arc that cannot be is no answer.
         elif isinstance(message, Promised | Info | Accepted):
             self.desk.questions.answer(message.op, self.desk.voter_of(source), message, yes=True, era=message.era)
         elif isinstance(message, Refuse):
@@ -238,7 +238,7 @@ class Tickets:
         if not pool_fits(name):
             self.desk.counts["malformed"] += 1
             return
-        self._gone.pop(source, None)  # Whoever speaks is here, whatever the membership said.
+        self._gone.pop(source, None)  # An agent that speaks is here, whatever the membership said.
         pool = self.pool_table.get(name) or Pool(name, self.desk, self.cview, self._gone)
         pool.on_message(source, message)  # A pool that is not known here may answer too: "not here".
 

@@ -44,7 +44,7 @@ class Who(NamedTuple):
 
 
 class Ballot(NamedTuple):
-    """Compared lexicographically. Nobody uses a ballot for two different questions."""
+    """Compared lexicographically. No candidate uses a ballot for two different questions."""
 
     number: Growing
     lease: LeaseId
@@ -58,7 +58,7 @@ class Agent(NamedTuple):
 
 
 class Place(NamedTuple):
-    """One member of a guardian set: a seat by its slot, whoever sits there now, or one life of another agent."""
+    """One member of a guardian set: a seat by its slot, whichever agent sits there now, or one life of another agent."""
 
     slot: Slot  # NO_SLOT: a life
     agent: Agent  # NOBODY: a slot
@@ -125,7 +125,7 @@ class Val(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Vacant(NamedTuple):
-    """The anchor as this life of an agent gave it up: FREE, chosen under a ballot that nobody but this agent writes under (H114)."""
+    """The anchor as this life of an agent gave it up: FREE, chosen under a ballot that only this agent writes under (H114)."""
 
     ballot: Ballot
     era: Number | None
@@ -151,7 +151,7 @@ def arc(head: int, length: int, n: int) -> tuple[int, ...]:
 
 
 def newest(found: Iterable[tuple[Ballot, Val | None]]) -> tuple[Ballot, Val | None]:
-    """The highest accepted value, by ballot and then by version; (NO_BALLOT, None) if nobody has any."""
+    """The highest accepted value, by ballot and then by version; (NO_BALLOT, None) if there is none."""
     best: tuple[Ballot, Val | None] = NO_BALLOT, None
     for ballot, val in found:
         if val is not None and (best[1] is None or (ballot, val.seq) > (best[0], best[1].seq)):

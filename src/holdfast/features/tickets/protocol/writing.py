@@ -1,7 +1,7 @@
 """Writing the own cell: accept, and a higher ballot where that is refused.  Spec: tickets 5.4; D12, D14, D16; docs/decisions.md H102.
 
 One write at a time. It goes on until it is chosen or the coordinator is dead: by its deadline, by the end of its leave, or because
-somebody else has the cell.
+another coordinator has the cell.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Writer:
     def __init__(self, coordinator: Coordinator, ballot: Ballot, val: Val) -> None:
         self.ballot = ballot
         self.val = val  # last version known to be chosen
-        self.sent = val  # last version that anybody may have
+        self.sent = val  # last version that a guardian may have
         self._coordinator = coordinator
         self._done: Callable[[Val], None] | None = None
         self._asked = NO_BALLOT  # by the PREPARE under way
@@ -102,5 +102,6 @@ class Writer:
         self._accept()
 
     def _foreign(self, accepted: Ballot) -> bool:
-        """H102: somebody else wrote here, if only our own words. An excluder that follows a move does so, and merges us further on."""
+        """H102: another coordinator wrote here, if only our own words. An excluder that follows a move does so, and merges us further
+        on."""
         return accepted > self.ballot

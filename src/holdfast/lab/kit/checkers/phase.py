@@ -24,7 +24,7 @@ class OneWinner(Checker):
 
 
 class VotesAreDurable(Checker):
-    """Whoever counts a yes can rely on it: at that moment it is on the voter's disk, whatever happens to the voter next."""
+    """A candidate that counts a yes can rely on it: at that moment it is on the voter's disk, whatever happens to the voter next."""
 
     name = "votes-are-durable"
 

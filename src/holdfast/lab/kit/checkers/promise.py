@@ -36,7 +36,7 @@ class OnePerNumber(Checker):
 
 
 class NumbersGrow(Checker):
-    """Whoever wins has a higher number than everybody who won before: what fencing tokens are for."""
+    """A winner has a higher number than all that won before: what fencing tokens are for."""
 
     name = "numbers-grow"
 

@@ -40,7 +40,7 @@ class NeverBack(Checker):
 
 
 class NothingInvented(Checker):
-    """Whatever a node holds, somebody set."""
+    """Whatever a node holds, a node set."""
 
     name = "nothing-invented"
 

@@ -1,4 +1,4 @@
-"""kit/F8: does a holder always end before whoever counts for it, at every rate the clocks may have?
+"""kit/F8: does a holder always end before the process that counts for it, at every rate the clocks may have?
 
 Spec: foundation F8; ring 4 ("1 + 2 rho is not enough"), tickets D5. Each rule is measured by its worst overlap: true seconds, per second
 of lease, in which the holder is still sure of itself and the other side no longer is bound.

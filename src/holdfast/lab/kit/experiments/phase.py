@@ -78,7 +78,7 @@ class Voter:
         """Nothing runs by itself."""
 
     def on_away(self, seconds: float) -> None:
-        """Nobody is paused here."""
+        """No process is paused here."""
 
     def on_message(self, source: NodeId, message: Message) -> None:
         if isinstance(message, BallotAsk):

@@ -147,7 +147,7 @@ class RowsAlone(Experiment[RowsParameters]):
 
 
 def bound(members: int) -> float:
-    """Rounds of pushing alone until everybody has been told (Pittel 1987)."""
+    """Rounds of pushing alone until all have been told (Pittel 1987)."""
     return log2(members) + log(members)
 
 

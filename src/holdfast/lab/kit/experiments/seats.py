@@ -2,7 +2,7 @@
 
 Spec: foundation 4 (Seats), F8, F13; tickets 5.2. How long a promise runs is not on disk, so a seat that comes back waits for the
 longest length it ever granted: ``wait_length`` of it, on its own clock, from the moment it opens. In each run one candidate holds and stops
-renewing, a majority of the seats restarts (fewer could not let anybody else win), and a second candidate asks all the time.
+renewing, a majority of the seats restarts (fewer could not let another candidate win), and a second candidate asks all the time.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Desk:
         """Nothing runs by itself."""
 
     def on_away(self, seconds: float) -> None:
-        """Nobody is paused here."""
+        """No process is paused here."""
 
     def on_message(self, source: NodeId, message: Message) -> None:
         assert isinstance(message, Claim)
@@ -126,7 +126,7 @@ class Candidate:
         self._asking = False
 
     def on_away(self, seconds: float) -> None:
-        """Nobody is paused here."""
+        """No process is paused here."""
 
     def on_message(self, source: NodeId, message: Message) -> None:
         assert isinstance(message, ClaimAnswer)
@@ -156,7 +156,7 @@ class Candidate:
 
 
 class Restart:
-    """One run: a group is founded, somebody holds, seats restart, somebody else wins."""
+    """One run: a group is founded, one candidate holds, seats restart, another wins."""
 
     def __init__(self, seed: int, seats: int, drift: float) -> None:
         self.random = Random(f"{seed}/restart")
@@ -332,7 +332,7 @@ def _rate(random: Random, drift: float) -> float:
 
 
 def _nobody_listens() -> None:
-    """A candidate whose success nobody waits for."""
+    """A candidate whose success is not waited for."""
 
 
 EXPERIMENT = SeatsRestart()

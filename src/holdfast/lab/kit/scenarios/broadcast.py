@@ -1,4 +1,4 @@
-"""Broadcast under mixed faults: at most once, nothing invented, messages bounded; in calm everybody is reached.
+"""Broadcast under mixed faults: at most once, nothing invented, messages bounded; in calm all are reached.
 
 Spec: tickets 5.9 and 4 (PrCast), foundation 4 (Broadcast).
 """
@@ -29,12 +29,12 @@ DELAY_MAX = 0.05
 SETTLE = 20.0
 MENU = Menu(drift=0.01, duplicate=0.3)
 STRAY_SECONDS = 3.2  # the longest a message of bad weather is on the road
-SPARED_SECONDS = 1.0  # two members always come back, after so long: nobody talks to nobody
+SPARED_SECONDS = 1.0  # two members always come back, after so long: no member is alone
 LAST_WORD = b"all is well"
 
 
 class BroadcastScenario(Scenario):
-    """Two to twelve members of a fixed list, somebody has news every now and then."""
+    """Two to twelve members of a fixed list, one of them has news every now and then."""
 
     name = "kit/broadcast"
     title = "PrCast under mixed faults"
@@ -61,7 +61,7 @@ class BroadcastScenario(Scenario):
     def checkers(self, setup: Setup) -> Sequence[Checker]:
         members = len(setup.names)
         calm = Calm()
-        # Four greetings and everybody knows every life; a rumour then takes one hop, and a clock that runs 1 % wrong adds little.
+        # Four greetings and all know every life; a rumour then takes one hop, and a clock that runs 1 % wrong adds little.
         certain = CalmReachesAll(calm, members, calm_for=4 * HELLO_PERIOD, within=2 * DELAY_MAX)
         return [calm, NothingInvented(), AtMostOnce(), InfectAndDie(members), certain]
 
@@ -74,7 +74,7 @@ class BroadcastScenario(Scenario):
             world.at(at, partial(tell, world, random.choice(setup.names), f"news {number}".encode()))
 
     def unsettled(self, world: World, setup: Setup) -> str:
-        """One cast reaches everybody only with high probability, so it is repeated until each of the living heard one in calm."""
+        """One cast reaches all members only with high probability, so it is repeated until each of the living heard one in calm."""
         told = next(checker for checker in world.checkers if isinstance(checker, AtMostOnce))
         deaf = [host for host in world.alive[1:] if told.last_heard_at(host.me) < setup.seconds + STRAY_SECONDS]
         if deaf:

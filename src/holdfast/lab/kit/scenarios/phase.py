@@ -46,7 +46,7 @@ class PhaseScenario(Scenario):
         return replace(setup, plan=plan.sparing(self.survivors(setup, random), SPARED_SECONDS))
 
     def survivors(self, setup: Setup, random: Random) -> list[str]:
-        """Who always comes back: a quorum, or in calm nobody could win."""
+        """Who always comes back: a quorum, or in calm no claimant could win."""
         names = random.sample(setup.names, len(setup.names))
         return next(names[:size] for size in range(1, len(names) + 1) if self.quorum(setup).enough(set(names[:size])))
 

@@ -29,19 +29,19 @@ SECONDS = 25.0  # of faults
 RHO = 0.05
 MENU = Menu(drift=RHO, crashes=0.6, crash_forever=0.15, crashes_in_save=0.5, pauses=0.7, disks_full=0.15)
 STRAY_SECONDS = 3.2  # the longest a message of bad weather is on the road
-END_INTERVAL = 1.5  # mean time between two resignations, or neglects, of whoever holds
+END_INTERVAL = 1.5  # mean time between two resignations, or neglects, of the holder
 ROLL_INTERVAL = 8.0  # mean time between two quick restarts of all seats, one after the other: what an upgrade does
 ROLL_DOWN = 0.2  # longest that each is down
 LOST_JOURNALS = 0.3  # share of the runs in which one seat loses its disk
 LOST_AFTER = 5.0  # seconds: by then it has been shown to the others, if all are up
 # At the very first start all slots must be up once (F13). Where one of them will be gone for good nothing happens before this, or
-# nobody could ever hold; everywhere else faults come from the beginning.
+# no claimant could ever hold; everywhere else faults come from the beginning.
 FOUNDED_AFTER = 3.0
 SPARED_SECONDS = 1.0  # after which a seat comes back that the others cannot do without
 
 
 class PromiseScenario(Scenario):
-    """1, 3 or 5 seats, up to 3 others; everybody claims the same thing."""
+    """1, 3 or 5 seats, up to 3 others; all claim the same thing."""
 
     name = "kit/claims"
     title = "Promises of seats under mixed faults, with lost journals"
@@ -80,7 +80,7 @@ class PromiseScenario(Scenario):
             at += random.expovariate(1 / END_INTERVAL)
 
     def unsettled(self, world: World, setup: Setup) -> str:
-        """Somebody has won or renewed since the faults stopped, and goes on renewing. Only a plan by hand leaves nobody who could."""
+        """A claimant has won or renewed since the faults stopped, and goes on renewing. Only a plan by hand leaves none that could."""
         seats, calm_for = able(world, setup), world.now - setup.seconds
         if len(seats) <= len(slots(setup)) // 2:
             return ""
@@ -129,18 +129,18 @@ def slots(setup: Setup) -> tuple[Slot, ...]:
 
 
 def settle(claimants: int, length: float) -> float:
-    """How long after the last fault somebody must hold, if a majority of seats may speak.
+    """How long after the last fault a claimant must hold, if a majority of seats may speak.
 
     Messages of the bad time are on the road for ``STRAY_SECONDS``. A seat asks the others anew every ``ASK_TIMEOUT``, then waits for the
     longest length. Then claims: two at the same time split the seats for a length; each claimant draws a pause of up to
-    1.5 lengths, and with ``claimants`` drawing, 20 rounds fail all together about once in a million runs. Then whoever won renews
+    1.5 lengths, and with ``claimants`` drawing, 20 rounds fail all together about once in a million runs. Then the winner renews
     often enough to show that it lasts, each time within a third of a length, half a timeout and what clocks add.
     """
     return STRAY_SECONDS + ASK_TIMEOUT + 2 * wait_length(length, RHO, MARGIN) + (20 * 1.5 + GRANTS_KEPT) * length + claimants * 0.1
 
 
 def end_hold(world: World, how: Callable[[Claimant], None]) -> None:
-    """Whoever holds gives it up, or lets it run out."""
+    """The holder gives it up, or lets it run out."""
     for host in world.alive:
         if host.running and host.node.use(Claimant).valid:
             world.step(host, partial(how, host.node.use(Claimant)))

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from holdfast.papers.detection.lab.story import Story
 
 SPEED = 3.0  # virtual seconds per second: the whole story takes twelve
-SPEED_MAX = 1000.0  # faster than anybody sees
+SPEED_MAX = 1000.0  # faster than a person sees
 STEPS = 300  # about so many runs find and shrink the bug
 TRACE_LINES_SHOWN = 8
 
 INTRO = """\
-Seven members (a to g) choose a leader among themselves: whoever is silent for {silence:g} s loses the lead to the next in line.
+Seven members (a to g) choose a leader among themselves: a leader that is silent for {silence:g} s loses the lead to the next in line.
 Time runs from left to right, one line per member; the letter, and its colour, say whom that member follows.
-'?': nobody yet, '~': stopped, '.': dead. All of it happens in virtual time, from seed {seed}.
+'?': none yet, '~': stopped, '.': dead. All of it happens in virtual time, from seed {seed}.
 """
 
 

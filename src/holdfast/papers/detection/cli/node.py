@@ -9,7 +9,7 @@ import typer
 
 from holdfast.errors import ConfigError
 
-INTERVAL_MIN, INTERVAL_MAX = 0.01, 60.0  # seconds; below, a loop's own jitter looks like a death; above, nobody waits for it
+INTERVAL_MIN, INTERVAL_MAX = 0.01, 60.0  # seconds; below, a loop's own jitter looks like a death; above, a user does not wait for it
 
 
 def node(

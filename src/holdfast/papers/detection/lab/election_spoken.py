@@ -49,7 +49,7 @@ class GrantSaid(Internal, frozen=True):
 
 
 class SpokenElection(LeaderElection):
-    """Emits before it acts: whoever listens sees the state in which something was said."""
+    """Emits before it acts: a listener sees the state in which something was said."""
 
     def __init__(self, host: Host, config: ElectionConfig, store: TermStore, *, name: str = "leader", voters: Sequence[str] = ()) -> None:
         super().__init__(host, config, store, name=name, voters=voters)

@@ -1,4 +1,4 @@
-"""Elections over one agreed view, for experiments: who leads when, how long nobody does, and whether two ever do.
+"""Elections over one agreed view, for experiments: who leads when, how long none does, and whether two ever do.
 
 Spec: fast-detection 8 (E9, E12, E14, E15, E17-E19). The lab's checkers look for what must never happen; this looks at how long things take.
 """
@@ -128,7 +128,7 @@ class Elections:
         return first.name if first.name in self.alive() and self.election(first.name).is_leader() else None
 
     def settle(self, seconds: float = SETTLE_SECONDS) -> str:
-        """Wait until all agree; whoever leads then."""
+        """Wait until all agree; the leader then."""
         deadline = self.world.now + seconds
         while self.agreed() is None:
             assert self.world.now < deadline, "the group does not agree on a leader"
@@ -138,7 +138,7 @@ class Elections:
         return leader
 
     def rotate(self) -> None:
-        """Everybody leads once, so that all know the life of all: only who was answered once is believed (F3)."""
+        """Each leads once, so that all know the life of all: only who was answered once is believed (F3)."""
         for _ in self.names:
             leader = self.settle()
             self.world.step(self.world.nodes[leader], self.election(leader).resign)

@@ -18,7 +18,7 @@ SHRUNK_MAX = 8  # failing seeds that are reduced until one gets as small as that
 
 
 class Found(Struct, frozen=True):
-    """A bug, as the lab hands it to somebody who has to mend it."""
+    """A bug, as the lab hands it to a developer."""
 
     scenario: str
     seeds: int  # that were run

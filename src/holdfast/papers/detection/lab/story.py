@@ -25,14 +25,14 @@ NAMES = ("a", "b", "c", "d", "e", "f", "g")
 ALPHA = 0.5  # the leader says OK so often
 DELAY = 0.02  # the slowest message of this network
 SECONDS = 37.0
-DEAD, STOPPED, NOBODY = ".", "~", "?"  # what a member's line shows when it names nobody
+DEAD, STOPPED, NOBODY = ".", "~", "?"  # what a member's line shows when it names no leader
 
 # Silence for 2 alpha since the last OK, which was at most DELAY on the road.
 SILENCE = 2 * ALPHA + DELAY
 # The next candidate says OK at once and again after alpha; its first OK may have to learn who listens (three ways instead of one).
 NAMED = ALPHA + 3 * DELAY
 TAKEOVER = SILENCE + NAMED
-# Whoever is new, or was cut off, hears the leader's next two OKs; the first may have to learn who listens.
+# A member that is new, or was cut off, hears the leader's next two OKs; the first may have to learn who listens.
 FOLLOW = 2 * ALPHA + 4 * DELAY
 
 
@@ -54,7 +54,7 @@ class Kept(Struct, frozen=True):
     what: str
     who: str  # who has to agree
     leader: str
-    took: float | None  # seconds until everybody concerned agreed for good; None: they did not
+    took: float | None  # seconds until all concerned agreed for good; None: they did not
     bound: float
 
     @property
@@ -88,14 +88,14 @@ def _cut(world: World) -> None:
 ACTS = (
     Act(0.0, "start", "seven members start", _nothing, "abcdefg", "a", FOLLOW),
     Act(4.0, "crash a", "the leader crashes", lambda world: world.crash("a"), "bcdefg", "b", TAKEOVER),
-    # Stability is the point of this election: whoever comes back, however early in the list, does not take the lead away.
+    # Stability is the point of this election: a member that comes back, however early in the list, does not take the lead away.
     Act(9.0, "a returns", "it comes back and takes nothing away", lambda world: world.start("a"), "abcdefg", "b", FOLLOW),
     # The next candidate, c, is on the other side: one more silence before d's turn.
     Act(13.0, "cut abc|defg", "the network splits: each side has a leader", _cut, "defg", "d", SILENCE + TAKEOVER),
     # The higher round wins.
     Act(20.0, "heal", "the network heals: one leader again", lambda world: world.network.heal("story"), "abcdefg", "d", FOLLOW),
     Act(25.0, "stop d", "the leader is stopped (SIGSTOP)", lambda world: world.stop("d"), "abcefg", "e", TAKEOVER),
-    # What waited in its socket is read before its late timers run (F10), so it accuses nobody and follows.
+    # What waited in its socket is read before its late timers run (F10), so it accuses no leader and follows.
     Act(31.0, "d goes on", "it goes on and accuses nobody", lambda world: world.resume("d"), "abcdefg", "e", FOLLOW),
 )
 
@@ -153,7 +153,7 @@ class _Recorder:
 
 
 def _kept(story: Story, act: Act, until: float) -> Kept:
-    """When everybody concerned began to agree, for as long as the act lasts."""
+    """When all concerned began to agree, for as long as the act lasts."""
     times = sorted({act.at, *(since for name in act.who for since, _ in story.lines[name] if act.at < since < until)})
     agreed: tuple[float, str] | None = None
     for when in times:

@@ -2,8 +2,8 @@
 
 Spec: fast-detection 1-5, D12-D26; paper 002, Figure 4 with the faults of D12 removed.
 
-A term is (view, round); it belongs to ``members[round mod n]``, the watched. The watched sends heartbeats, everybody else monitors
-it. Rounds only grow: whoever finds the watched dead enters the next round and tells everybody. Two modes, one code path:
+A term is (view, round); it belongs to ``members[round mod n]``, the watched. The watched sends heartbeats, all others monitor
+it. Rounds only grow: a monitor that finds the watched dead enters the next round and tells all. Two modes, one code path:
 
 * ``paper``: Figure 4. Any monitor may demote; a candidate leads once it spoke. Terms are unique, leaders are not.
 * ``quorum``: a majority must miss the leader, and a majority of unexpired promises makes one (lease).
@@ -98,9 +98,9 @@ class LeaderElection:
         return self._monitor.links.stats(peer)
 
     def demand(self, p_m: float) -> Plan:
-        """What this accuracy costs with the links as they are; NotAMember while this process monitors nobody."""
+        """What this accuracy costs with the links as they are; NotAMember while this process has nothing to monitor."""
         if self.watched in ("", self.host.me.name):
-            raise NotAMember(f"{self.host.me} monitors nobody now, so there is no plan for an accuracy of {p_m:g}")
+            raise NotAMember(f"{self.host.me} has nothing to monitor now, so there is no plan for an accuracy of {p_m:g}")
         return self.ffd.demand(p_m)
 
     @property
@@ -359,7 +359,7 @@ class LeaderElection:
             return
         self._voter.release(source, Term(message.view, message.round))
         if (message.view, message.round) == self.term and source.name == self.watched:
-            self._enter(self.term.next(), "resigned")  # Its sender tells everybody itself.
+            self._enter(self.term.next(), "resigned")  # Its sender tells all itself.
 
     def _on_monitor_ok(self, source: NodeId, message: MonitorOk) -> None:
         if self._candidate.stands:

@@ -54,7 +54,7 @@ class Candidate:
         self._timers, self._election = timers, election
         self._watched = Watched(host, config)
         self._sent = 0  # heartbeats of this term
-        self._tries = 0  # repeats since the last heartbeat to everybody
+        self._tries = 0  # repeats since the last heartbeat to all
         self._goal = 0  # the stamp of that one: what a quorum shall grant
         self._give_up_at = inf
         self._latest: WatchedOk | None = None  # of this term; None: not standing
@@ -101,7 +101,7 @@ class Candidate:
     def _on_tick(self) -> None:
         config = self._config
         if config.mode == "quorum" and not self._lease.valid and self._host.now > self._give_up_at:
-            self._election.on_gave_up()  # D14: a candidate that everybody hears but that hears nobody must not block the group.
+            self._election.on_gave_up()  # D14: a candidate that all hear but that hears no other must not block the group.
             return
         self._heartbeat_all()
         self._timers.arm("tick", self._watched.next_at, self._on_tick)
@@ -137,7 +137,7 @@ class Candidate:
             self._election.on_won()
 
     def _support_ourselves(self, stamp: int) -> None:
-        """We vote like everybody else, and may have promised it to another life."""
+        """We vote like all others, and may have promised it to another life."""
         election, me = self._election, self._host.me
         term = election.term
         if me.name in election.voters:
@@ -156,10 +156,10 @@ class Candidate:
             return
         lease.hold(election.term)
         election.on_won()
-        self._heartbeat_all()  # Everybody shall know at once, not at the next tick.
+        self._heartbeat_all()  # All shall know at once, not at the next tick.
 
     def _on_renew(self) -> None:
-        """Those who did not grant the last heartbeat to everybody get it again, while a quorum of them is missing."""
+        """Those that did not grant the last heartbeat to all get it again, while a quorum of them is missing."""
         election = self._election
         if self._lease.supported(election.voters, election.quorum) < self._goal and self._tries < self._config.renew_tries:
             self._tries += 1

@@ -1,7 +1,7 @@
 """Lease: how long this process may lead, counted from what its voters granted.  Spec: fast-detection 5 (count), G5, D17; foundation F8, F9.
 
 Every voter's newest grant counts from the moment *before* the heartbeat left that it answers. A quorum of voters has promised
-to support nobody else until the oldest of their newest grants ends.
+to support no other until the oldest of their newest grants ends.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Election(Protocol):
     def say(self, to: NodeId | Address, message: Message) -> None: ...
     def name_leader(self, leader: NodeId | None) -> None: ...
     def enter_next(self, why: str) -> None:
-        """The watched is dead, or another life: the next round, and tell everybody."""
+        """The watched is dead, or another life: the next round, and tell all."""
 
 
 class Monitor:
@@ -50,7 +50,7 @@ class Monitor:
         self.ffd = FastDetector(host, config, self, self.links)
 
     def begin(self) -> None:
-        """Somebody else's term. Patience with it begins now, not at a freshness point of its predecessor (D12 d)."""
+        """The term of another. Patience with it begins now, not at a freshness point of its predecessor (D12 d)."""
         election, config = self._election, self._config
         self.ffd.watch(election.watched, election.term, [name for name in election.members if name != election.watched])
         self._arm_omega(self._host.now + config.delta_c)
@@ -138,7 +138,7 @@ class Monitor:
             return
 
         def then(answer: Answer) -> None:
-            if self.ffd.watched and term == election.term:  # Whoever has moved on says nothing more of this term.
+            if self.ffd.watched and term == election.term:  # A monitor that has moved on says nothing more of this term.
                 self._answer(source, message, granted=answer.granted, wait=answer.wait, number=answer.number)
 
         self._voter.ask(source, term, lead.length, then)
@@ -165,7 +165,7 @@ class Monitor:
         self._timers.arm("nag", self._host.now + self._config.nag, self._on_nag)
 
     def _on_nag(self) -> None:
-        """Whoever shall lead may not know it yet."""
+        """The next leader may not know it yet."""
         election = self._election
         self.say(election.others()[election.watched], StartRound("", *election.term))
         self._arm_nag()

@@ -1,4 +1,4 @@
-"""Heartbeats to everybody, one temporal detector per peer: the scheme that the paper improves on.
+"""Heartbeats to all, one temporal detector per peer: the scheme that the paper improves on.
 
 Spec: fast-detection 5 (freshness points), D11; paper 002, Proposition 4.1; foundation F10, F11 (the paused are not judges).
 """
@@ -17,7 +17,7 @@ from holdfast.papers.detection.protocol.messages import Heartbeat, Hello
 
 SEQ_MAX = 1 << 53  # an index stays exact as a float; at one per millisecond that is 285,000 years
 AFTER_DIGITS = 6  # microseconds: no timer is more punctual
-# Intervals during which the paused judge nobody: the next heartbeat is at most one interval away, and at most t_itv/8 on the road.
+# Intervals during which the paused judge no peer: the next heartbeat is at most one interval away, and at most t_itv/8 on the road.
 GRACE_INTERVALS = 1.5
 
 
@@ -106,7 +106,7 @@ class HeartbeatDetector:
             self._on_heartbeat(source, message)
 
     def on_away(self, seconds: float) -> None:
-        """We were stopped: the silence is ours, and when the waiting heartbeats came nobody knows (F10, F11)."""
+        """We were stopped: the silence is ours, and when the waiting heartbeats came is unknown (F10, F11)."""
         self._backlog = True
         self._begin_grace()
 
@@ -133,7 +133,7 @@ class HeartbeatDetector:
             self._arm(due)
 
     def _arm(self, due: float) -> None:
-        """Judge then, or earlier if somebody else is due earlier; a judge that finds nothing looks on."""
+        """Judge then, or earlier if another peer is due earlier; a judge that finds nothing looks on."""
         due = max(due, self._judge_from)
         if self._judge is None or due < self._judge.due_at:
             if self._judge is not None:

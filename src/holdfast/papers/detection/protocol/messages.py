@@ -11,7 +11,7 @@ from holdfast.host import Message
 
 
 class Heartbeat(Message, frozen=True, tag=48):
-    """m_i: I am alive; the index names the interval of my clock in which I said so. Addressed to a life, never to whoever is there."""
+    """m_i: I am alive; the index names the interval of my clock in which I said so. Addressed to a life, never to an address alone."""
 
     seq: Number  # i
     after: Seconds  # seconds between sigma_i = i t_itv and its leaving: more than nothing if its sender started, or was stopped, in between

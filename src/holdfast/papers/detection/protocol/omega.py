@@ -2,9 +2,9 @@
 
 Spec: fast-detection, "Reference reconstruction of Fig. 3"; paper 002, Figure 3 with the faults of D12 removed.
 
-Rounds only grow. Round r belongs to one candidate, ``members[r mod n]``, which says (OK, r) every alpha. Whoever hears
-nothing for 2 alpha starts the next round and tells everybody. A candidate is named leader after its second OK, so
-that a stray OK of a dead one elects nobody. Not exclusive: two members may name different leaders for a while.
+Rounds only grow. Round r belongs to one candidate, ``members[r mod n]``, which says (OK, r) every alpha. A member that hears
+nothing for 2 alpha starts the next round and tells all. A candidate is named leader after its second OK, so
+that a stray OK of a dead one elects no leader. Not exclusive: two members may name different leaders for a while.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from holdfast.papers.detection.protocol.messages import Ok, Start
 PATIENCE = 2.0  # Figure 3, line 26: one alpha between two OKs, one on the road
 OKS_TO_LEAD = 2  # D25: one OK may be a dead candidate's last word
 ROUND_MAX = 1 << 53  # tokens stay exact in every language (F16); a peer cannot push us beyond
-LATE_SHARE = 0.5  # of alpha: a timer that is later judges nobody (F11). A shorter stop can hide the last OK, not the one before.
+LATE_SHARE = 0.5  # of alpha: a timer that is later judges no leader (F11). A shorter stop can hide the last OK, not the one before.
 
 
 class RoundEntered(DetectionFact, frozen=True):
@@ -89,7 +89,7 @@ class Omega:
             self._on_ok(source, message)
 
     def on_away(self, seconds: float) -> None:
-        """We heard nobody because we were stopped: the silence is ours (F11)."""
+        """We heard no member because we were stopped: the silence is ours (F11)."""
         self._restart_timer()
 
     def stop(self) -> None:
@@ -146,7 +146,7 @@ class Omega:
 
     def _on_timer(self) -> None:
         if self.host.late > LATE_SHARE * self.alpha:
-            self._restart_timer()  # F11: a late timer judges nobody.
+            self._restart_timer()  # F11: a late timer judges no leader.
         elif self.host.now >= self._quiet_until():
             self._start_round(self.round + 1, "silence")
         self._timer = self.host.at(self._quiet_until(), self._on_timer)

@@ -2,14 +2,14 @@
 
 Leases of one view and elections of a later one exclude each other only if
 
-1. neighbouring views differ by at most one member, so that any two majorities of them share somebody, and
-2. view v + 1 reaches nobody before a majority of v has installed v *and* the longest lease of view v - 1 has ended since.
+1. neighbouring views differ by at most one member, so that any two majorities of them share a member, and
+2. view v + 1 reaches no member before a majority of v has installed v *and* the longest lease of view v - 1 has ended since.
 
 Without the wait: {a, b, c}, a leads with b's promise; {b, c} is installed by both; {c} at once: c, who promised nothing, leads
 alone while a's lease runs.
 
 The layer below agrees on views: the same number means the same list everywhere, numbers are consecutive from 1. Every node asks
-the others how far they are, and judges for itself. Whoever has installed a view could do so only after somebody saw the
+the others how far they are, and judges for itself. A member that has installed a view could do so only after one saw the
 conditions hold for it, so the word of one is enough to follow; all others count the majority and wait.
 """
 
@@ -186,7 +186,7 @@ def check_view(view: int, members: View) -> None:
 def single_steps(former: View, later: View) -> list[dict[str, Address]]:
     """The lists between two views that differ by more than one member, the later one last: who comes, then who goes, by name.
 
-    Whoever numbers views uses this, because all nodes must see the same numbers.
+    Code that numbers views uses this, because all nodes must see the same numbers.
     """
     steps: list[dict[str, Address]] = []
     present = dict(former)

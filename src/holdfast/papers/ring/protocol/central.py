@@ -1,7 +1,7 @@
 """A static arbitrator: the centralised scheme of Service Fabric, which the paper starts from.  Spec: ring 5.2 (CA), D24; Algorithm 1.
 
 One process per slot, no member of the ring. It keeps one list for all pairs, and after a restart, when that list is empty,
-rejects everything until whoever it had accepted before must have been declared.
+rejects everything until the one that it had accepted before must have been declared.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The circle of tickets: which of them a process coordinates.  Spec: tickets 2, D24; paper 001, section 3.
 
-The ticket that succeeds i is i - 1 mod n. Whoever owns ticket i and has a successor that owns j coordinates i, i - 1, ... down to the
-ticket before j. Alone in the cluster it is its own successor (j = i) and coordinates all n.
+The ticket that succeeds i is i - 1 mod n. A process that owns ticket i and has a successor that owns j coordinates i, i - 1, ... down to
+the ticket before j. Alone in the cluster it is its own successor (j = i) and coordinates all n.
 """
 
 from __future__ import annotations

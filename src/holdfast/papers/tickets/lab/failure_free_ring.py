@@ -1,15 +1,16 @@
 """The paper's protocol for a world without failures, on reliable FIFO channels.  Spec: tickets 5.10, D8; paper 001, Algorithms 1, 2.
 
 For the lab alone: here Lemmas 3.1 and 3.2 and Theorem 3.1 are put to the test. Messages, states and variables have the paper's names.
-Whoever drives a ring decides what happens next: a process wants in or out, or the oldest message of one channel arrives.
+The caller decides what happens next: a process wants in or out, or the oldest message of one channel arrives.
 
 Where the pseudocode leaves something open, the text of section 3.1 decides:
 
 * What requires a coordinator waits at a process that has not yet received its ACKCJOIN (the other end may hear of it earlier).
-* A CLEAVE counts only if it comes from the present successor; whoever was moved away sends it again when NEWSUCC arrives.
+* A CLEAVE counts only if it comes from the present successor; a process that was moved away sends it again when NEWSUCC arrives.
 * A process begins to leave as soon as it is ``coordinator``: until then it owes its successor, or its predecessor, an answer.
 
-A life joins once: whoever left and comes back is somebody else (foundation F1), because a CLEAVE of a former life may still be under way.
+A life joins once: a process that left and comes back is another one (foundation F1), because a CLEAVE of a former life may still be under
+way.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class Process:
 
     @property
     def owns(self) -> bool:
-        """It may act with its ticket. Whoever leaves has stopped before it asked (D8)."""
+        """It may act with its ticket. A process that leaves has stopped before it asked (D8)."""
         return self.state in (State.COORDINATOR, State.EXCLUSION)
 
     @property
@@ -118,7 +119,7 @@ class FailureFreeRing:
 
     @property
     def core(self) -> list[Process]:
-        """Everybody who has a ticket or is about to get one or to give it back."""
+        """All that have a ticket or are about to get one or to give it back."""
         return [process for process in self.processes.values() if process.state is not State.GONE]
 
     def cjoin(self, p: NodeId, known: NodeId) -> None:

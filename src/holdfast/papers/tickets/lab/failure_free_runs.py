@@ -22,7 +22,7 @@ STATES_MAX = 1_000_000
 
 
 def shared(ring: FailureFreeRing) -> str:
-    """I1 and I2, Theorem 3.1: "" or who has tickets in common with somebody."""
+    """I1 and I2, Theorem 3.1: "" or which process has tickets in common with another."""
     taken = 0
     for p in ring.processes.values():
         if p.coordinates:
@@ -34,7 +34,7 @@ def shared(ring: FailureFreeRing) -> str:
 
 
 def leaver_shares(ring: FailureFreeRing) -> bool:
-    """D8: somebody owns the ticket of a process that waits for ACKCLEAVE, and by the paper has it until then."""
+    """D8: another owns the ticket of a process that waits for ACKCLEAVE, and by the paper has it until then."""
     leaving = {p.i for p in ring.processes.values() if p.state is State.LEAVING}
     return any(p.owns and p.i in leaving for p in ring.processes.values())
 
@@ -110,12 +110,12 @@ class Interleaving:
         )
 
     def _operate(self) -> int:
-        """Somebody who is out wants in, or somebody who is in wants out. 0: this one had nothing to want."""
+        """A process that is out wants in, or one that is in wants out. 0: this one had nothing to want."""
         name = self.random.choice(self.names)
         life = self.present[name]
         process = self.ring.processes.get(life)
         if process is None or process.state is State.GONE:
-            known = self.random.choice(self.ring.core)  # Nobody leaves without a predecessor, so there is somebody.
+            known = self.random.choice(self.ring.core)  # No process leaves without a predecessor, so there is one.
             self.present[name] = NodeId(name, life.boot + 1)
             self.ring.cjoin(self.present[name], known.me)
             return 1
@@ -156,7 +156,7 @@ class Snapshot(NamedTuple):
 
 
 class Everything:
-    """Every interleaving of a small cluster: each of ``joiners`` joins once, through anybody, and leaves once; the founder stays."""
+    """Every interleaving of a small cluster: each of ``joiners`` joins once, through any other, and leaves once; the founder stays."""
 
     def __init__(self, n: int, joiners: Sequence[str], kind: type[FailureFreeRing] = FailureFreeRing) -> None:
         self.n, self.kind, self.founder = n, kind, NodeId("p0", 1)

@@ -9,12 +9,12 @@ What had to be decided to make it run:
 * The two lost ``else`` lines of Algorithms 3 and 5 are back (D2): exclusion follows an UPDATE that failed, disconnecting a request that
   found too few ACKCOORD. R_p is taken from L_p as the text has it, "the 2k closest predecessors in L_p".
 * How many ALIVE messages are enough is a setting: the algorithm says 2k + 1, the text k + 1 (D1).
-* A new coordinator's first round begins without counting: nobody has heard of it yet.
+* A new coordinator's first round begins without counting: no process has heard of it yet.
 * A process that is asked by itself (it is in R_p and mostly in L_q) acknowledges, as in the text.
 * While it excludes, a process serves no cjoin, and the status of a message to a former successor is of no interest.
-* ACKCJOIN names p's successor even if p had to remove it from Cview for the sake of somebody else's exclusion.
+* ACKCJOIN names p's successor even if p had to remove it from Cview for the sake of another exclusion.
 * What p takes over it coordinates when TempRounds has come down to 0, which is the latest the text allows.
-* Whoever has left the core accepts no connection.
+* A process that has left the core accepts no connection.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class PaperRing:
         """A process of the paper does not look at its clock (D5)."""
 
     def place(self, i: int, cview: Mapping[int, str], phase: float) -> None:
-        """Begin as a member of a core in which everybody knows everybody."""
+        """Begin as a member of a core in which all know all."""
         n, reach = self.config.n, self.config.reach
         self.i, self.cview = i, dict(cview)
         order = successors(i, self.cview, n)
@@ -122,7 +122,7 @@ class PaperRing:
         self.host.after(phase, self._on_round)
 
     def cjoin(self) -> None:
-        """Init_p, again every round until somebody lets it in."""
+        """Init_p, again every round until a coordinator lets it in."""
         if self.i < 0:
             known = self.known()
             if known:

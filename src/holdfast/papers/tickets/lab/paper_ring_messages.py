@@ -1,4 +1,4 @@
-"""What the processes of ``PaperRing`` say to each other, and the facts they tell whoever looks on.
+"""What the processes of ``PaperRing`` say to each other, and the facts they tell a checker.
 
 Spec: tickets 5.10; paper 001, Algorithms 3 to 5. Messages have the paper's names. ``serial`` names one send whose status is waited for:
 "connection oriented" communication tells a sender within delta whether its message arrived.
@@ -75,7 +75,7 @@ class Status(Message, frozen=True, tag=219):
 
 
 class PrCast(Message, frozen=True, tag=220):
-    """The news that somebody became a coordinator."""
+    """The news that a process became a coordinator."""
 
     ticket: int
 

@@ -45,7 +45,7 @@ def round_phases(seed: int = 0) -> PaperRings:
 def unacknowledged_update(seed: int = 0) -> PaperRings:
     """D4. j0 and j1 join between p1 and p2. At 4.10 p2 sends R' = {p2, j1, j0} to p3, which installs it; from 4.0 on nothing passes from p3
     to p2, so the status is lost. p2 still has R = {p2, p1, p0}, and p4 answers L = {p3, p2, p1}: p2 and p1 are asked, both
-    acknowledge, and after seven temporary rounds p2 takes ticket 15. p3 hears j0 and j1, whom nobody asked, for ever."""
+    acknowledge, and after seven temporary rounds p2 takes ticket 15. p3 hears j0 and j1, which were not asked, for ever."""
     rings = PaperRings(
         seed,
         PaperConfig(n=28),

@@ -1,4 +1,5 @@
-"""Several operators rotate keys under mixed faults: nobody that could be asked ends up unable to read another; in calm a rotation succeeds.
+"""Several operators rotate keys under mixed faults: no member that could be asked ends up unable to read another; in calm a rotation
+succeeds.
 
 Spec: docs/keys.md, docs/decisions.md H57. What a keyring holds survives its process, as a key file does. The messages of the run itself are
 not sealed with these keys: who could read whom is what the checker asks after every event.
@@ -28,13 +29,13 @@ SECONDS = 60.0  # of faults
 ROTATION_INTERVAL = 3.0  # mean, for the whole group; a rotation takes about as long, so often two operators cross
 GAPS = (0.3, 2.5)  # seconds between two steps of one rotation, whatever became of the former one
 OTHER_SHARE = 0.5  # of the steps are asked for by another operator than the rotation began with
-FILE_INTERVAL = 3.0  # mean; somebody adds a key to one key file by hand
+FILE_INTERVAL = 3.0  # mean; an operator adds a key to one key file by hand
 CHANGES_LOST = 0.6  # while things go wrong: a step that some members made and others did not hear of is what matters
 TIMEOUT = 2.0
 KEYS = 3  # ids that operators choose from
-GONE_AFTER = 20.0  # longer than any fault but a last crash, so that whoever is away is missed and not forgotten
+GONE_AFTER = 20.0  # longer than any fault but a last crash, so that a member that is away is missed and not forgotten
 STRAY_SECONDS = 3.2
-# A turn that somebody took and never used runs out; then three steps, each given as many tries as a bad hour needs.
+# A turn that was taken and never used runs out; then three steps, each given as many tries as a bad hour needs.
 SETTLE = STRAY_SECONDS + 4 * BEAT_PERIOD + GONE_AFTER + 1.1 * TURN_SECONDS + 12 * TIMEOUT
 MENU = Menu(crashes=0.7, crash_forever=0.1, pauses=1.5, weather=2.0, loss=0.5, drift=0.01, duplicate=0.3)
 SPARED_SECONDS = 1.0

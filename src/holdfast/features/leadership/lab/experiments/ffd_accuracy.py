@@ -31,7 +31,7 @@ INTERVAL, LATENCY = 1.0, 0.05  # section 8
 RATE, LIMIT, DEMAND = "acted reports per heartbeat", "99 % below", "P_m"
 RULE, KNOWN, MEASURED = "rule", "p known", "p measured"
 PARTS = 2  # pieces of the work per cell, so that other processes can help
-TRAINING = 1000  # heartbeats: the window of the loss estimates; before, nobody claims anything about a link of unknown loss
+TRAINING = 1000  # heartbeats: the window of the loss estimates; before, no monitor claims anything about a link of unknown loss
 TRAINING_KNOWN = 100  # heartbeats: the window of the arrival times
 LATE_MEMBERS = 15  # who measure how many heartbeats come too late
 DEMANDS_RULE = {0.1: (2, 3), 0.2: (2, 3), 0.3: (2, 3, 4), 0.5: (3, 5)}  # k by p, of the rule alone
@@ -52,7 +52,7 @@ class AccuracyParameters(Parameters, frozen=True, kw_only=True):
 
 
 class Accuracy(Experiment[AccuracyParameters]):
-    """Nobody dies, everything gets lost now and then; every acted report is a mistake."""
+    """No process dies, everything gets lost now and then; every acted report is a mistake."""
 
     id = "detection/E6"
     name = "detection/accuracy"

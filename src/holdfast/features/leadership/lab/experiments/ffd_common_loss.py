@@ -1,4 +1,4 @@
-"""detection/E11: what if one cause loses a heartbeat to everybody?
+"""detection/E11: what if one cause loses a heartbeat to all monitors?
 
 Spec: fast-detection 8 (E11), D10; paper 002, section 6.2: "we could extend our model to include the correlations".
 """
@@ -44,8 +44,9 @@ class CommonLossParameters(Parameters, frozen=True, kw_only=True):
 
 
 class CommonLoss(Experiment[CommonLossParameters]):
-    """A share c of all heartbeats reaches nobody, the rest is lost independently. The watched stays the same (section 4, "static
-    settings"): reports are counted, nobody obeys. How it is where every acted report begins a new term is shown beside, not judged."""
+    """A share c of all heartbeats reaches no monitor, the rest is lost independently. The watched stays the same (section 4, "static
+    settings"): reports are counted, and none is acted on. How it is where every acted report begins a new term is shown beside, not
+    judged."""
 
     id = "detection/E11"
     name = "detection/common-loss"

@@ -24,7 +24,7 @@ PROTOTYPE = {6: 11.4, 7: 10.7, 12: 10.43}  # means; for n = 6 the middle of 11.1
 BESIDE = "the paper is silent: the means beside ours are those of the prototype in the specification"
 PARTS = 4  # groups per size
 LEAD = 4  # heartbeats between two deaths: all monitors have heard the watched again
-HEARTBEATS = 6  # after which nobody waits any longer
+HEARTBEATS = 6  # after which the run ends
 
 
 class ExampleLossParameters(Parameters, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class ExampleLossParameters(Parameters, frozen=True, kw_only=True):
 
 
 class ExampleLoss(Experiment[ExampleLossParameters]):
-    """Deaths right after a heartbeat, which may not have reached everybody."""
+    """Deaths right after a heartbeat, which may not have reached all."""
 
     id = "detection/E3b"
     name = "detection/worked-example-with-loss"

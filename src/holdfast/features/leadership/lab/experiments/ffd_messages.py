@@ -1,4 +1,4 @@
-"""detection/E8: how many messages does fast detection cost when nobody dies?
+"""detection/E8: how many messages does fast detection cost when no process dies?
 
 Spec: fast-detection 8 (E8), D3, D15; paper 002, section 1: "only n - 1 links are permanently active".
 """

@@ -45,7 +45,7 @@ class SpeedParameters(Parameters, frozen=True, kw_only=True):
 
 
 class Speed(Experiment[SpeedParameters]):
-    """The watched dies right after a heartbeat that reached everybody."""
+    """The watched dies right after a heartbeat that reached all."""
 
     id = "detection/E2"
     name = "detection/speed"

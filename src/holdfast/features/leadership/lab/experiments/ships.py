@@ -49,7 +49,7 @@ Losses = Annotated[tuple[Annotated[float, Meta(ge=0.0, le=0.3)], ...], Meta(min_
 
 
 class ShipsParameters(Parameters, frozen=True, kw_only=True):
-    """Ends of a leadership per way and loss, and heartbeats of a leader that nobody disturbs, per noisy cell."""
+    """Ends of a leadership per way and loss, and heartbeats of a leader that is not disturbed, per noisy cell."""
 
     seeds: Annotated[int, Meta(ge=8, le=SEEDS_MAX)] = 400
     losses: Losses = (0.0, 0.01, 0.1)
@@ -130,7 +130,7 @@ class Ships(Experiment[ShipsParameters]):
 
 
 def _measure_ends(cell: Cell) -> Measured:
-    # Only agents that are no seats stand where two die together: with two of three seats nobody could follow.
+    # Only agents that are no seats stand where two die together: with two of three seats no agent could follow.
     names = [f"a{i}" for i in range(cell["n"])]
     group = LeadGroup(cell["seed"], cell["n"], loss=cell["p"], standing=names[SEATS:] if cell["way"] == NEXT_DEAD else names)
     random, ends = group.world.random, cell["ends"]
@@ -161,8 +161,8 @@ def _resign(group: LeadGroup, way: str, share: float) -> tuple[float, float] | N
 
 
 def _measure_deaths(cell: Cell) -> Measured:
-    """Nobody else stands, so that nothing but detection ends the wait. What was measured of a link is kept over the leader's lives: one
-    group has links that are measured, and where they are not every death has a group of its own."""
+    """There is no other candidate, so that nothing but detection ends the wait. What was measured of a link is kept over the leader's
+    lives: one group has links that are measured, and where they are not every death has a group of its own."""
     ends = cell["ends"]
     if cell["measured"]:
         group = _lone(cell, 0)

@@ -1,4 +1,4 @@
-"""Leadership with seats under mixed faults: one leader at a time, tokens that grow, and in the end a leader that everybody knows.
+"""Leadership with seats under mixed faults: one leader at a time, tokens that grow, and in the end a leader that all know.
 
 Spec: fast-detection 7, D17b; foundation F8-F17.
 """
@@ -127,7 +127,7 @@ class LeadershipScenario(Scenario):
         return found
 
     def unsettled(self, world: World, setup: Setup) -> str:
-        """I9: everybody alive names the same leader and token, and that one leads; nobody where nobody stands."""
+        """I9: all that are alive name the same leader and token, and that one leads; none where there is no candidate."""
         if len(able(world, setup)) <= len(slots(setup)) // 2:
             return ""
         why = next((why for name in led_names(setup) if (why := disagreement(world, name))), "")

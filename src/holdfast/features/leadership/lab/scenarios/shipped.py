@@ -19,7 +19,7 @@ HIDES_MAX = 3  # times in a run that lists differ
 
 class ShippedScenario(LeadershipScenario):
     """Three seats, seven agents; candidates change and things go wrong as in the other sizes, and so do clocks: by 2 %, twenty times the
-    preset's ``rho``, and everybody counts with that."""
+    preset's ``rho``, and all count with that."""
 
     name = "detection/shipped"
     title = "Leadership as shipped: 3 seats, 7 agents, member lists that differ for 10 s at a time, under mixed faults"
@@ -38,8 +38,8 @@ class ShippedScenario(LeadershipScenario):
 
 
 def unlisted(random: Random, setup: Setup) -> Iterable[tuple[str, str]]:
-    """Who does not list whom: a seat or anybody is in no list but its own, or in some only; one lists nobody; two halves do not list
-    each other."""
+    """Who does not list whom: a seat or another agent is in no list but its own, or in some only; one lists no other; two halves do not
+    list each other."""
     names = setup.names
     what = random.choice(("seat", "seat", "member", "some", "alone", "halves"))
     if what == "halves":

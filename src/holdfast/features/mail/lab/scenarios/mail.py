@@ -39,7 +39,7 @@ BURST_MAX = 6  # letters of one client at once: order shows only where several t
 LARGE_SHARE = 0.1  # of the letters, which travel by stream
 LARGE_BYTES = 3000
 TIMEOUTS = (0.3, 6.0)
-REFUSED_SHARE = 0.2  # of the letters find a full queue, and as many nobody who listens, while things go wrong
+REFUSED_SHARE = 0.2  # of the letters find a full queue, and as many no listener, while things go wrong
 HELLO_PERIOD = 0.5
 PAUSE_MAX = 4.0
 STRAY_SECONDS = 3.2  # the longest a message of bad weather is on the road
@@ -47,7 +47,7 @@ CALM_TIMEOUT = 8.0
 # Greetings bring the lives together, then every letter of the last burst has its time.
 SETTLE = STRAY_SECONDS + 4 * HELLO_PERIOD + CALM_TIMEOUT + 5.0
 MENU = Menu(drift=0.01, duplicate=0.3, pause_seconds=PAUSE_MAX)
-SPARED_SECONDS = 1.0  # two members always come back, after so long: nobody writes to nobody
+SPARED_SECONDS = 1.0  # two members always come back, after so long: no letter is without a receiver
 
 
 class MailScenario(Scenario):

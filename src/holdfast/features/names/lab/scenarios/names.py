@@ -1,8 +1,8 @@
 """One name, several processes that want it, under mixed faults: two do not have it together, and in calm one of them has it.
 
-Spec: foundation F1, F5; docs/decisions.md H56. Somebody cloned a machine, or gave two of them one name: the processes at ``p0`` and ``p1``,
-and in some runs at ``p2``, are all called "web". Whoever has to go is started again by its supervisor. A few lives start with a wall clock
-that went back, and without the disk that would have told them.
+Spec: foundation F1, F5; docs/decisions.md H56. A machine was cloned, or two of them have one name: the processes at ``p0`` and ``p1``,
+and in some runs at ``p2``, are all called "web". A process that has to go is started again by its supervisor. A few lives start with a wall
+clock that went back, and without the disk that would have told them.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ CLOCK_BACK_SHARE = 0.2  # of all later lives
 BOOTS, BOOTS_BACK = 1000, 500  # where boots begin, and where they begin when the clock went back
 STRAY_SECONDS = 3.2  # the longest a message of bad weather is on the road
 INQUIRY_SECONDS = ASK_EVERY * (TRIES + 1)
-# They hear each other's greeting within two beats, then one question and its answer settle it. Links in calm lose 2 %. Whoever was cut off
-# at its start, and is unknown to others because its boot is lower than that of its former life, asks again after the period of looks.
+# They hear each other's greeting within two beats, then one question and its answer settle it. Links in calm lose 2 %. A process that was
+# cut off at its start, and is unknown to others because its boot is lower than that of its former life, asks again after the period of
+# looks.
 TOGETHER_MAX = STRAY_SECONDS + 3 * BEAT_PERIOD + 2 * INQUIRY_SECONDS + 1.1 * LOOK_PERIOD
-# A few more lives for whoever is behind or comes after the other, and the clock that goes back in calm.
+# A few more lives for a process that is behind or comes after the other, and the clock that goes back in calm.
 SETTLE = STRAY_SECONDS + 4 * (SUPERVISOR_SECONDS + 2 * INQUIRY_SECONDS) + TOGETHER_MAX + 20.0
 MENU = Menu(crashes=0.7, crash_forever=0.1, drift=0.01, duplicate=0.3)
 SPARED_SECONDS = 1.0
@@ -46,7 +47,7 @@ FORMER_BOOT = "former boot"
 
 
 class NamesScenario(Scenario):
-    """Four or five places; two or three have processes of one name, the last two are everybody's seeds."""
+    """Four or five places; two or three have processes of one name, the last two are the seeds of all."""
 
     name = "care/names"
     title = "Two processes of one name under mixed faults: one goes, one stays"

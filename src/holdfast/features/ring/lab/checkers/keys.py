@@ -150,7 +150,7 @@ class Published(NamedTuple):
 
 class OnePublisher(RingChecker):
     """F14: what was told to clients about one key never overlaps in true time and its tokens grow, whatever became of the teller; and
-    nobody is declared gone with certainty while something it told a client is running."""
+    no member is declared gone with certainty while something it told a client is running."""
 
     name = "F14 one-publisher"
 

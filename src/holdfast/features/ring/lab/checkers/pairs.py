@@ -40,7 +40,7 @@ class OneWinner(Checker):
 class RightNeedsDuty(RingChecker):
     """I3: P entitled over Q, both valid: Q holds the same epoch obliged, or Q has won that epoch (rule RO).
 
-    It can only break when pairs of one of the two change, so it is judged then. Time alone makes nobody valid.
+    It can only break when pairs of one of the two change, so it is judged then. Time alone makes no member valid.
     """
 
     name = "I3 right-needs-duty"

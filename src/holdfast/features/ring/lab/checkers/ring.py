@@ -105,7 +105,7 @@ class RingWatch(Checker):
         self.lives: dict[LabHost, Life | None] = {}  # None: a process that is no member of a ring (CA's arbitrators)
         self.by_id: dict[RingId, Life] = {}
         self.joined: set[RingId] = set()  # ids that ever were members
-        self.orphans: set[RingId] = set()  # removed by somebody without certainty: G3 and G2 say nothing about them (D19)
+        self.orphans: set[RingId] = set()  # removed by a member without certainty: G3 and G2 say nothing about them (D19)
         self._due: list[tuple[float, int, Callable[[World, float], None]]] = []
         self._numbered = 0
         self._fault_at = -inf
@@ -117,7 +117,7 @@ class RingWatch(Checker):
         heappush(self._due, (when, self._numbered, look))
 
     def calm_since(self, world: World) -> float:
-        """Since when nobody was stopped, killed or cut off."""
+        """Since when no process was stopped, killed or cut off."""
         stopped = any(not host.running and not host.dead for host in world.nodes.values())
         return world.now if self._disturbed or stopped else self._fault_at
 
@@ -182,7 +182,7 @@ class RingWatch(Checker):
         return True
 
     def _look_at_processes(self, world: World) -> None:
-        """A fault or a step of the scenario: somebody may have been stopped or killed."""
+        """A fault or a step of the scenario: a process may have been stopped or killed."""
         now = world.now
         disturbed = world.network.disturbed
         if disturbed or self._disturbed:

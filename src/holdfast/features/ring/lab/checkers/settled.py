@@ -1,7 +1,7 @@
 """When is a ring as it should be?  Spec: ring 7, I9; D20 (an emptied ring founds again), H23 (of two rings one remains).
 
-Asked when faults have stopped: everybody who wants to be a member is one, all lists are equal, pairs are exactly those with the k nearest,
-all ACTIVE, groups are those of the formula, nothing is proposed, locked or condemned; and every key has an owner with a token.
+Asked when faults have stopped: each process that wants to be a member is one, all lists are equal, pairs are exactly those with the k
+nearest, all ACTIVE, groups are those of the formula, nothing is proposed, locked or condemned; and every key has an owner with a token.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.lab.world import World
 
 
 def unsettled(watch: RingWatch, world: World, keys: Iterable[int], *, left_out: Sequence[str] = ()) -> str:
-    """Why the ring of this world is not as it should be; "" if it is. ``left_out``: processes that nobody admits."""
+    """Why the ring of this world is not as it should be; "" if it is. ``left_out``: processes that no member admits."""
     rings: dict[int, list[Life]] = {}
     for host in world.alive:
         life = watch.lives.get(host)

@@ -1,7 +1,7 @@
 """How long things may take in a ring: detection, declaration, the life of a loser, a join.  Spec: ring 7, I5, I6, I7, I12.
 
-Bounds are counted on the clock of whoever keeps them. The specification scales its bounds to true time; on the own clock they need no
-scale for the own sessions, and ``wait`` carries the drift of the other's clock already, so what is checked here is the tighter.
+Bounds are counted on the clock of the member that keeps them. The specification scales its bounds to true time; on the own clock they need
+no scale for the own sessions, and ``wait`` carries the drift of the other's clock already, so what is checked here is the tighter.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Declaration(Checker):
     """I6: a crash is declared by each monitor that won within 4 T_l + T_a, scaled by drift (Th. 5).
 
     The suspicion comes less than 2 T_l after the crash (I5), the declaration ``wait`` after it: together 2 T_l + wait on the own clock.
-    And whoever has won declares then, dead or not, or has departed.
+    And a member that has won declares then, dead or not, or has departed.
     """
 
     name = "I6 declaration"
@@ -137,7 +137,7 @@ class Lifespan(Checker):
 class JoinTime(RingChecker):
     """I12: without faults and contention a candidate is a member less than 3 T_l after its first phase (Th. 8).
 
-    Judged if nothing went wrong and nobody left for ``CALM_LEASES`` or ever, everybody lists the same members, nobody is condemned or
+    Judged if nothing went wrong and no member left for ``CALM_LEASES`` or ever, all list the same members, none is condemned or
     across a gap, and no other candidate was there from then on.
     """
 

@@ -1,4 +1,4 @@
-"""What members may believe about each other: nobody who can act is declared gone, nobody joins unseen.  Spec: ring 7, I2, I10."""
+"""What members may believe about each other: no member that can act is declared gone, none joins unseen.  Spec: ring 7, I2, I10."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from holdfast.lab.world import World
 
 
 class NoFalseDeclaration(RingChecker):
-    """I2: whoever is declared gone with certainty is crashed, departed or not valid, and stays so (Cor. 3, Th. 5).
+    """I2: a member that is declared gone with certainty is crashed, departed or not valid, and stays so (Cor. 3, Th. 5).
 
-    Whoever brought the news: the own wait, a rumour, the word of the member itself or of its next life.
+    Whichever way the news came: the own wait, a rumour, the word of the member itself or of its next life.
     """
 
     name = "I2 no-false-declaration"
@@ -68,7 +68,7 @@ class JoinKnown(RingChecker):
 
 
 def _between(low: RingId, each: RingId, high: RingId) -> bool:
-    """Strictly, on the circle. Between an id and itself lies everybody else."""
+    """Strictly, on the circle. Between an id and itself lie all others."""
     return low < each < high if low < high else each > low or each < high
 
 

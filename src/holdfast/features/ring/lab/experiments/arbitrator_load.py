@@ -79,7 +79,7 @@ class ArbitratorLoad(Experiment[ArbitratorLoadParameters]):
         found = {"mode": cell["mode"], "seed": cell["seed"], "alive": rings.size, "left": asked.left}
         if cell["mode"] == CA:
             return {**found, "asked": [each.counts["asked"] for each in rings.arbitrators.values()]}
-        # Whoever asks is an arbitrator too: it is asked by itself, without a message.
+        # The accuser is an arbitrator too: it is asked by itself, without a message.
         received = Counter(ring.counts["arbs_received"] + ring.counts["arbitrations"] for ring in rings.members.values())
         return {
             **found,

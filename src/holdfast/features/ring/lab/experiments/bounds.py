@@ -37,7 +37,7 @@ DETECTION, GAP, LIFESPAN, OWN, DECLARATION, LAG = TIMES = (
     "proposal to adoption",
 )
 THEOREMS = {DETECTION: "Th. 2", GAP: "Th. 3, Cor. 1", LIFESPAN: "Th. 4", OWN: "Th. 5", DECLARATION: "Th. 5", LAG: "Th. 1"}
-# The first to declare tells the others, so nobody has to wait to the end. Th. 1 is reached only if messages get lost that the lease
+# The first to declare tells the others, so no member has to wait to the end. Th. 1 is reached only if messages get lost that the lease
 # needs as well.
 TOUCHED = (DETECTION, GAP, LIFESPAN, OWN)
 TOUCH = 0.95  # of a bound
@@ -121,7 +121,7 @@ class Stopwatch(Checker):
         self._suspected[me, peer] = world.now
 
     def _dead_since(self, world: World, peer: RingId) -> float | None:
-        name = self._names.get(peer, "")  # Whoever left and came back since has an id that nobody struck.
+        name = self._names.get(peer, "")  # A member that left and came back since has an id that no fault struck.
         return self.struck[name] if name in self.struck and world.nodes[name].dead else None
 
 
@@ -188,7 +188,7 @@ class Bounds(Experiment[BoundsParameters]):
 
 
 def bounds_of(config: RingConfig) -> dict[str, float]:
-    """In true time. Whoever counts has a clock that may be slow by rho; ``wait`` allows for the other's already."""
+    """In true time. The member that counts has a clock that may be slow by rho; ``wait`` allows for the other's already."""
     slow = 1 - config.rho
     return {
         DETECTION: 2 * config.lease / slow,

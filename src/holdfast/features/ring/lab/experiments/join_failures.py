@@ -1,4 +1,4 @@
-"""ring/E8: somebody crashes while somebody joins, in every phase; are all lists right in the end, and was nobody ever wrong about keys?
+"""ring/E8: a process crashes while another joins, in every phase; are all lists right in the end, and no key ever had two owners?
 
 Spec: ring 8 (E8), D8, D9, I8 to I12; paper 000, section V, Theorems 6 to 8.
 """

@@ -32,7 +32,7 @@ SETTINGS = ((1, 5), (3, 1), (3, 5), (3, 10), (5, 5))  # (k, j): neighbours per s
 LATENCY_MIN, LATENCY_TOLERANCE = 4.0, 0.05  # in T_l: four phases
 LARGE, LARGE_MEAN, LARGE_JOINERS = 1024, 4.5, 5  # in a ring of this size the mean, in T_l, if at most so many join
 SLACK = 1.1  # within 10 %: what still counts as monotone
-FAST_DELAYS = 20  # mean one-way delays that a fast join takes at most, if nobody else joins
+FAST_DELAYS = 20  # mean one-way delays that a fast join takes at most, if no other joins
 PATIENCE = 500.0  # in T_l; the slowest of 10 paced joiners of a ring of 8 takes about 40
 STEP = 0.5  # in T_l: how often it is looked whether all are in
 WARM_UP = 3.0  # in T_l
@@ -155,7 +155,7 @@ class JoinLatency(Experiment[JoinLatencyParameters]):
 
 
 def _ring(seed: int, size: int, config: RingConfig, places: Mapping[str, int]) -> Rings:
-    """A ring of ``size``, and whoever starts later sits at its place and knows some of its members."""
+    """A ring of ``size``, and a process that starts later sits at its place and knows some of its members."""
 
     def configure(name: str, config: RingConfig) -> RingConfig:
         return replace(config, position=places[name]) if name in places else config

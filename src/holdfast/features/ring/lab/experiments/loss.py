@@ -47,7 +47,7 @@ class LossParameters(Parameters, frozen=True, kw_only=True):
 
 
 class Loss(Experiment[LossParameters]):
-    """All links lose messages; nobody crashes. Who leaves comes back."""
+    """All links lose messages; no process crashes. A member that leaves comes back."""
 
     id = "ring/E10"
     name = "ring/loss"

@@ -111,7 +111,7 @@ def _label(row: Mapping[str, Any]) -> str:
 
 
 def _row(parameters: MessagesParameters, parts: Sequence[Measured]) -> dict[str, Any]:
-    """Rings of at most 2k + 1 watch everybody else, which is fewer than 2k."""
+    """Rings of at most 2k + 1 watch all others, which is fewer than 2k."""
     members, k = parts[0]["members"], parts[0]["k"]
     messages: Counter[str] = Counter()
     for part in parts:

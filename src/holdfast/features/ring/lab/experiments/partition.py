@@ -1,4 +1,4 @@
-"""ring/E12: a ring is cut in two or three; who has to leave, who stays, and is everybody back after the heal?
+"""ring/E12: a ring is cut in two or three; who has to leave, who stays, and are all back after the heal?
 
 Spec: ring 8 (E12), 1 (partition), D13, D19, D20; paper 000, VI-C. A side is counted twice: who is still in the ring that was cut, and who
 is in any ring, because members that were put out may found another one (D20).
@@ -44,11 +44,11 @@ class PartitionParameters(Parameters, frozen=True, kw_only=True):
     seeds: Annotated[int, Meta(ge=1, le=SEEDS_MAX)] = 20  # runs per split
     members: Annotated[int, Meta(ge=10, le=200)] = 64
     heal: Annotated[int, Meta(ge=20, le=1000)] = 60  # in T_l after the cut
-    doors: Annotated[int, Meta(ge=1, le=15)] = 3  # members whose addresses everybody has: where to knock, and who may found (D20)
+    doors: Annotated[int, Meta(ge=1, le=15)] = 3  # members whose addresses all have: where to knock, and who may found (D20)
 
 
 class Partition(Experiment[PartitionParameters]):
-    """Random members on each side. Whoever is put out tries to come back."""
+    """Random members on each side. A member that is put out tries to come back."""
 
     id = "ring/E12"
     name = "ring/partition"
@@ -218,7 +218,7 @@ def _sizes(rings: Observed, sides: Sequence[Sequence[str]], number: int | None =
 
 
 def _first_zero(sizes: Sequence[int]) -> int | None:
-    """From when on nobody was left; None if somebody was at the end."""
+    """From when on no member was left; None if one was at the end."""
     if sizes[-1]:
         return None
     return next(t for t in range(len(sizes)) if not any(sizes[t:]))

@@ -1,10 +1,10 @@
-"""ring/E2: many members die at once; does anybody else have to go, and if so, why?
+"""ring/E2: many members die at once; does any other have to go, and if so, why?
 
-Spec: ring 8 (E2), D13; paper 000, section VII-B, Figure 8. Whoever leaves beyond the killed must be explained: a pair of its whose
+Spec: ring 8 (E2), D13; paper 000, section VII-B, Figure 8. A member that leaves beyond the killed must be explained: a pair of its whose
 arbitrator group has no live majority. Our flags are judged, the paper's are run beside them.
 
 How often a group loses its majority by the killing itself is arithmetic: it depends on who is drawn and not on what the protocol does
-afterwards, because the group of a pair with a dead end cannot change any more. ``chance_of_majorities`` says how often everybody is spared.
+afterwards, because the group of a pair with a dead end cannot change any more. ``chance_of_majorities`` says how often all are spared.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 OURS, PAPER = FLAGS = ("ours", "paper")
 NAMES = {OURS: "our flags", PAPER: "the paper's flags"}
-EXACT_KILLED, EXACT_OF = 7, 43  # up to this share of the living, nobody else goes
+EXACT_KILLED, EXACT_OF = 7, 43  # up to this share of the living, no other goes
 EXACT_SHARE = 0.9  # of the runs
 DRAWS = 2000  # per event, for the arithmetic
 NOTES_MAX = 12

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PAIRWISE, CENTRAL = MODES = ("pairwise", "central")
 ARBITRATORS = 3
-LARGEST = 7  # with k = 3 everybody is everybody's neighbour
+LARGEST = 7  # with k = 3 all are neighbours of all
 WARM_UP = 4.0  # in T_l, which is 1 s: static arbitrators are older than T_arb then (Algorithm 1)
 AFTERWARDS = 12.0  # in T_l
 # The specification's list for odd numbers: members, how many crash.
@@ -59,7 +59,7 @@ class Small(Experiment[SmallParameters]):
             {"mode": mode, "members": members, "crashed": crashed, "seeds": parameters.seeds, "seed": seed * SEEDS_MAX}
             for mode in MODES
             for members in range(1, parameters.members + 1)
-            for crashed in range(min(1, members - 1), max(1, members))  # Of one alone nobody crashes; of more, not all.
+            for crashed in range(min(1, members - 1), max(1, members))  # One alone does not crash; of more, not all.
         ]
 
     def measure(self, cell: Cell) -> Measured:

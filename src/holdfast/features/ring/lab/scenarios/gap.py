@@ -51,7 +51,7 @@ def draw_wave(random: Random, names: Sequence[str], at: float) -> list[Fault]:
     elif kind == "several":
         faults += [_crash(random, soon, around[(first + i) % len(around)]) for i in range(random.randint(2, 4))]
     elif kind == "dispute":
-        # One is out of sight of everybody, or of one neighbour. It loses and goes on until its time is over; the new one comes beside it.
+        # One is out of sight of all others, or of one neighbour. It loses and goes on until its time is over; the new one comes beside it.
         others = (beside,) if random.random() < 0.3 else tuple(name for name in names if name not in (behind, new))
         cut_at, seconds = round(at - random.uniform(1.0, 3.0), 3), round(random.uniform(3.0, 6.0), 3)
         faults += [Cut(cut_at, seconds, others, (behind,)), Cut(cut_at, seconds, (behind,), others)]

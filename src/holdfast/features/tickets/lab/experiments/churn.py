@@ -41,7 +41,7 @@ class ChurnParameters(Parameters, frozen=True, kw_only=True):
 
 
 class Churn(Experiment[ChurnParameters]):
-    """Sixteen tickets, eight agents that hold one each; whoever dies is replaced by somebody new at once. Seats are spared."""
+    """Sixteen tickets, eight agents that hold one each; an agent that dies is replaced by a new one at once. Seats are spared."""
 
     id = "tickets/E7"
     name = "tickets/churn"
@@ -116,7 +116,7 @@ def _run(cell: Cell) -> dict[str, Any]:
     for name in group.others:
         group.wish(name)
     owned = group.until(lambda: len(group.owning()) == HOLDERS, PATIENCE)
-    assert owned, "not everybody owns a ticket"
+    assert owned, "not all own a ticket"
     group.run(CALM)
     random, working, deaths, free, owning = Random(f"{cell['seed']}/churn"), list(group.others), 0, 0, 0
     rounds = round(cell["seconds"] / config.period)

@@ -1,4 +1,4 @@
-"""tickets/E9: neighbours on the ring die together: how long until their arcs belong to somebody again?
+"""tickets/E9: neighbours on the ring die together: how long until their arcs have an owner again?
 
 Spec: tickets 8 (E9), 5.6, G5; paper 001, section 4.2: the i-th of them is excluded after i rounds.
 """
@@ -116,7 +116,7 @@ def _deaths(seed: int, cell: Cell) -> float | None:
     for name in group.others:
         group.wish(name)
     owned = group.until(lambda: len(group.owning()) == cell["coordinators"], PATIENCE)
-    assert owned, "not everybody owns a ticket"
+    assert owned, "not all own a ticket"
     group.run(CALM + group.world.random.random())
     ring = group.coordinators()
     first = group.world.random.randint(1, len(ring) - cell["j"])  # The first on the list holds the anchor.

@@ -1,4 +1,4 @@
-"""tickets/E10: the holder of a lock dies: how long until somebody else has it, and does that ever begin too early?
+"""tickets/E10: the holder of a lock dies: how long until another agent has it, and does that ever begin too early?
 
 Spec: tickets 8 (E10), G1, G5; the paper has no lock.
 """
@@ -93,7 +93,7 @@ def _misses(gap: float, times: list[float]) -> list[str]:
     if quantile(times, 0.99) > 2 * CONFIG.lease:
         notes.append(f"99th percentile {quantile(times, 0.99):.3f} s, accepted is 2 D = {2 * CONFIG.lease:g}")
     if gap <= 0:
-        notes.append(f"somebody had it {-gap:.6f} s before the old deadline")
+        notes.append(f"another had it {-gap:.6f} s before the old deadline")
     return notes
 
 

@@ -1,4 +1,4 @@
-"""tickets/E12: everybody wants a ticket at once, and there is no coordinator yet.
+"""tickets/E12: all want a ticket at once, and there is no coordinator yet.
 
 Spec: tickets 8 (E12), D10, D13, D26; paper 001, section 5: many concurrent cjoins "should perform well".
 """
@@ -35,7 +35,7 @@ class FoundingParameters(Parameters, frozen=True, kw_only=True):
 
 
 class Founding(Experiment[FoundingParameters]):
-    """Three seats, c candidates, c tickets, nobody owns anything; at time 0 all ask."""
+    """Three seats, c candidates, c tickets, none is owned; at time 0 all ask."""
 
     id = "tickets/E12"
     name = "tickets/founding"

@@ -34,7 +34,7 @@ class MessagesParameters(Parameters, frozen=True, kw_only=True):
     """The defaults are the spec's."""
 
     ks: Annotated[tuple[Annotated[int, Meta(ge=0, le=K_MAX)], ...], SOME] = (1, 2, 3)
-    owners: Annotated[int, Meta(ge=8, le=200)] = 16  # more than 2k + 1, so that nobody guards itself
+    owners: Annotated[int, Meta(ge=8, le=200)] = 16  # more than 2k + 1, so that no owner guards itself
     tickets: Annotated[int, Meta(ge=8, le=400)] = 32  # n
     seconds: Annotated[float, Meta(ge=1.0, le=3600.0)] = 100.0
 
@@ -118,7 +118,7 @@ def expected_rate(k: int) -> int:
 
 
 def settled(cell: Cell) -> TicketGroup:
-    """Everybody owns one ticket, and no guardians have moved for a while."""
+    """Each agent owns one ticket, and no guardians have moved for a while."""
     k: int = cell["k"]
     config = TicketConfig(k=k, guardians=cell["placement"])
     group = TicketGroup(cell["seed"], cell["tickets"], seats=min(2 * k + 1, max(COUNTS)), others=cell["owners"], config=config)

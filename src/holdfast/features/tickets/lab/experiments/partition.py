@@ -36,7 +36,7 @@ class PartitionParameters(Parameters, frozen=True, kw_only=True):
 
 
 class Partition(Experiment[PartitionParameters]):
-    """Five agents, three of them seats, four tickets, everybody wants two. One seat and one other, which own something, are cut off."""
+    """Five agents, three of them seats, four tickets, each agent wants two. One seat and one other, which own something, are cut off."""
 
     id = "tickets/E14"
     name = "tickets/partition"
@@ -140,7 +140,7 @@ def _play(seed: int, found: dict[str, Any]) -> None:
 
 
 def _sides(group: TicketGroup, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """One seat and one other that own something between them, and everybody else."""
+    """One seat and one other that own something between them, and all others."""
     pairs = [[seat, other] for seat in names[:SEATS] for other in names[SEATS:] if group.owning([seat, other])]
     small = group.world.random.choice(pairs)
     return small, [name for name in names if name not in small]

@@ -1,4 +1,4 @@
-"""tickets/E13: does a rumour reach everybody as often as the formula says, and does anti-entropy close the rest?
+"""tickets/E13: does a rumour reach all as often as the formula says, and does anti-entropy close the rest?
 
 Spec: tickets 8 (E13), 5.9; paper 001, section 2: "an event is delivered to all destinations with high probability".
 """
@@ -31,7 +31,7 @@ SPREAD_SECONDS = 0.15  # 10 hops of 10 ms, and a little
 PERIODS_MAX = 3  # in which anti-entropy must have closed every run
 PERIODS_WATCHED = 10
 TOLERANCE = 0.15
-SURE_SPREAD, SURE_SHARE = 4.0, 0.97  # with c = 4, everybody in at least this share of the runs
+SURE_SPREAD, SURE_SHARE = 4.0, 0.97  # with c = 4, all in at least this share of the runs
 CASTS_PER_CELL = 50
 SOME = Meta(min_length=1, max_length=LIST_MAX)
 
@@ -75,7 +75,7 @@ class Group:
 
 
 class Prcast(Experiment[PrcastParameters]):
-    """One value is set in a calm group, again and again; who hears of it by rumour, and when does everybody hold it?"""
+    """One value is set in a calm group, again and again; who hears of it by rumour, and when do all hold it?"""
 
     id = "tickets/E13"
     name = "tickets/prcast"
@@ -161,7 +161,7 @@ def _set(world: World, table: Rows, value: bytes) -> None:
 
 
 def _periods(group: Group, value: bytes, cast_at: float) -> int:
-    """Periods of anti-entropy until everybody holds it; 0: the rumour was enough."""
+    """Periods of anti-entropy until all hold it; 0: the rumour was enough."""
     if not group.lacking(value):
         return 0
     for period in range(1, PERIODS_WATCHED):

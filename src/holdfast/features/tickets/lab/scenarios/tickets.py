@@ -1,6 +1,6 @@
 """Tickets under mixed faults: taken, given back, queued for, excluded, moved; I1 to I10.  Spec: tickets 7, 8 (E4).
 
-Agents s0.. are the seats, c0.. are others. Everybody has users that come and go. When the faults have stopped every living agent wants
+Agents s0.. are the seats, c0.. are others. All have users that come and go. When the faults have stopped every living agent wants
 one ticket and keeps it.
 """
 
@@ -103,7 +103,7 @@ class TicketScenario(Scenario):
         return [TicketWatch(OwnExclusive(), cover, QuorumAlone()), cover, TokensGrow(), Cells(), NoReturn()]
 
     def unsettled(self, world: World, setup: Setup) -> str:
-        """I9, I10: everybody who is there wants one ticket, and has it if there are enough; no dead cell is left on the ring."""
+        """I9, I10: every agent that is there wants one ticket, and has it if there are enough; no dead cell is left on the ring."""
         for host in world.alive:
             users = host.node.use(TicketUsers).users
             users[0].stay()
@@ -118,7 +118,7 @@ def missing(world: World, setup: Setup) -> str:
     """What is not yet as I9 and I10 want it."""
     cells = next(each for each in world.checkers if isinstance(each, Cells))
     held = {coordinator.who for host in world.alive for coordinator in host.node.use(Tickets).coordinators if coordinator.valid}
-    guarded = False  # the cell before is held, so this one is cared for; nobody cares for the anchor before somebody wants a ticket
+    guarded = False  # the cell before is held, so this one is cared for; the anchor is not cared for before a user wants a ticket
     for val, keys in cells.walk(POOL):
         if val.who in held:
             guarded = True
@@ -135,13 +135,13 @@ def missing(world: World, setup: Setup) -> str:
 
 def readable(world: World, cells: Cells, keys: list[Key], val: Val) -> bool:
     """Whether most guardians of each set on the way to a cell are there: of those that it was moved from, or the move is not found, and of
-    the one that it was being moved to, because nobody can know whether that one has it."""
+    the one that it was being moved to, because it cannot be known whether that one has it."""
     sets = [_places(cells, key) for key in keys] + [val.nxt.places if val.nxt is not None else ()]
     return all(_majority(world, places) for places in sets if places)
 
 
 def _places(cells: Cells, key: Key) -> tuple[Place, ...]:
-    """The guardian set of a cell, from whoever points to it; empty if nobody does."""
+    """The guardian set of a cell, from the cell that points to it; empty if none does."""
     for other, (_, val) in cells.highest.items():
         if (val.succ.rid, val.succ.cfg) == (key.rid, key.cfg):
             return val.succ.places

@@ -49,14 +49,14 @@ class LeaseExclusive(Checker):
 
     def after(self, world: World, host: LabHost | None) -> None:
         if host is None or host.dead or not host.node.running or not election_of(host).is_leader():
-            return  # Time makes no leaders: whoever has become one was touched.
+            return  # Time makes no leaders: a member that has become one was touched.
         for other in world.alive:
             if other is not host and other.node.running and election_of(other).is_leader():
                 self.fail(f"{host.me} and {other.me} lead at the same time")
 
 
 class FenceOrder(Checker):
-    """I3: whoever leads has a higher term than all who led before: what fencing tokens are for."""
+    """I3: a leader has a higher term than all that led before: what fencing tokens are for."""
 
     name = "I3 fence-order"
 
@@ -114,7 +114,7 @@ class ReportSound(Checker):
 
 
 class VoteTruth(Checker):
-    """I6: whoever says that it missed heartbeat i holds no heartbeat of that term from i on."""
+    """I6: a monitor that says that it missed heartbeat i holds no heartbeat of that term from i on."""
 
     name = "I6 vote-truth"
 
@@ -132,7 +132,7 @@ class VoteTruth(Checker):
 
 
 class StepDown(Checker):
-    """I11: whoever says that it leads has sent, within L of its own clock, a heartbeat that a quorum has granted since."""
+    """I11: a member that says that it leads has sent, within L of its own clock, a heartbeat that a quorum has granted since."""
 
     name = "I11 step-down"
 
@@ -154,7 +154,7 @@ class StepDown(Checker):
         term = election_of(host).lease.term
         assert term is not None
         voters = self._voters(term.view)
-        quorum = len(voters) // 2 + 1 - (host.me.name in voters)  # It grants itself what it can, and says so to nobody.
+        quorum = len(voters) // 2 + 1 - (host.me.name in voters)  # It grants itself what it can, and tells no other.
         if quorum == 0:
             return
         grants = self._granted[host.me]

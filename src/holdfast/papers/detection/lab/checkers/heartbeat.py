@@ -37,7 +37,7 @@ class NoFalseSilence(Checker):
 
 
 class DetectedInTime(Checker):
-    """Proposition 4.1, from above: nobody trusts a dead life for longer than the bound."""
+    """Proposition 4.1, from above: no member trusts a dead life for longer than the bound."""
 
     name = "detected-in-time"
 
@@ -55,7 +55,7 @@ class DetectedInTime(Checker):
             return
         for life in host.node.use(HeartbeatDetector).trusted:
             died_at = self._died_at.get(life)
-            # Whoever was stopped itself counts from when it went on (F11).
+            # A member that was stopped itself counts from when it went on (F11).
             if died_at is not None and world.now > max(died_at, self._calm.process_since(host.me.name) + self._grace) + self._bound(
                 host.me
             ):
@@ -63,7 +63,7 @@ class DetectedInTime(Checker):
 
 
 class LivesGrow(Checker):
-    """F1: whoever heard a life never hears an earlier one of that name."""
+    """F1: a member that heard a life never hears an earlier one of that name."""
 
     name = "F1 lives-grow"
 
@@ -79,7 +79,7 @@ class LivesGrow(Checker):
 
 
 class PausedSilenceNobody(Checker):
-    """F11: whoever was stopped accuses nobody before its peers had time for a heartbeat."""
+    """F11: a member that was stopped accuses no other before its peers had time for a heartbeat."""
 
     name = "F11 paused-silence-nobody"
 
@@ -97,7 +97,7 @@ class PausedSilenceNobody(Checker):
 
 
 class Informed(Checker):
-    """Whenever nothing went wrong for long enough, everybody trusts exactly those who live."""
+    """Whenever nothing went wrong for long enough, all trust exactly those that live."""
 
     name = "informed"
 
@@ -111,7 +111,7 @@ class Informed(Checker):
 
 
 def misinformed(world: World, host: LabHost) -> str:
-    """Whom a node trusts wrongly or not yet; "" if it is right about everybody."""
+    """Whom a node trusts wrongly or not yet; "" if it is right about all."""
     trusted = set(host.node.use(HeartbeatDetector).trusted)
     living = {each.me for each in world.alive if each is not host}
     if trusted == living:

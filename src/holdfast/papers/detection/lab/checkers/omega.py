@@ -66,7 +66,7 @@ class LeaderConsented(Checker):
 
 
 class SecondOk(Checker):
-    """D25: nobody is named before it can have said its second OK, one alpha after the first; a doubled datagram is one OK."""
+    """D25: no candidate is named before it can have said its second OK, one alpha after the first; a doubled datagram is one OK."""
 
     name = "D25 second-ok"
 
@@ -86,7 +86,7 @@ class SecondOk(Checker):
 
 
 class PausedJudgeNobody(Checker):
-    """F11: whoever was stopped accuses nobody before it has listened for its whole patience."""
+    """F11: a member that was stopped accuses no other before it has listened for its whole patience."""
 
     name = "F11 paused-judge-nobody"
 
@@ -104,7 +104,7 @@ class PausedJudgeNobody(Checker):
 
 
 class Stable(Checker):
-    """I10 in calm: once the group had time to agree and nothing happens any more, nobody starts a round."""
+    """I10 in calm: once the group had time to agree and nothing happens any more, no member starts a round."""
 
     name = "I10 stable"
 

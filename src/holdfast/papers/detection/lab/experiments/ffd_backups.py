@@ -42,7 +42,7 @@ class BackupsParameters(Parameters, frozen=True, kw_only=True):
 
 
 class Backups(Experiment[BackupsParameters]):
-    """The leader of nine and its lowest-ranked monitors die in the same instant; time until somebody starts the next round."""
+    """The leader of nine and its lowest-ranked monitors die in the same instant; time until a monitor starts the next round."""
 
     id = "detection/E12"
     name = "detection/backups"

@@ -1,4 +1,4 @@
-"""detection/E15: what can one process do that hears nobody and is heard by all?
+"""detection/E15: what can one process do that hears no other and is heard by all?
 
 Spec: fast-detection 8 (E15), D14, G7, I10; the paper is silent.
 """

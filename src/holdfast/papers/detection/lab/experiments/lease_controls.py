@@ -153,7 +153,7 @@ def _clocks(seed: int, *, kept: bool) -> float:
 
 
 def _ahead(seed: int, *, kept: bool) -> float:
-    """Two of five are cut off and hear of views that nobody else has: in the last one they are the majority. Kept: the feed waits."""
+    """Two of five are cut off and hear of views that no other has: in the last one they are the majority. Kept: the feed waits."""
     group = FedElections(seed, 5, settings("quorum", length=LENGTH), feed=kept)
     leader = _calm(group, seed)
     *stay, fourth, fifth = [leader, *(name for name in group.names if name != leader)]
@@ -182,7 +182,7 @@ def _at_once(seed: int, *, kept: bool) -> float:
 
 
 def _calm(group: Elections, seed: int) -> str:
-    """All is well, until some moment of an interval; who leads then, "" if nobody does."""
+    """All is well, until some moment of an interval; who leads then, "" if none does."""
     group.world.run(CALM - 1 + Random(f"{seed}/moment").random())
     return next((reign.name for reign in group.reigns if reign.until is None), "")
 

@@ -1,4 +1,4 @@
-"""detection/E17: how long is nobody leader: after a resignation, a crash, and a crash that takes the next candidates along?
+"""detection/E17: how long is there no leader: after a resignation, a crash, and a crash that takes the next candidates along?
 
 Spec: fast-detection 8 (E17), 9 (resign), D23, D26; the paper has no lease.
 """
@@ -35,7 +35,7 @@ class HandoverParameters(Parameters, frozen=True, kw_only=True):
 
 
 class Handover(Experiment[HandoverParameters]):
-    """Quorum mode, seven members, L = 2 s, p = .01; time from the end until somebody else leads."""
+    """Quorum mode, seven members, L = 2 s, p = .01; time from the end until another leads."""
 
     id = "detection/E17"
     name = "detection/hand-over"

@@ -44,7 +44,7 @@ class StepDownsParameters(Parameters, frozen=True, kw_only=True):
 
 
 class StepDowns(Experiment[StepDownsParameters]):
-    """Nobody dies. A leader that has no majority of grants in time steps down, and somebody is elected again."""
+    """No process dies. A leader that has no majority of grants in time steps down, and one is elected again."""
 
     id = "detection/E14"
     name = "detection/lease-length"

@@ -1,4 +1,4 @@
-"""detection/E10: the larger the group, the sooner somebody demotes a live leader by mistake.
+"""detection/E10: the larger the group, the sooner a member demotes a live leader by mistake.
 
 Spec: fast-detection 8 (E10); paper 002, section 5: "any process could (mistakenly) timeout the current leader ... amplification".
 """
@@ -29,7 +29,7 @@ TOLERANCE = 0.25
 RARE = 0.1  # above, two followers time out at once too often for the formula, which adds them up
 RATE, LOW, HIGH = "demotions per heartbeat", "95 % from", "95 % to"
 RATE_MIN = 1e-4  # demotions per heartbeat; below, a cell waits for days
-RATE_MAX = 1.0  # above, somebody is silent before all agree, and nothing is ever counted
+RATE_MAX = 1.0  # above, one is silent before all agree, and nothing is ever counted
 SOME = Meta(min_length=1, max_length=LIST_MAX)
 PARTS = 4  # pieces of the work per cell, so that other processes can help
 CHUNK = 50 * ALPHA  # seconds between two looks at whether enough was seen
@@ -51,7 +51,7 @@ class OmegaAmplificationParameters(Parameters, frozen=True, kw_only=True):
 
 
 class OmegaAmplification(Experiment[OmegaAmplificationParameters]):
-    """Nobody dies, messages get lost; how many OKs does a leader that everybody named say until somebody demotes it?"""
+    """No process dies, messages get lost; how many OKs does a leader that all named say until a member demotes it?"""
 
     id = "detection/E10"
     name = "detection/omega-amplification"
@@ -123,7 +123,7 @@ class OmegaAmplification(Experiment[OmegaAmplificationParameters]):
 
 
 class Reigns:
-    """Counts the time in which all name one leader, and how often somebody's silence ended it."""
+    """Counts the time in which all name one leader, and how often a silence ended it."""
 
     def __init__(self, world: World) -> None:
         self.demotions = 0

@@ -42,11 +42,11 @@ class TemporalAccuracyParameters(Parameters, frozen=True, kw_only=True):
     shown: Annotated[tuple[Missed, ...], Meta(max_length=LIST_MAX)] = (1, 2, 3, 4)
     heartbeats: Heartbeats = 2_000_000  # for ``judged``
     heartbeats_shown: Heartbeats = 100_000  # for each of ``shown``
-    members: Annotated[int, Meta(ge=2, le=FANOUT_MAX)] = 24  # everybody watches everybody: 552 independent pairs share one clockwork
+    members: Annotated[int, Meta(ge=2, le=FANOUT_MAX)] = 24  # all watch all: 552 independent pairs share one clockwork
 
 
 class TemporalAccuracy(Experiment[TemporalAccuracyParameters]):
-    """Nobody dies, messages get lost; every accusation is a mistake."""
+    """No process dies, messages get lost; every accusation is a mistake."""
 
     id = "detection/E4"
     name = "detection/temporal-accuracy"

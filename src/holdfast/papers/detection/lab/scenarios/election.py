@@ -37,7 +37,7 @@ WATCHED_INTERVALS = 4.0  # how long an agreement must last to count
 VIEWS = (0, 1, 2, 3, 6)  # changes of the view in a run
 OFFER_SECONDS = (0.1, 3.0, 12.0)  # longest until one member hears of a view: most at once, some long after
 RESIGN_SECONDS = 6.0  # mean time between two resignations
-DEAF = 0.3  # share of the runs in which somebody hears nobody for a while
+DEAF = 0.3  # share of the runs in which a member hears no other for a while
 COMMON = (0.0, 0.0, 0.02, 0.1)  # share of the heartbeats of which all copies are lost
 RESTED_SECONDS = 1.0  # after which a member comes back that the others cannot do without
 OFFER_AGAIN = 0.1  # seconds, while the process is stopped
@@ -75,7 +75,7 @@ class ElectionScenario(Scenario):
         return Setup(names, SECONDS, settle(config(self.mode, parameters), len(steps)), plan, link, parameters)
 
     def draw(self, random: Random, names: tuple[str, ...], rho: float, views: Sequence[tuple[str, ...]]) -> Plan:
-        """Mixed faults; somebody may be deaf; of most groups a majority of the last view survives."""
+        """Mixed faults; one may be deaf; of most groups a majority of the last view survives."""
         menu = Menu(drift=rho, crashes=0.5, crash_forever=0.25, crashes_in_save=0.3, pauses=0.5, disks_full=0.05, tail_seconds=3.0)
         plan = draw_plan(random, names, SECONDS, menu)
         faults: list[Fault] = [*plan.faults]
@@ -232,7 +232,7 @@ def settle(config: ElectionConfig, views: int) -> float:
 
 
 def reached_view(world: World, setup: Setup) -> tuple[str, ...]:
-    """The newest view that gets through in the end: a majority of each before it lives, or somebody is further already."""
+    """The newest view that gets through in the end: a majority of each before it lives, or a member is further already."""
     steps = read_steps(setup)
     reached = len(steps)
     if ViewsFeed in {type(machine) for host in world.alive for machine in host.node.machines}:

@@ -1,4 +1,4 @@
-"""Omega under mixed faults: rounds only grow, nobody is named who did not stand, and in the end all agree.
+"""Omega under mixed faults: rounds only grow, no member is named that did not stand, and in the end all agree.
 
 Spec: fast-detection 5 (reference reconstruction of Fig. 3), 7 (I4, I9, I10 in calm).
 """
@@ -74,8 +74,8 @@ class OmegaScenario(Scenario):
 def agree_timeout(members: int, alpha: float) -> float:
     """How long after the last fault all living members name one living leader.
 
-    Messages of the bad time are on the road for ``STRAY_SECONDS``, and each may move the rounds on. Then whoever is in the highest
-    round hears its candidate or starts the next round after 2 alpha, which everybody is told. At most all but one candidates in a
+    Messages of the bad time are on the road for ``STRAY_SECONDS``, and each may move the rounds on. Then a member in the highest
+    round hears its candidate or starts the next round after 2 alpha, which all are told. At most all but one candidates in a
     row are dead and cost 2 alpha each. The living one says OK at once and again an alpha later. An alpha and 5 % are added for
     delays (at most 20 ms each) and clocks (2 %).
     """

@@ -1,4 +1,4 @@
-"""Leases under mixed faults: never two leaders, terms led in order, nobody leads without a majority.  Spec: fast-detection 7."""
+"""Leases under mixed faults: never two leaders, terms led in order, none leads without a majority.  Spec: fast-detection 7."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class CentralScenario(RingScenario):
         drift = float(parameters["rho"]) if parameters["drift"] else 0.0
         plan: Plan = draw_faults(random, names, SECONDS, drift)
         seeds = members[: int(parameters["seeds"])]
-        # Most arbitrators come back: without a majority of them nobody may stay after the first loss of a lease.
+        # Most arbitrators come back: without a majority of them no member may stay after the first loss of a lease.
         spared = [*random.sample(seeds, len(seeds) // 2 + 1), *random.sample(names[len(members) :], arbs // 2 + 1)]
         return Setup(names, SECONDS, SETTLE, plan.sparing(spared, SPARED_SECONDS), draw_link(random), parameters)
 

@@ -86,7 +86,7 @@ def _place(ticket: float, radius: float) -> tuple[float, float]:
 
 
 def _joined(owners: Mapping[int, str], n: int) -> dict[str, list[int]]:
-    """The founder has ticket 0; each of the others is given its ticket by whoever coordinates it then."""
+    """The founder has ticket 0; each of the others is given its ticket by the process that coordinates it then."""
     wanted: list[int] = []
     ring = FailureFreeRing(n, NodeId(owners[0], 1), lambda free: wanted[-1])
     for ticket, name in owners.items():

@@ -27,7 +27,7 @@ class InterleavingParameters(Parameters, frozen=True, kw_only=True):
     """Every interleaving is a repetition."""
 
     runs: Count = 1000  # in which one process stays
-    leaving_runs: Count = 300  # in which everybody may leave
+    leaving_runs: Count = 300  # in which all may leave
     processes: Annotated[int, Meta(ge=2, le=100)] = 10
     tickets: Annotated[int, Meta(ge=2, le=1000)] = 16  # n
     operations: Annotated[int, Meta(ge=1, le=10_000)] = 200  # cjoin and cleave, per run

@@ -73,14 +73,14 @@ class Threshold(Experiment[ThresholdParameters]):
 
     def judge(self, parameters: ThresholdParameters, results: Sequence[Measured]) -> Finding:
         rows = {each: _summed([row for row in results if row["threshold"] == each], parameters.seeds) for each in ORDER}
-        everybody = parameters.processes + parameters.joins
+        whole = parameters.processes + parameters.joins
         notes = []
         if rows[ALGORITHM]["left"] >= FEW:
             notes.append(f"{ALGORITHM}: {rows[ALGORITHM]['left']} processes are left, fewer than {FEW:g} were expected")
-        if rows[TEXT]["left"] <= MANY * everybody:
-            notes.append(f"{TEXT}: {rows[TEXT]['left']} of {everybody} processes are left, more than {MANY * everybody:.1f} were expected")
-        expected = {ALGORITHM: {"left": f"< {FEW:g}"}, TEXT: {"left": f"> {MANY * everybody:.1f}"}, LOSSY: {"left": "about 0 (D6)"}}
-        measured = {**rows, "processes": everybody, "sample": SAMPLE}
+        if rows[TEXT]["left"] <= MANY * whole:
+            notes.append(f"{TEXT}: {rows[TEXT]['left']} of {whole} processes are left, more than {MANY * whole:.1f} were expected")
+        expected = {ALGORITHM: {"left": f"< {FEW:g}"}, TEXT: {"left": f"> {MANY * whole:.1f}"}, LOSSY: {"left": "about 0 (D6)"}}
+        measured = {**rows, "processes": whole, "sample": SAMPLE}
         return Finding(measured, expected, not notes, tuple(notes))
 
     def draw(self, figure: Figure, finding: Finding) -> None:

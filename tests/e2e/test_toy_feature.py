@@ -1,0 +1,214 @@
+"""A complete feature is one folder and one line: everything about it shows up without another edit.  H218.
+
+docs/architecture.md (adding a feature) has the rooms. The feature is ``tests/toy/counter``. It is added to a copy of the package, and only
+processes that use the copy know it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+import holdfast
+from scripts.spell import blocking
+from tests.support.agents import AgentProcess, Fleet, clean_environ, until
+
+PACKAGE = Path(holdfast.__file__).parent
+TOY = Path(__file__).parents[1] / "toy" / "counter"
+HOME = "holdfast.features.counter"
+LAST_LINE = '    "holdfast.features.tickets.agent:TicketFeature",\n'
+LINE = f'    "{HOME}.agent:CounterFeature",\n'
+TIMEOUT = 60.0  # seconds; only a broken program or a broken machine reaches it
+
+BOTH_SPELLINGS = """
+import asyncio, sys, holdfast, holdfast.sync
+
+async def main(path):
+    async with await holdfast.join(agent=path) as group:
+        hits = group.counter("hits")
+        former = await hits.value()
+        print(await hits.add(3) - former, await hits.value() - former, await group.counter("none").value())
+        try:
+            await group.counter("a/b").add()
+        except holdfast.ConfigError as error:
+            print(error)
+
+asyncio.run(main(sys.argv[1]))
+with holdfast.sync.join(agent=sys.argv[1]) as group:
+    hits = group.counter("hits")
+    former = hits.value()
+    print(hits.add() - former, hits.value() - former)
+"""
+
+
+class House:
+    """The package with the feature in it, and two agents that run it."""
+
+    def __init__(self, tree: Path, folder: Path) -> None:
+        self.tree, self.folder = tree, folder
+        self.agents: list[AgentProcess] = []
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """Byte code is kept in the copy, whatever this process was told: a dozen processes read it."""
+        return {"PYTHONPATH": str(self.tree), "PYTHONDONTWRITEBYTECODE": "", "COLUMNS": "200", "NO_COLOR": "1"}
+
+    def run(self, *words: str, agent: int | None = None, code: int = 0) -> str:
+        """What a command prints."""
+        more = () if agent is None else ("--agent", self.agents[agent].socket)
+        return self.python("-m", "holdfast", *words, *more, code=code)
+
+    def python(self, *words: str, code: int = 0, variables: Mapping[str, str] = {}) -> str:
+        environ = clean_environ(self.folder, {**self.environ, **variables})
+        done = subprocess.run([sys.executable, *words], env=environ, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+        assert done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
+        return done.stdout + done.stderr
+
+    def value(self, name: str, agent: int) -> int:
+        return int(json.loads(self.run("counter", "show", "--json", agent=agent))["counters"][name])
+
+    def get(self, path: str, agent: int = 0) -> str:
+        with urlopen(f"{self.agents[agent].ready['http']}{path}", timeout=TIMEOUT) as answer:
+            return str(answer.read().decode())
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package (links, as nothing of it is changed), one folder more, one line more."""
+    root = tmp_path_factory.mktemp("house")
+    package = root / "holdfast"
+    shutil.copytree(PACKAGE, package, copy_function=os.symlink)
+    _furnish(TOY, package / "features" / "counter")
+    features = package / "features" / "__init__.py"
+    text = features.read_text()
+    assert text.count(LAST_LINE) == 1
+    features.unlink()
+    features.write_text(text.replace(LAST_LINE, LAST_LINE + LINE))
+    return root
+
+
+@pytest.fixture(scope="module")
+def house(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder = tmp_path_factory.mktemp("agents")
+    made = House(tree, folder)
+    with Fleet(folder, counter_limit=2) as fleet:
+        first = fleet.start(name="a", http="127.0.0.1:0", environ=made.environ)
+        second = fleet.start(name="b", seeds=[first.address], environ=made.environ)
+        made.agents = [first, second]
+        until(lambda: all(each.said("Joined", member=other.id) for each in made.agents for other in made.agents), "two are a group")
+        yield made
+
+
+def _furnish(source: Path, target: Path) -> None:
+    """Copy the toy's folder. Only its own name differs: it is checked by ruff and mypy where it stands."""
+    for path in source.rglob("*.py"):
+        place = target / path.relative_to(source)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(path.read_text().replace("tests.toy.counter", HOME))
+
+
+def test_help_names_its_verbs(house: House) -> None:
+    """H218: `holdfast --help`, `holdfast counter --help` and completion."""
+    assert "Counters of the group: every member can add." in house.run("--help")
+    told = house.run("counter", "--help")
+    assert "Add to a counter, and print its value." in told
+    assert "--by" in house.run("counter", "add", "--help")
+    shell = {"_HOLDFAST_COMPLETE": "complete_bash", "COMP_WORDS": "holdfast cou", "COMP_CWORD": "1"}
+    assert "counter" in house.python("-c", "from holdfast.cli import main; main()", variables=shell).split()
+
+
+def test_its_setting_is_one_of_the_agent(house: House) -> None:
+    """H218: `holdfast agent --help`, `--check` with flag, variable and limits."""
+    assert "--counter-limit" in house.run("agent", "--help")
+    assert json.loads(house.run("agent", "--check", "--json", "--counter-limit", "7"))["settings"]["counter_limit"] == 7
+    assert "counter_limit: 0; accepted are 1 to 1000" in house.run("agent", "--check", "--counter-limit", "0", code=2)
+
+
+def test_what_one_member_adds_all_members_count(house: House) -> None:
+    """H218: call, verb and machine; rows reach the other agent. What is wrong is told by the name of the field."""
+    former = int(house.run("counter", "add", "sum", agent=0))
+    house.run("counter", "add", "sum", "--by", "41", agent=1)
+    until(lambda: house.value("sum", agent=0) == house.value("sum", agent=1) == former + 41, "both count what both added")
+    assert ["sum", str(former + 41)] in [line.split() for line in house.run("counter", agent=0).splitlines()]
+    assert "by: 0; accepted are 1 to" in house.run("counter", "add", "sum", "--by", "0", agent=0, code=2)
+
+
+def test_a_program_has_it_in_both_spellings(house: House) -> None:
+    """H218: ``group.counter(name)`` of ``holdfast`` and of ``holdfast.sync``, and the errors of the feature."""
+    told = house.python("-c", BOTH_SPELLINGS, house.agents[0].socket).splitlines()
+    assert told[0] == "3 3 0"
+    assert told[1].startswith("name: 'a/b'; accepted are 1 to 32 bytes")
+    assert told[2] == "1 1"
+
+
+def test_its_blocking_client_is_made_by_the_script() -> None:
+    """H218: one source for both spellings, as of the features that ship."""
+    assert (TOY / "client_sync.py").read_text() == blocking(TOY / "client.py")
+
+
+def test_http_has_its_route_and_its_metric(house: House) -> None:
+    """H218: the route, the OpenAPI document, `/metrics`."""
+    house.run("counter", "add", "sum", agent=0)
+    assert "/v1/counters" in json.loads(house.get("v1/openapi.json"))["paths"]
+    until(lambda: "sum" in json.loads(house.get("v1/counters"))["counters"], "what is served is made anew")
+    until(lambda: 'holdfast_counter_value{name="sum"}' in house.get("metrics"), "what is served is made anew")
+
+
+def test_info_and_doctor_know_it(house: House) -> None:
+    """H218: the setting and the numbers in `info`, the finding in `doctor`."""
+    for name in ("hits", "sum"):
+        house.run("counter", "add", name, agent=0)
+    info = json.loads(house.run("info", "--json", agent=0))
+    assert info["settings"]["counter_limit"] == 2
+    assert info["metrics"]["counter_names"] == 2
+    assert info["metrics"]["counter_added"] >= 1
+    found = {each["code"] for each in json.loads(house.run("doctor", "--json", agent=0))["findings"]}
+    assert "counter_full" in found
+    assert "counter_limit accepts 2" in house.run("counter", "add", "third", agent=0, code=3)
+
+
+def test_watch_and_the_log_tell_its_fact(house: House, tmp_path: Path) -> None:
+    """H218: `watch --internal`, `/v1/events` and the log."""
+    watching = [sys.executable, "-m", "holdfast", "watch", "--internal", "--json", "--agent", house.agents[0].socket]
+    seen = tmp_path / "seen"
+    with seen.open("wb") as file, subprocess.Popen(watching, env=clean_environ(house.folder, house.environ), stdout=file) as watch:
+        try:
+            until(lambda: house.run("counter", "add", "sum", agent=0) and "counter.Counted" in seen.read_text(), "it is watched")
+        finally:
+            watch.terminate()
+    fact = next(line for line in map(json.loads, seen.read_text().splitlines()) if line["event"] == "counter.Counted")
+    assert fact["name"] == "sum"
+    assert house.agents[0].until_said("Counted", name="sum")["level"] == "info"
+    assert "counter.Counted" in house.get("v1/events?internal=true&limit=500")
+
+
+def test_the_lab_tries_it(house: House, tmp_path: Path) -> None:
+    """H218: `lab list`, `lab run`, `lab sweep`, with its checkers."""
+    assert "counter/adds" in house.run("lab", "list")
+    assert "all invariants held" in house.run("lab", "run", "counter/adds", "--seed", "3")
+    swept = json.loads(house.run("lab", "sweep", "counter/adds", "--seeds", "20", "--json", "--out", str(tmp_path / "s.jsonl")))
+    assert swept["verdict"] == "pass"
+
+
+def test_its_checkers_find_a_bad_merge(house: House) -> None:
+    """A search that finds nothing would prove nothing: rows that are added up, replaced by the last one heard, or by the smaller one."""
+    code = (
+        f"import {HOME}.lab.scenarios.adds as adds, {HOME}.protocol.counters as c\n"
+        "from holdfast.lab.scenario import run\n"
+        "class Worse(adds.Exchange):\n"
+        "    def rows(self, topic, merge, **options):\n"
+        "        return super().rows(topic, bad, **options)\n"
+        "adds.Exchange = Worse\n"
+        "for bad in (lambda a, b: c.row(c.number(a) + c.number(b)), lambda a, b: b, min):\n"
+        "    print(run(adds.SCENARIO, 3).violation)\n"
+    )
+    found = house.python("-c", code).splitlines()
+    assert [line.partition(":")[0] for line in found] == ["counter nothing-invented", "counter never-less", "settled"]

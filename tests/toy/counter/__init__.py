@@ -1,0 +1,1 @@
+"""Counters of a group: every member can add, and all members come to the same value."""
