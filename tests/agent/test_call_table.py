@@ -132,7 +132,7 @@ def test_an_event_of_a_feature_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(name)
         return [room]
 
-    monkeypatch.setattr(news, "rooms", rooms)
+    monkeypatch.setattr("holdfast.features.rooms", rooms)
     news._of_features.cache_clear()
     item = calls.EventItem(1, 0.0, "Counted", msgspec.Raw(news.encoded_fields(Counted("visits", 3))))
     assert news.event_of(calls.EventItem(1, 0.0, "toy.Added", msgspec.Raw(b"\x80"))) is None

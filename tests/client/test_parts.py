@@ -201,11 +201,15 @@ def test_lines_of_a_feature_are_read_once() -> None:
         reads.append(bytes(line))
         return reads[-1]
 
-    mirror.start(replace(view(1), lines={"x": {"a": Raw(b"\x01"), "b": Raw(b"\x02")}, "y": {"c": Raw(b"\x03")}}))
-    assert (mirror.lines("x", read), mirror.lines("x", read)) == ({"a": b"\x01", "b": b"\x02"},) * 2
+    mirror.start(replace(view(1), lines={"x": {"a": Raw(b"\x01"), "b": Raw(b"\x02"), "k": Raw(b"\x05")}, "y": {"c": Raw(b"\x03")}}))
+    assert (mirror.lines("x", read), mirror.lines("x", read)) == ({"a": b"\x01", "b": b"\x02", "k": b"\x05"},) * 2
     change = calls.ViewChange(1, "member", lines={"x": {"b": Raw(b"\x04")}}, lines_gone={"x": ("a",), "y": ("c",)})
     mirror.push(encode(calls.EventItem(2, 0.0, "Paused", Raw(encode({"seconds": 1.0})), change)))
-    assert (mirror.lines("x", read), mirror.lines("y", read), reads) == ({"b": b"\x04"}, {}, [b"\x01", b"\x02", b"\x04"])
+    assert (mirror.lines("x", read), mirror.lines("y", read), reads) == (
+        {"b": b"\x04", "k": b"\x05"},
+        {},
+        [b"\x01", b"\x02", b"\x05", b"\x04"],
+    )
     assert list(mirror.view.lines) == ["x"]
 
 

@@ -11,6 +11,7 @@ import pytest
 from holdfast.agent.observe import http_app, http_server
 from holdfast.agent.observe.http import HttpServer, listen
 from holdfast.agent.observe.http_guard import Guard, accepted_hosts, host_name
+from holdfast.agent.observe.page_files import PageFiles
 from holdfast.errors import AddressUnusable, ConfigError
 from tests.http.conftest import TOKEN
 from tests.http.wire import ask, connect
@@ -19,6 +20,7 @@ from tests.support.agents import until
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 TAGS = b'{"tags": {"colour": "teal"}}'
+PAGE = PageFiles(())
 
 
 def through(guard: Guard, path: str, method: str = "GET", **headers: str) -> int:
@@ -44,7 +46,11 @@ async def fine(scope: Any, receive: Any, send: Any) -> None:
 
 def guard(*, loopback: bool, token: bytes | None) -> Guard:
     return Guard(
-        fine, hosts=accepted_hosts("127.0.0.1") if loopback else None, token=token, is_data=http_app.is_data, free=http_server.PROBES
+        fine,
+        hosts=accepted_hosts("127.0.0.1") if loopback else None,
+        token=token,
+        is_data=lambda path: path not in PAGE,
+        free=http_server.PROBES,
     )
 
 
@@ -132,7 +138,7 @@ def test_host_names_lose_their_port() -> None:
 def test_reading_beyond_loopback_needs_the_token() -> None:
     """Member lists and addresses are for members' keepers: beyond loopback data needs the token, the page's files do not."""
     beyond = guard(loopback=False, token=TOKEN.encode())
-    for path in http_app.FILES:
+    for path in PAGE:
         assert through(beyond, path) == 200
     for path in ("/v1/members", "/metrics", "/events", "/v1/nothing", "/elsewhere"):
         assert through(beyond, path) == 401

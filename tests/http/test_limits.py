@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.agent.observe import http_server
+from holdfast.agent.observe.page_files import PageFiles
 from holdfast.agent.socket import budget
 from holdfast.agent.socket.budget import Bucket
 from tests.http.conftest import TOKEN
@@ -348,7 +349,7 @@ def test_an_answer_may_take_longer_than_its_request(group: StubGroup, monkeypatc
 def test_a_client_that_does_not_read_is_closed(group: StubGroup, monkeypatch: pytest.MonkeyPatch) -> None:
     """H180: an answer that is not taken keeps its connection for a limited time, also on a connection that closes after it, and one with
     another request behind it; and it is idle, so it makes room before that."""
-    monkeypatch.setattr("holdfast.agent.observe.http_app._bytes_of", lambda path: b"x" * (32 << 20))
+    monkeypatch.setattr(PageFiles, "content", lambda page, path: (b"x" * (32 << 20), "text/html"))
     monkeypatch.setattr(http_server, "KEEP_ALIVE", 0.1)
     server = server_of(group)
     monkeypatch.setattr(server.config, "timeout_keep_alive", 0.1)

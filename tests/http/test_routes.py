@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from holdfast.agent.membership import kind_of
-from holdfast.agent.observe.http_app import PAGE, every_route
+from holdfast.agent.observe.http_app import every_route
+from holdfast.agent.observe.page_files import PAGE, PageFiles
 from holdfast.config import Config
 from tests.http.conftest import HOSTILE, TOKEN
 from tests.http.wire import Answer, ask
 from tests.page.stub_agent import StubGroup
 from tests.tidy.tree import ROOT
 
+PANELS = sorted(PAGE.parents[2].glob("features/*/page"))
 ROUTES = every_route(kind_of(Config()))
 READING = [route for route in ROUTES if route.method == "GET" and route.media == "application/json"]
 ASKED = {"/v1/members/{name}": "/v1/members/b", "/v1/owner": "/v1/owner?key=cart:42", "/v1/events": "/v1/events?internal=true"}
@@ -167,20 +169,31 @@ def test_other_methods_are_refused(group: StubGroup) -> None:
 
 
 def test_the_page_and_its_parts_are_served(group: StubGroup) -> None:
-    """/ is the page; every file beside it is served with its type, and nothing above the folder is."""
+    """H216: / is the page, with the panels of the membership and of features; every file beside it is served with its type, and nothing
+    above the folder is."""
     page = ask(group.url, "/")
+    assert [name for name in ("ring", "leaders", "pools") if f'<section class="card {name}"'.encode() not in page.body] == []
+    assert b'data-panels="ring/panel.js leadership/panel.js tickets/panel.js"' in page.body
     assert page.status == 200
     assert page.headers["content-type"].startswith("text/html")
-    for path in PAGE.iterdir():
-        if path.suffix in (".js", ".css", ".svg"):
-            answer = ask(group.url, f"/{path.name}")
-            assert (answer.status, answer.body) == (200, path.read_bytes())
+    for folder, below in ((PAGE, ""), *((panel, f"/{panel.parent.name}") for panel in PANELS)):
+        for path in folder.iterdir():
+            if path.suffix in (".js", ".css", ".svg"):
+                answer = ask(group.url, f"{below}/{path.name}")
+                assert (answer.status, answer.body) == (200, path.read_bytes())
     assert ask(group.url, "/../http.py").status == 404
+
+
+def test_a_page_without_panels() -> None:
+    """H216: another membership, and an agent without some feature: the page has the sections of the agent, and asks for no panel."""
+    content, media = PageFiles(()).content("/")
+    assert (media, b'data-panels=""' in content, b'id="ring"' in content) == ("text/html", True, False)
+    assert "/ring/panel.js" not in PageFiles(())
 
 
 def test_the_page_asks_nobody_else() -> None:
     """Nothing vendored, nothing fetched from elsewhere: the only addresses in the page are names of XML vocabularies."""
-    for path in PAGE.iterdir():
+    for path in (path for folder in (PAGE, *PANELS) for path in folder.iterdir()):
         text = path.read_text().replace("http://www.w3.org/2000/svg", "")
         assert "http://" not in text, path.name
         assert "https://" not in text, path.name

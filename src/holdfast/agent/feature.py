@@ -16,6 +16,8 @@ from holdfast.errors import ConfigError
 from holdfast.features import FEATURES
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from msgspec import Raw
 
     from holdfast.agent.grants.grants import Grants
@@ -120,6 +122,7 @@ class HttpPart:
 
     routes: tuple[Route, ...] = ()
     lists: tuple[Lists, ...] = ()  # what the page is sent whenever it changed
+    page: Path | None = None  # a folder with ``panel.html`` and ``panel.js``: what the page shows of it
 
     def beat(self) -> Mapping[str, Any]:
         """What the page is told four times a second, by name."""

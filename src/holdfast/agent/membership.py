@@ -38,6 +38,7 @@ class Leases(NamedTuple):
     rtt: float | None = None  # longest of the leases, seconds
     safe_for: float | None = None
     safe_for_most: float | None = None
+    length: float | None = None  # of a lease
 
 
 class HttpSide(HttpPart):

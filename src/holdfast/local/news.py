@@ -16,7 +16,6 @@ import msgspec
 
 from holdfast import events
 from holdfast.events import Event, Internal
-from holdfast.features import rooms
 from holdfast.local.calls import EventItem
 
 
@@ -53,6 +52,8 @@ def event_of(item: EventItem) -> Event | None:
 @cache
 def _of_features() -> dict[str, type[Event]]:
     """Imported when an event comes that is none of ``holdfast.events``."""
+    from holdfast.features import rooms
+
     return {name: kind for room in rooms("events") for name, kind in _kinds(room).items()}
 
 

@@ -119,6 +119,7 @@ class Health(Struct, frozen=True):
     rtt: float | None  # longest of the leases
     safe_for: float | None
     safe_for_most: float | None  # what it is right after every lease was renewed: 2 T_l + T_a
+    lease: float | None  # what round trips and lateness are compared with; None: nothing
     drops: int
     drops_most: str  # the reason of most of them; "" without drops
     resident_bytes: int

@@ -10,8 +10,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Generator, Iterable
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -32,6 +31,7 @@ from holdfast.agent.observe.agent_metrics import Lateness, of_agent, resident_by
 from holdfast.agent.observe.http_guard import Guard
 from holdfast.agent.observe.http_server import PROBES, Admission, Server
 from holdfast.agent.observe.openapi import EVENTS_DEFAULT, EVENTS_MAX, ROUTES, Route, document
+from holdfast.agent.observe.page_files import PageFiles
 from holdfast.agent.observe.sse import PULSE_INTERVAL, EventStream, Feed, Lists, Pulse
 from holdfast.agent.socket.budget import Line
 from holdfast.events import Internal
@@ -51,9 +51,6 @@ ANSWERS_MAX = 64  # answers; those with parameters are few
 BEAT_INTERVAL = 1.0  # seconds between two turns of the protocols that /healthz looks for
 BEAT_MISSED = 5.0  # seconds without one: the loop turns, and the protocols on it do not
 
-PAGE = Path(__file__).parent / "page"
-MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-FILES = {"/" if file.name == "index.html" else f"/{file.name}": file for file in sorted(PAGE.iterdir()) if file.suffix in MEDIA}
 STATUSES: dict[type[errors.HoldfastError], int] = {
     errors.ConfigError: 400, errors.NotAMember: 404, errors.Timeout: 504, errors.Unavailable: 503,
 }  # fmt: skip
@@ -71,6 +68,7 @@ class Handlers:
         beside = (each.http(self) for each in agent.features.values() if each is not agent.side)
         self._beside: tuple[HttpPart, ...] = tuple(part for part in beside if part is not None)
         self.parts = (http, *self._beside)
+        self.page = PageFiles(part.page for part in self.parts if part.page is not None)
         self._lists = (
             Lists(lambda: agent.view().version, lambda: agent.view().members, partial(views.members_of, agent, http)),
             *(each for part in self.parts for each in part.lists),
@@ -251,7 +249,7 @@ class Service:
             exception_handlers={HTTPException: _on_http_exception, errors.HoldfastError: _on_refused, Exception: _on_bug},  # type: ignore[dict-item]
         )
         self.load.admission = Admission(app, asyncio.get_running_loop().time)
-        guarded = Guard(self.load.admission, hosts=hosts, token=token, is_data=is_data, free=PROBES)
+        guarded = Guard(self.load.admission, hosts=hosts, token=token, is_data=lambda path: path not in handlers.page, free=PROBES)
         self._server = self.load.server = Server(guarded, self.load.line)
         self._serving: asyncio.Task[None] | None = None
         self._subscription = agent.events.subscribe(self._take, internal=True)
@@ -291,11 +289,6 @@ def _nothing() -> None:
     """There is nothing to tell: this server ends with the agent."""
 
 
-def is_data(path: str) -> bool:
-    """Everything but the files of the page, which are in every copy of Holdfast."""
-    return path not in FILES
-
-
 def every_route(kind: Kind) -> tuple[Route, ...]:
     """Those of the agent, then those of its membership and its features."""
     return (*ROUTES, *kind.routes(), *(route for feature in features() for route in feature.routes()))
@@ -306,18 +299,13 @@ def _routes(handlers: Handlers) -> Generator[BaseRoute, None, None]:
     owned += [(route, part) for part in handlers.parts for route in part.routes]
     for route, owner in owned:
         yield StarletteRoute(route.path, getattr(owner, route.handler), methods=[route.method], name=route.handler)
-    for path, file in FILES.items():
-        yield StarletteRoute(path, partial(_file, file), methods=["GET"])
+    for path in handlers.page:
+        yield StarletteRoute(path, partial(_file, handlers.page, path), methods=["GET"])
 
 
-async def _file(path: Path, request: Request) -> Response:
-    return Response(_bytes_of(path), media_type=MEDIA[path.suffix], headers={"cache-control": "no-cache"})
-
-
-@cache
-def _bytes_of(path: Path) -> bytes:
-    """Read once: a disk that is slow must not keep the loop whenever a page is asked for."""
-    return path.read_bytes()
+async def _file(page: PageFiles, path: str, request: Request) -> Response:
+    content, media = page.content(path)
+    return Response(content, media_type=media, headers={"cache-control": "no-cache"})
 
 
 def _refused(status: int, error: str, text: str) -> Response:

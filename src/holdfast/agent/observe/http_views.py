@@ -107,6 +107,7 @@ def beat_of(agent: Agent, http: HttpSide, lateness: Lateness, resident_bytes: in
         rtt=leases.rtt,
         safe_for=leases.safe_for,
         safe_for_most=leases.safe_for_most,
+        lease=leases.length,
         drops=drops.total(),
         drops_most=max(drops, key=drops.__getitem__).value if drops else "",
         resident_bytes=resident_bytes,

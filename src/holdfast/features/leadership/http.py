@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -60,6 +61,7 @@ class LeadershipHttp(HttpPart):
     """Everything here only looks."""
 
     routes = ROUTES
+    page = Path(__file__).parent / "page"
 
     def __init__(self, web: Web, running: LeadershipSource | None, why: str = "") -> None:
         """``running`` is None where leadership is missing; then ``why`` says which setting is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -134,6 +135,7 @@ class RingHttp(HttpSide):
     """Everything here only looks."""
 
     routes = ROUTES
+    page = Path(__file__).parent / "page"
 
     def __init__(self, web: Web, ring: RingNode) -> None:
         self._web, self._ring = web, ring
@@ -171,7 +173,12 @@ class RingHttp(HttpSide):
 
     def leases(self) -> Leases:
         ring = self._ring
-        return Leases(max((pair.rtt for pair in ring.pairs.values() if pair.rtt), default=None), self._safe_for(), ring.config.t_arb)
+        return Leases(
+            max((pair.rtt for pair in ring.pairs.values() if pair.rtt), default=None),
+            self._safe_for(),
+            ring.config.t_arb,
+            ring.config.lease,
+        )
 
     def plain(self, value: Any) -> Any:
         return self._place_fields(value) if isinstance(value, RingId) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -66,6 +67,7 @@ class TicketHttp(HttpPart):
     """Everything here only looks."""
 
     routes = ROUTES
+    page = Path(__file__).parent / "page"
 
     def __init__(self, web: Web, running: TicketSource | None, why: str = "") -> None:
         """``running`` is None where tickets are missing; then ``why`` says which setting is."""

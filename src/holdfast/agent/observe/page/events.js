@@ -7,7 +7,7 @@ const SHOWN_MOST = 300;
 const INTRODUCED_SECONDS = 3; // who joins says who it is a moment later: that is one line
 const STORY_SECONDS = 120; // an event of a member belongs to a suspicion that is not older
 
-const nameOf = (value) => (value && typeof value === "object" ? value.name ?? value.position ?? "?" : String(value));
+export const nameOf = (value) => (value && typeof value === "object" ? value.name ?? value.position ?? "?" : String(value));
 
 const tagsOf = (member) => Object.entries(member.tags ?? {}).map(([key, value]) => `${key} ${value}`).join(", ");
 
@@ -23,8 +23,6 @@ const WORDS = {
   Left: (f) => ["", f.member, "left", "It said goodbye."],
   Updated: (f) => ["", f.member, "changed what it publishes", tagsOf(f.member)],
   Expelled: (f) => ["dead", null, "This agent was put out of the group", `${f.why}. It comes back by itself, under a new id.`],
-  LeaderChanged: (f) => [f.leader ? "hold" : "doubt", f.leader, f.leader ? `leads ${f.name}` : `No leader of ${f.name} is known`, f.leader ? `Token ${f.token}` : ""],
-  LeaderSuspected: (f) => [f.cleared ? "hold" : "doubt", f.leader, f.cleared ? `leads ${f.name}: cleared` : `leads ${f.name}: suspected`, f.cleared ? "The suspicion was wrong." : "It was not heard in time. Nothing is decided."],
   Granted: (f) => ["hold", null, `${heldOf(f.grant)} granted`, `Token ${f.grant.token}`],
   AtRisk: (f) => ["doubt", null, `${heldOf(f.grant)} at risk`, "It was not renewed in time."],
   Lost: (f) => ["dead", null, `${heldOf(f.grant)} lost`, f.why],
@@ -33,41 +31,22 @@ const WORDS = {
   Paused: (f) => ["doubt", null, `This agent stood still for ${spanText(f.seconds)}`, "It accuses no member before it has caught up."],
   ConfigMismatch: (f) => ["doubt", f.peer, `counts with another ${f.field}`, `Ours ${f.ours}, theirs ${f.theirs}: its messages are dropped.`],
   StorageFailed: (f) => ["dead", null, "The disk refused a write", f.why],
-  "detection.FoundDead": (f) => ["ask", f.life, "is missed by a majority of the seats", `Another one shall lead ${f.names.join(", ")}.`],
-  "detection.RoundAsked": (f) => ["", null, `This agent asks to lead ${f.name}`, `Token ${f.number}`],
-  "detection.Leading": (f) => ["hold", null, `This agent leads ${f.name}`, `Token ${f.number}`],
-  "detection.LostLead": (f) => ["doubt", null, `This agent leads ${f.name} no more`, f.why],
-  "tickets.TicketQueued": (f) => ["", null, `This agent waits for a ticket of ${f.pool}`, f.position === 1 ? "It is the next one." : `Position ${f.position}`],
-  "tickets.TicketAcquired": (f) => ["hold", null, `This agent owns ticket ${f.number} of ${f.pool}`, ""],
-  "tickets.TicketAtRisk": (f) => ["doubt", null, `Ticket ${f.number} of ${f.pool} is at risk`, "A round passed without a majority of its guardians."],
-  "tickets.TicketLost": (f) => ["dead", null, `This agent lost ticket ${f.number} of ${f.pool}`, f.why],
-  "tickets.TicketReleased": (f) => ["", null, `This agent gave ticket ${f.number} of ${f.pool} back`, ""],
-  "tickets.HandedOver": (f) => ["hold", null, `Ticket ${f.number} of ${f.pool} went to the first who waited`, ""],
-  "tickets.Excluded": (f) => ["dead", null, `Ticket ${f.number} of ${f.pool} was reclaimed`, `By the holder of ticket ${f.by}.`],
-  "tickets.ArcChanged": (f) => ["", null, `Ticket ${f.number} of ${f.pool} stands for ${f.length} now`, "Its own, and free ones that its holder can give away."],
-  "tickets.AnchorTaken": (f) => ["hold", null, `This agent took the first ticket of ${f.pool}`, `Token ${f.token}`],
-  "tickets.CellLost": (f) => ["dead", f.holder, `: a ticket of ${f.pool} has no majority of guardians left`, "Until they come back, or an operator abandons it."],
-  "ring.Suspicion": (f) => ["ask", f.peer, "did not answer: its lease ran out", "Its arbitrators are asked."],
-  "ring.Won": (f) => ["ask", f.peer, "lost the arbitration", "This agent has the majority."],
-  "ring.Lost": (f) => ["dead", f.peer, "won against this agent", f.why],
-  "ring.Removed": (f) => ["", f.id, "is off the list", `${f.reason}; generation ${f.gen}`],
-  "ring.BecameMember": (f) => ["hold", f.id, f.founded ? "founded a ring" : "became a member", ""],
-  "ring.Departed": (f) => ["dead", f.id, "departed", f.reason],
-  "ring.GroupProposed": (f) => ["", f.peer, `gets a group of ${f.size} arbitrators`, `Version ${f.ver}`],
-  "ring.NeighbourhoodChanged": (f) => ["", null, "The neighbourhood changed", f.nbrs.map(nameOf).join(", ")],
-  "ring.Overslept": (f) => ["doubt", null, `Woke ${spanText(f.seconds)} late`, "What waits in the socket is read before a member is accused."],
-  "ring.LinkBroken": (f) => ["doubt", f.peer, "is reached only through others", `For ${spanText(f.seconds)}.`],
-  "ring.LinkMended": (f) => ["hold", f.peer, "answers directly again", ""],
 };
 
 export class Events {
   constructor() {
     this.list = byId("events").firstElementChild;
     this.suspectedAt = new Map();
-    this.vacantAt = new Map(); // what was led -> since when no leader of it is known
+    this.stories = []; // of panels: (event) => how long it took, as { text, title }, or null
     this.joined = new Map(); // name -> when, and the line that says so
     const inner = byId("inner");
     inner.addEventListener("change", () => byId("events").classList.toggle("with-inner", inner.checked));
+  }
+
+  /** What a panel knows of events: words for them, and how long a story took. */
+  learn({ words = {}, story = null }) {
+    Object.assign(WORDS, words);
+    if (story) this.stories.push(story);
   }
 
   /** One event of the agent. `fresh`: it happened while the page was open. */
@@ -79,7 +58,7 @@ export class Events {
     const text = el("p", {}, ...(name === null ? [what] : [el("b", { dir: "auto" }, name), ` ${what}`]));
     line.append(text, el("time", { datetime: new Date(event.at * 1000).toISOString() }, timeOf(event.at, { exact: true })));
     const after = this.after(event, name);
-    if (more || after) line.append(el("p", { class: "more" }, more), after ? el("span", { class: "after", title: event.name === "LeaderChanged" ? "no leader was known" : "since the suspicion" }, after) : "");
+    if (more || after) line.append(el("p", { class: "more" }, more), after ? el("span", { class: "after", title: after.title }, after.text) : "");
     if (event.name === "Joined") this.joined.set(name, { at: event.at, line });
     this.put(line);
   }
@@ -113,21 +92,16 @@ export class Events {
   }
 
   after(event, name) {
-    if (event.name === "LeaderChanged") return this.takeover(event);
+    for (const story of this.stories) {
+      const told = story(event);
+      if (told) return told;
+    }
     if (name === null || event.internal) return null;
     const since = this.suspectedAt.get(name);
     if (event.name === "Suspected") this.suspectedAt.set(name, event.at);
     if (since === undefined || !["Decided", "Failed"].includes(event.name)) return null;
     if (event.name === "Failed") this.suspectedAt.delete(name);
     const seconds = event.at - since;
-    return seconds >= 0 && seconds < STORY_SECONDS ? `+${spanText(seconds)}` : null;
-  }
-
-  /** How long no leader was known. */
-  takeover({ at, fields }) {
-    const since = this.vacantAt.get(fields.name);
-    this.vacantAt.delete(fields.name);
-    if (fields.leader === null) this.vacantAt.set(fields.name, at);
-    return fields.leader !== null && at - since < STORY_SECONDS ? `+${spanText(at - since)}` : null;
+    return seconds >= 0 && seconds < STORY_SECONDS ? { text: `+${spanText(seconds)}`, title: "since the suspicion" } : null;
   }
 }

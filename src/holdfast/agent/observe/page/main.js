@@ -2,9 +2,7 @@
 
 import { byId, say, set } from "./dom.js";
 import { Events } from "./events.js";
-import { HealthPanel, LeadersPanel, MembersPanel, showGrants, showSeats } from "./panels.js";
-import { PoolsPanel } from "./pools.js";
-import { Ring } from "./ring.js";
+import { HealthPanel, MembersPanel, showGrants, showSeats } from "./panels.js";
 import { Stream, Unauthorised, getJson } from "./stream.js";
 import { timeOf } from "./text.js";
 import { startTheme } from "./theme.js";
@@ -13,20 +11,28 @@ const RECENT = 120; // events of before that are shown at the start
 const LOOK_EVERY_MS = 10000;
 const TOKEN = "holdfast-token";
 
-const ring = new Ring(byId("ring"), choose);
 const members = new MembersPanel(choose);
-const leaders = new LeadersPanel();
-const pools = new PoolsPanel();
 const health = new HealthPanel();
 const events = new Events();
+const panels = []; // of the membership and of features
 let clockAhead = 0; // the agent's wall clock minus ours, in seconds
 let life = null;
 let downAt = null; // since when nothing was heard
 let nextAt = 0;
 
 function choose(name) {
-  ring.mark(name);
+  for (const panel of panels) panel.mark?.(name);
   members.mark(name);
+}
+
+/** The agent says in the page which panels it has. */
+async function loadPanels() {
+  const places = document.body.dataset.panels.split(" ").filter(Boolean);
+  for (const { default: Panel, words } of await Promise.all(places.map((place) => import(`./${place}`)))) {
+    const panel = new Panel({ choose });
+    panels.push(panel);
+    events.learn({ words, story: panel.story ? (event) => panel.story(event) : null });
+  }
 }
 
 const token = () => sessionStorage.getItem(TOKEN) ?? "";
@@ -45,13 +51,13 @@ function askToken() {
 function showMembers(list) {
   document.body.dataset.version = list.version;
   members.show(list.members);
-  ring.show(list.members);
-  showSpread();
+  for (const panel of panels) panel.members?.(list.members);
   tick();
 }
 
-function showLeaders(list) {
-  leaders.show(list);
+/** A list of a feature. */
+function showList(name, list) {
+  for (const panel of panels) panel.lists?.[name]?.(list);
   tick();
 }
 
@@ -61,14 +67,9 @@ function showPulse(beat) {
   state.hidden = false;
   say(state, beat.state);
   set(state, { "data-is": beat.state });
-  byId("ring-card").hidden = !beat.ring; // another membership has no ring
-  if (beat.ring) ring.pulse(beat);
-  health.show(beat.health, beat.ring?.timing);
+  for (const panel of panels) panel.pulse?.(beat);
+  health.show(beat.health);
   showGrants(beat.grants);
-}
-
-function showSpread() {
-  for (const input of document.querySelectorAll("input[name=spread]")) input.checked = (input.value === "even") === ring.even;
 }
 
 function showLink() {
@@ -86,17 +87,15 @@ function showLink() {
 function onEvent(name, data) {
   if (name === "pulse") showPulse(data);
   else if (name === "members") showMembers(data);
-  else if (name === "leaders") showLeaders(data);
-  else if (name === "tickets") pools.show(data);
   else if (name === "message") {
     events.add(data);
-    ring.event(data);
+    for (const panel of panels) panel.event?.(data);
   } else if (name === "lost") {
     events.note(data.count === null ? "Events may be missing" : `${data.count} events were missed`, "The page read too slowly, or the agent was started again. Lists are right.");
   } else if (name === "hello") {
     if (life !== null && life !== data.life) introduce().catch(() => {});
     life = data.life;
-  }
+  } else showList(name, data);
 }
 
 /** Who is speaking: asked again when the agent was started anew. */
@@ -108,19 +107,20 @@ async function introduce() {
   document.title = `${info.name ?? "agent"} \u00b7 ${info.group ?? ""} \u00b7 Holdfast`;
 }
 
-/** What changes seldom, and what the stream says only together with something else: seats, and who stands for a name. */
+/** What changes seldom, and what the stream says only together with something else: seats, and the lists of features. */
 async function look() {
   try {
-    const [seats, led, tickets] = await Promise.all(["seats", "leaders", "tickets"].map((what) => getJson(`v1/${what}`, token())));
+    const names = panels.flatMap((panel) => Object.keys(panel.lists ?? {}));
+    const [seats, ...lists] = await Promise.all(["seats", ...names].map((what) => getJson(`v1/${what}`, token())));
     showSeats(seats.seats);
-    showLeaders(led);
-    pools.show(tickets);
+    lists.forEach((list, at) => showList(names[at], list));
   } catch { /* The stream says whether the agent is there. */ }
 }
 
 function tick() {
-  members.tick(Date.now() / 1000 + clockAhead);
-  leaders.tick(Date.now() / 1000 + clockAhead);
+  const now = Date.now() / 1000 + clockAhead;
+  members.tick(now);
+  for (const panel of panels) panel.tick?.(now);
   if (downAt !== null) showLink();
 }
 
@@ -138,7 +138,7 @@ async function begin() {
 
 async function start() {
   startTheme();
-  for (const input of document.querySelectorAll("input[name=spread]")) input.addEventListener("change", () => ring.setSpread(input.value));
+  await loadPanels();
   const recent = await begin();
   for (const event of recent?.events ?? []) events.add(event, false);
   await look();

@@ -1,4 +1,4 @@
-// Health, members, leaders, grants, seats: what is said in words and numbers beside the ring.
+// Health, members, grants, seats: what every agent says in words and numbers. Panels of features stand with the features.
 
 import { byId, el, say, set, svg } from "./dom.js";
 import { age, bytes, plural, span, spanText } from "./text.js";
@@ -57,9 +57,8 @@ export class HealthPanel {
     this.memory = new Tile(root, "memory", "Memory", "Resident memory of the agent, and how many read its events");
   }
 
-  /** `timing` is the ring's; without one no round trip is too long and no wake-up too late. */
-  show(health, timing) {
-    const lease = timing?.lease ?? Infinity;
+  show(health) {
+    const lease = health.lease ?? Infinity; // without leases no round trip is too long and no wake-up too late
     const part = health.safe_for === null ? 1 : health.safe_for / health.safe_for_most;
     const alone = health.safe_for === null;
     const [value, unit] = span(Math.max(0, health.safe_for ?? 0));
@@ -147,64 +146,6 @@ export class MembersPanel {
 
   mark(name) {
     for (const [each, row] of this.rows) row.root.classList.toggle("chosen", each === name);
-  }
-}
-
-/** Only there when something is, or was, led. */
-export class LeadersPanel {
-  constructor() {
-    this.rows = new Map();
-    this.body = byId("leader-rows");
-  }
-
-  show({ leaders, timing }) {
-    byId("leaders").hidden = leaders.length === 0;
-    const names = new Set(leaders.map((each) => each.name));
-    for (const [name, row] of this.rows) if (!names.has(name)) this.drop(name, row);
-    leaders.forEach((line, at) => {
-      const row = this.rows.get(line.name) ?? this.add(line.name);
-      this.update(row, line, timing);
-      if (this.body.children[at] !== row.root) this.body.insertBefore(row.root, this.body.children[at] ?? null);
-    });
-    say(byId("leader-count"), String(leaders.filter((each) => each.leader !== null).length));
-    say(byId("leader-promise"), timing?.bound ? `The next one leads within ${spanText(timing.bound)} of a death` : "");
-  }
-
-  add(name) {
-    const row = { leader: el("b", { dir: "auto" }), mark: el("span", { class: "me" }), token: el("td", { class: "num token" }), age: el("td", { class: "num age" }), terms: el("td", { class: "num" }), vacant: el("td", { class: "num vacant" }), candidates: el("td", { class: "candidates", dir: "auto" }) };
-    row.root = el("tr", { "data-lead": name }, el("td", { dir: "auto" }, name), el("td", {}, row.leader, row.mark), row.token, row.age, row.terms, row.vacant, row.candidates);
-    this.rows.set(name, row);
-    return row;
-  }
-
-  drop(name, row) {
-    row.root.remove();
-    this.rows.delete(name);
-  }
-
-  update(row, line, timing) {
-    const taken = row.token.textContent !== "" && row.token.textContent !== String(line.token);
-    row.since = line.since;
-    say(row.leader, line.leader ?? "no leader");
-    say(row.mark, line.me ? "this agent" : "");
-    say(row.token, String(line.token));
-    say(row.terms, String(line.terms));
-    say(row.vacant, line.vacant === null ? "\u2013" : spanText(line.vacant));
-    say(row.candidates, line.candidates.join(", ") || "\u2013");
-    set(row.root, { "data-leader": line.leader, "data-is": line.leader === null ? "vacant" : "led" });
-    set(row.vacant, { "data-is": timing?.bound && line.vacant > timing.bound ? "warn" : null });
-    if (taken && line.leader !== null) this.light(row.root);
-  }
-
-  /** A new term: its line lights up once. */
-  light(root) {
-    root.classList.remove("taken");
-    void root.offsetWidth; // so that the animation begins anew
-    root.classList.add("taken");
-  }
-
-  tick(now) {
-    for (const row of this.rows.values()) say(row.age, age(now - row.since));
   }
 }
 

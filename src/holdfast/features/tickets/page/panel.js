@@ -1,14 +1,28 @@
 // Pools of tickets: a box per pool, a cell per ticket. A cell keeps its place whether or not its ticket is held: nothing jumps.
 
-import { byId, el, say, set } from "./dom.js";
-import { plural, spanText } from "./text.js";
+import { byId, el, say, set } from "../dom.js";
+import { plural, spanText } from "../text.js";
 
 const BOXES_MOST = 40;
 const CELLS_MOST = 64; // of one box; of a larger pool only those that are held are shown
 
+export const words = {
+  "tickets.TicketQueued": (f) => ["", null, `This agent waits for a ticket of ${f.pool}`, f.position === 1 ? "It is the next one." : `Position ${f.position}`],
+  "tickets.TicketAcquired": (f) => ["hold", null, `This agent owns ticket ${f.number} of ${f.pool}`, ""],
+  "tickets.TicketAtRisk": (f) => ["doubt", null, `Ticket ${f.number} of ${f.pool} is at risk`, "A round passed without a majority of its guardians."],
+  "tickets.TicketLost": (f) => ["dead", null, `This agent lost ticket ${f.number} of ${f.pool}`, f.why],
+  "tickets.TicketReleased": (f) => ["", null, `This agent gave ticket ${f.number} of ${f.pool} back`, ""],
+  "tickets.HandedOver": (f) => ["hold", null, `Ticket ${f.number} of ${f.pool} went to the first who waited`, ""],
+  "tickets.Excluded": (f) => ["dead", null, `Ticket ${f.number} of ${f.pool} was reclaimed`, `By the holder of ticket ${f.by}.`],
+  "tickets.ArcChanged": (f) => ["", null, `Ticket ${f.number} of ${f.pool} stands for ${f.length} now`, "Its own, and free ones that its holder can give away."],
+  "tickets.AnchorTaken": (f) => ["hold", null, `This agent took the first ticket of ${f.pool}`, `Token ${f.token}`],
+  "tickets.CellLost": (f) => ["dead", f.holder, `: a ticket of ${f.pool} has no majority of guardians left`, "Until they come back, or an operator abandons it."],
+};
+
 /** Only there when some pool is known. */
-export class PoolsPanel {
+export default class PoolsPanel {
   constructor() {
+    this.lists = { tickets: (list) => this.show(list) };
     this.boxes = new Map();
     this.root = byId("pool-boxes");
   }

@@ -1,8 +1,8 @@
 // The ring: members on the circle of keys, what each one's keys are, and this agent's leases.
 
-import { calm, say, set, svg } from "./dom.js";
+import { calm, say, set, svg } from "../dom.js";
 import { TURN, apart, arc, at, between, bow, closing, lands, wrap } from "./geometry.js";
-import { plural, short, spanText } from "./text.js";
+import { plural, short, spanText } from "../text.js";
 
 const SETTLE = 0.24; // seconds: how fast things move to where they belong
 const STAGE_MS = 750; // a doubt and a decision are shown at least so long: on a fast network they are milliseconds apart
