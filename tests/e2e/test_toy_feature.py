@@ -190,6 +190,23 @@ def test_watch_and_the_log_tell_its_fact(house: House, tmp_path: Path) -> None:
     assert "counter.Counted" in house.get("v1/events?internal=true&limit=500")
 
 
+def test_its_event_reaches_users(house: House) -> None:
+    """H218: a public event in `watch`, in `/v1/events` and as an object in a program, without ``--internal``."""
+    house.run("counter", "add", "sum", agent=0)
+    assert "CounterBegan" in house.get("v1/events?limit=500")
+    code = (
+        "import sys, holdfast.sync\n"
+        "with holdfast.sync.join(agent=sys.argv[1]) as group:\n"
+        "    events = group.watch()\n"
+        "    group.counter('late').add()\n"
+        "    print(next(event for event in events if 'Counter' in type(event).__name__))\n"
+    )
+    with Fleet(house.folder) as fleet:
+        alone = fleet.start(name="alone", runtime=house.folder / "alone", environ=house.environ)
+        told = house.python("-c", code, alone.socket)
+    assert told == "CounterBegan(name='late')\n"
+
+
 def test_the_lab_tries_it(house: House, tmp_path: Path) -> None:
     """H218: `lab list`, `lab run`, `lab sweep`, with its checkers."""
     assert "counter/adds" in house.run("lab", "list")
