@@ -15,6 +15,7 @@ from holdfast.errors import ConfigError, Unavailable, shown
 from holdfast.host import Host, Message, NodeId
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.rows import KEYS_MAX
+from tests.toy.counter.events import CounterBegan
 from tests.toy.counter.protocol.facts import Counted
 
 TOPIC = "counter"
@@ -76,6 +77,8 @@ class Counters:
         if not separator or not is_name(name):
             self.counts["malformed"] += 1
             return
+        if name not in self._values:
+            self._host.emit(CounterBegan(name))
         grown = number(now) - number(before or row(0))
         self._values[name] = self._values.get(name, 0) + grown
         self._host.emit(Counted(name, self._values[name]))
