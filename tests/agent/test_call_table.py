@@ -16,6 +16,7 @@ from holdfast.agent.socket.table import Table
 from holdfast.events import Event
 from holdfast.features import FEATURES
 from holdfast.features.mail import calls as mail_calls
+from holdfast.features.mail.agent import MailAgent
 from holdfast.local import calls, news
 from holdfast.local.frame import framed
 from tests.agent.live import Live
@@ -97,6 +98,20 @@ def test_a_call_of_a_feature_that_is_not_there_costs_that_call(tmp_path: Path, m
         client.ask(calls.SetTags, {"still": "here"})
         while client.item(watching, calls.EventItem).name != "Updated":
             pass
+
+
+def test_a_feature_that_cannot_be_imported_costs_that_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H215: Holdfast was installed anew while the agent ran. The client is told, its connection goes on, and the next call asks again."""
+
+    def broken(mail: MailAgent) -> Calls:
+        raise ImportError("cannot import name 'Postcard'")
+
+    with Live(tmp_path) as live, RawClient(live.path) as client:
+        with monkeypatch.context() as patched:
+            patched.setattr(MailAgent, "calls", broken)
+            with pytest.raises(Sent, match="Unavailable: call: 12: cannot import name 'Postcard'; was Holdfast installed anew"):
+                client.ask(mail_calls.Cast, "news", b"x")
+        client.ask(mail_calls.Cast, "news", b"x")
 
 
 def test_a_call_before_hello_is_no_greeting(tmp_path: Path) -> None:

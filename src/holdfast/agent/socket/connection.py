@@ -330,7 +330,13 @@ class Connection(asyncio.BufferedProtocol):
     def _on_unreadable(self, body: bytes, error: Exception) -> None:
         """One call that makes no sense costs its client that call: the frame says where the next one begins (H171)."""
         head = head_of(body)
-        if self._table.find(head.tag):
+        try:
+            found = self._table.find(head.tag)
+        except Unavailable as missing:
+            if self._grows(head.serial):
+                self.refuse(head.serial, missing)
+            return
+        if found:
             self._on_frame(body)
             return
         self._unreadable += 1

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from msgspec import DecodeError, Struct
 from msgspec.msgpack import Decoder
 
+from holdfast.errors import Unavailable
 from holdfast.local.calls import Call
 from holdfast.local.table import CallTable
 
@@ -45,9 +46,14 @@ class Table(CallTable):
         self._later = deque(features)  # those that were not asked yet
 
     def find(self, tag: int) -> bool:
-        """Whether a feature that was not asked before has a call of this tag; from now on it can be read."""
+        """Whether a feature that was not asked before has a call of this tag; from now on it can be read. Raises ``Unavailable`` if what it
+        says to clients cannot be imported; the next call asks again."""
         while self._later and tag not in self.kinds:
-            offered = self._later.popleft().calls()
+            try:
+                offered = self._later[0].calls()
+            except ImportError as error:
+                raise Unavailable(f"call: {tag}: {error}; was Holdfast installed anew? Restart the agent") from None
+            self._later.popleft()
             _take(self.at_once, offered.at_once)
             _take(self.in_turn, offered.in_turn)
             self.add((*offered.at_once, *offered.in_turn))
