@@ -276,7 +276,7 @@ class Group:
 
         A process that hangs keeps its ticket, because its agent renews it. With ``user_ttl`` it is renewed only as long as the program
         calls ``ticket.touch()`` at least so often, in seconds; else it is lost, and free a lease later at most."""
-        return tickets.ticket(self._link, pool, of, timeout, metadata, user_ttl, wait=wait)
+        return tickets.ticket(self._link, pool, timeout, of=of, wait=wait, metadata=metadata, user_ttl=user_ttl)
 
     def tickets(self, pool: str) -> Pool:
         """Who holds the tickets of a pool: ``hint()`` is what this agent heard, ``read()`` what a majority of the seats says,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Unpack
 
 from holdfast.client import checks
 from holdfast.client.aio.holds import Holding
@@ -14,12 +14,13 @@ from holdfast.features.tickets import calls
 from holdfast.features.tickets.client_base import (
     KIND,
     PUBLISH_BYTES_MAX,
+    Options,
     PoolBuffer,
     PoolView,
     TicketHeld,
+    checked_options,
     checked_pool,
     hinted,
-    ticket_options,
     viewed,
 )
 
@@ -89,15 +90,5 @@ class Pool:
         return viewed(await self._link.call(calls.ReadTickets, self.name, timeout=READ_TIMEOUT))
 
 
-def ticket(
-    link: Link,
-    pool: str,
-    of: int,
-    timeout: Seconds | None,
-    metadata: Mapping[str, str] | None,
-    user_ttl: Seconds | None,
-    *,
-    wait: bool,
-) -> Ticket:
-    options = ticket_options(of, metadata, user_ttl, wait=wait)
-    return link.hold(Ticket, KIND, checked_pool(pool), options, timeout)
+def ticket(link: Link, pool: str, timeout: Seconds | None, **options: Unpack[Options]) -> Ticket:
+    return link.hold(Ticket, KIND, checked_pool(pool), checked_options(options), timeout)

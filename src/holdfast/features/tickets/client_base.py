@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from holdfast.client import checks
 from holdfast.client.buffers import EventBuffer, Kept
@@ -102,7 +102,18 @@ def checked_pool(value: str) -> str:
     return checks.name(value, "pool", POOL_BYTES_MAX)
 
 
-def ticket_options(of: int, metadata: Mapping[str, str] | None, user_ttl: Seconds | None, *, wait: bool) -> dict[str, Any]:
+class Options(TypedDict):
+    """What ``group.ticket`` may ask for beside the pool and a timeout. The agent checks it again (``kind.py``)."""
+
+    of: int
+    wait: bool
+    metadata: Mapping[str, str] | None
+    user_ttl: Seconds | None
+
+
+def checked_options(given: Options) -> dict[str, Any]:
+    """As they travel."""
+    of, metadata, user_ttl = given["of"], given["metadata"], given["user_ttl"]
     if isinstance(of, bool) or not isinstance(of, int) or not 1 <= of <= TICKETS_MAX:
         raise ConfigError(f"of: {shown(of)}; accepted is the number of tickets in the pool, from 1 to {TICKETS_MAX}")
     table = checks.table(metadata, "metadata", "texts")
@@ -112,4 +123,4 @@ def ticket_options(of: int, metadata: Mapping[str, str] | None, user_ttl: Second
     if (size := sum(len(part) for part in parts if part is not None)) > METADATA_BYTES_MAX:
         raise ConfigError(f"metadata: {size} bytes; accepted are up to {METADATA_BYTES_MAX}, names and values together")
     limited = {} if user_ttl is None else {"user_ttl": checks.seconds(user_ttl, "user_ttl")}
-    return {"of": of, "wait": checks.flag(wait, "wait"), "metadata": table, **limited}
+    return {"of": of, "wait": checks.flag(given["wait"], "wait"), "metadata": table, **limited}
