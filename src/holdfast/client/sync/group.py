@@ -227,8 +227,8 @@ class Group:
 
         While ``term.valid`` is true no other client of the group leads the same name. It is a check of this machine's clock, to be made
         before each deed; the block is not interrupted when the term is lost. What happens between the check and the deed's effect is not
-        covered: for that, let the resource compare ``term.token``, which grows with every term. All of it rests on the seats (``holdfast
-        seats``): a majority of them must answer, and clocks may run apart by no more than ``rho``.
+        covered: for that, let the resource compare ``term.token``, which grows with every term. All of it rests on the seats
+        (``holdfast seats``): a majority of them must answer, and clocks may run apart by no more than ``rho``.
 
         A term is promised for one and a half heartbeats and the ``grace`` at a time, and renewed twice per heartbeat. A longer grace
         leaves more time to stop when it cannot be renewed, and lets the next leader wait longer after a crash. Clients of one agent
