@@ -1,7 +1,7 @@
 """How many files a reader passes: the way of a ticket and of an event through an agent, traced in a real one (docs/architecture.md; H222).
 
 A walk is every file of the package in which a function runs, in any thread of the agent's process, from the arrival of the call to the
-answer. An agent has timers, so a walk counts what each of three walks passed.
+answer. An agent has timers, so what counts is what each of ten walks passed.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ signal.signal(signal.SIGUSR2, end)
 sys.setprofile(note)
 threading.setprofile(note)
 """
+WALKS = 10
 TICKET_FILES_MAX = 51
 EVENT_FILES_MAX = 34
 
@@ -65,9 +66,9 @@ class Traced:
         return found
 
     def walks(self, step: Callable[[], None], between: Callable[[], None]) -> Walk:
-        """What three walks have in common."""
+        """What ten walks have in common."""
         found = []
-        for _ in range(3):
+        for _ in range(WALKS):
             found.append(self.walk(step))
             between()
         return {name: found[0][name] for name in sorted(set(found[0]).intersection(*found))}
