@@ -51,7 +51,7 @@ fuzz: setup ## hostile messages against the wire (FUZZ_ARGS) and against three r
 	@$(VENV)/bin/python -m fuzz.wire $(FUZZ_ARGS)
 	@$(VENV)/bin/python -m fuzz.agents $(FUZZ_AGENTS_ARGS)
 
-bench: setup ## every benchmark, or some: make bench BENCH=simulator; fails if a goal is missed
+bench: setup ## the short benchmarks, or others: make bench BENCH=tickets; fails if a goal is missed
 	@missed=0; for name in $(BENCH); do $(VENV)/bin/python -m benchmarks $$name || missed=1; done; exit $$missed
 
 setup: $(INSTALLED) ## the virtualenv in .venv, from the lock file

@@ -63,7 +63,7 @@ SIZE = Size()
 
 
 def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
-    figure_9 = _in_child("ring_figure9", size.members, size.crashes, size.early)
+    figure_9 = _in_child("ring_full_size", size.members, size.crashes, size.early)
     counted = {f"n {n}, k {k}": _counted(n, k) for n in size.counted for k in size.neighbours}
     view = view_bytes(size.members)
     contest = Contest(size)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import ring_figure9, ring_lab
+from benchmarks import ring_full_size, ring_lab
 from benchmarks.ring_lab import LEASES, Watched, messages_sent, view_bytes
 from holdfast.kit.exchange import RowsDigest
 from holdfast.lab.accounting import Sent, total
@@ -40,7 +40,7 @@ def test_a_message_too_many_shows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_figure_9_at_a_small_size() -> None:
     """Ring E3: everybody but the crashed is there, and every crash was arbitrated by groups of 8, 9 and 10, twice each."""
-    found = ring_figure9.figure_9(20, 2, 1)
+    found = ring_full_size.figure_9(20, 2, 1)
     assert found["problems"] == []
     assert (found["alive"], found["requests_addressed_per_member"]) == (18, 2 * 2 * (8 + 9 + 10) / 20)
     assert found["cpu_seconds_projected"] > 0
@@ -48,8 +48,8 @@ def test_figure_9_at_a_small_size() -> None:
 
 def test_figure_9_says_when_it_is_another_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ring E3: half the ring at once is not Figure 9, and its time would mean nothing."""
-    monkeypatch.setattr(ring_figure9, "APART", 0.0)
-    (problem,) = ring_figure9.figure_9(20, 10, 1)["problems"]
+    monkeypatch.setattr(ring_full_size, "APART", 0.0)
+    (problem,) = ring_full_size.figure_9(20, 10, 1)["problems"]
     assert "10 crashes" in problem
 
 

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from holdfast.features.ring.lab.experiments import arbitrator_failure as ring_arbitrator_failure
-from holdfast.features.ring.lab.experiments import arbitrator_load as ring_arbitrator_load
-from holdfast.features.ring.lab.experiments import detection_time as ring_detection_time
-from holdfast.features.ring.lab.experiments import join_latency as ring_join_latency
+from holdfast.features.ring.lab.experiments import figure7_arbitrator_failure as ring_arbitrator_failure
+from holdfast.features.ring.lab.experiments import figure8_simultaneous as ring_simultaneous
+from holdfast.features.ring.lab.experiments import figure9_arbitrator_load as ring_arbitrator_load
+from holdfast.features.ring.lab.experiments import figure10_join_latency as ring_join_latency
+from holdfast.features.ring.lab.experiments import figure11_detection_time as ring_detection_time
 from holdfast.features.ring.lab.experiments import messages as ring_messages
-from holdfast.features.ring.lab.experiments import simultaneous as ring_simultaneous
-from holdfast.features.ring.lab.experiments.arbitrator_failure import CA, DA, NOTICES, ArbitratorFailureParameters
-from holdfast.features.ring.lab.experiments.arbitrator_load import ArbitratorLoadParameters, per_crash
-from holdfast.features.ring.lab.experiments.detection_time import DetectionTimeParameters
-from holdfast.features.ring.lab.experiments.join_latency import FAST, PACED, SETTINGS, JoinLatencyParameters
+from holdfast.features.ring.lab.experiments.figure7_arbitrator_failure import CA, DA, NOTICES, ArbitratorFailureParameters
+from holdfast.features.ring.lab.experiments.figure8_simultaneous import OURS, PAPER, SimultaneousParameters, chance_of_majorities
+from holdfast.features.ring.lab.experiments.figure9_arbitrator_load import ArbitratorLoadParameters, per_crash
+from holdfast.features.ring.lab.experiments.figure10_join_latency import FAST, PACED, SETTINGS, JoinLatencyParameters
+from holdfast.features.ring.lab.experiments.figure11_detection_time import DetectionTimeParameters
 from holdfast.features.ring.lab.experiments.messages import MessagesParameters
-from holdfast.features.ring.lab.experiments.simultaneous import OURS, PAPER, SimultaneousParameters, chance_of_majorities
 from holdfast.features.ring.lab.measures import Exits, formed, percentile, quartiles
 from holdfast.features.ring.lab.rings import PAPER_RULES, paper_config
 from holdfast.features.ring.protocol.config import RingConfig
