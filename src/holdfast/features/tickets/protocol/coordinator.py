@@ -3,13 +3,15 @@
 The lease counts from the send time of a RENEW that a majority of the guardian set in force has echoed. Every handler, timer and end of a
 question begins with the clock: a coordinator whose deadline has passed is dead, whatever arrives (``entry``, ``turn``).
 
-The parts: ``writing`` its own cell, ``serving`` candidates, ``care`` of the successor, ``moving`` its guardians, ``leaving``.
+The parts: ``writing`` its own cell, ``serving`` candidates, ``care`` of the successor, ``moving`` its guardians, ``leaving``. All but the
+first are made when they are first asked for: most tickets are alone on their circle, and are given back before a round has passed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -67,16 +69,31 @@ class Coordinator:
         self.shrunk = 0  # tickets given away by a split still in flight
         self.busy = ""  # the operation under way
         self.phase: Phase[Voter] | None = None  # its question, if it waits for one
-        self.writer, self.server, self.care = Writer(self, ballot, val), Server(self), Care(self, val)
-        self.mover, self.leaver = Mover(self), Leaver(self)
+        self.writer = Writer(self, ballot, val)
         self.owned = False  # was ever active
         self.announced = False  # others were told so, or that another owned it that handed it on to us
         self._queue: list[tuple[str, Callable[[], None]]] = []
         self._timers: dict[str, Timer] = {}
-        self._began_at = self.host.now
+        self.began_at = self.host.now
         self._stamp = -inf  # of the last RENEW
         self.stamp_limit = inf  # what was sent after it extends nothing: a move is under way
         self._at_risk = False
+
+    @cached_property
+    def server(self) -> Server:
+        return Server(self)
+
+    @cached_property
+    def care(self) -> Care:
+        return Care(self)
+
+    @cached_property
+    def mover(self) -> Mover:
+        return Mover(self)
+
+    @cached_property
+    def leaver(self) -> Leaver:
+        return Leaver(self)
 
     @property
     def key(self) -> Key:
@@ -297,7 +314,7 @@ class Coordinator:
         if self.state not in (State.JOINING, State.ACTIVE):
             return
         self.desk.rounds.plan(self, stamp + self.config.period)
-        if self.state is State.JOINING and self.host.now - self._began_at > JOINING_LEASES * self.config.lease:
+        if self.state is State.JOINING and self.host.now - self.began_at > JOINING_LEASES * self.config.lease:
             self.give_up()
             return
         self._renew(stamp)
