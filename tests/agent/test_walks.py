@@ -42,7 +42,7 @@ sys.setprofile(note)
 threading.setprofile(note)
 """
 WALKS = 10
-TICKET_FILES_MAX = 48
+TICKET_FILES_MAX = 46
 EVENT_FILES_MAX = 34
 
 Walk = dict[str, list[str]]  # file -> functions, as often as they ran
