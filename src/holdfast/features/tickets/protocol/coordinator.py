@@ -138,7 +138,7 @@ class Coordinator:
         self._extend()
         if self.state is State.ACTIVE and self.val.length == self.val.n:
             # Alone on the circle: there is no successor to test, and what was just granted need not be renewed before a round has passed.
-            self.desk.rounds.plan(self, max(self.host.now, self._lease_end() - self.config.hold + self.config.period))
+            self.desk.rounds.plan(self, max(self.host.now, self._lease_end() - self.desk.hold + self.config.period))
         elif self.state is not State.DEAD:
             self.desk.rounds.begin(self)
 
@@ -270,7 +270,7 @@ class Coordinator:
     def _lease_end(self) -> float:
         need = len(self.places) // 2 + 1
         newest = sorted(self.stamps.values(), reverse=True)
-        return newest[need - 1] + self.config.hold if len(newest) >= need else -inf
+        return newest[need - 1] + self.desk.hold if len(newest) >= need else -inf
 
     def _extend(self) -> None:
         before = self.deadline.until
@@ -335,7 +335,7 @@ class Coordinator:
 
     def _watch_risk(self) -> None:
         """9.2: the RENEW of the last round has not extended the lease. Said once until something does."""
-        age = self.host.now - (self.deadline.until - self.config.hold)
+        age = self.host.now - (self.deadline.until - self.desk.hold)
         if age > AT_RISK_ROUNDS * self.config.period and not self._at_risk:
             self._at_risk = True
             self.host.emit(TicketAtRisk(self.pool.name, self.head, self.who))
