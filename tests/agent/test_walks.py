@@ -43,7 +43,7 @@ sys.setprofile(note)
 threading.setprofile(note)
 """
 WALKS = 10
-TICKET_FILES_MAX = 40
+TICKET_FILES_MAX = 38
 EVENT_FILES_MAX = 34
 
 Walk = dict[str, list[str]]  # file -> functions, as often as they ran

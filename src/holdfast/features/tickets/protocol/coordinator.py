@@ -3,8 +3,8 @@
 The lease counts from the send time of a RENEW that a majority of the guardian set in force has echoed. Every handler, timer and end of a
 question begins with the clock: a coordinator whose deadline has passed is dead, whatever arrives (``entry``, ``turn``).
 
-The parts: ``writing`` its own cell, ``serving`` candidates, ``care`` of the successor, ``moving`` its guardians, ``leaving``. All but the
-first are made when they are first asked for: most tickets are alone on their circle, and are given back before a round has passed.
+The parts: ``writing`` its own cell, ``serving`` candidates, ``care`` of the successor, ``moving`` its guardians, ``leaving``. Each
+is made when it is first asked for: most tickets are alone on their circle, and are given back before a round has passed.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ class Coordinator:
     ) -> None:
         self.pool, self.desk, self.host, self.config, self.owner = pool, desk, desk.host, desk.config, owner
         self.rid, self.cfg, self.places = key.rid, key.cfg, tuple(places)
+        self.ballot, self.val = ballot, val  # the last version known to be chosen, and under which ballot the next one is written
         self.head, self.who, self.pred = val.head, val.who, pred
         self.state = State.JOINING
         self.deadline = Deadline(self.host)
@@ -69,7 +70,6 @@ class Coordinator:
         self.shrunk = 0  # tickets given away by a split still in flight
         self.busy = ""  # the operation under way
         self.phase: Phase[Voter] | None = None  # its question, if it waits for one
-        self.writer = Writer(self, ballot, val)
         self.owned = False  # was ever active
         self.announced = False  # others were told so, or that another owned it that handed it on to us
         self._queue: list[tuple[str, Callable[[], None]]] = []
@@ -78,6 +78,10 @@ class Coordinator:
         self._stamp = -inf  # of the last RENEW
         self.stamp_limit = inf  # what was sent after it extends nothing: a move is under way
         self._at_risk = False
+
+    @cached_property
+    def writer(self) -> Writer:
+        return Writer(self)
 
     @cached_property
     def server(self) -> Server:
@@ -98,11 +102,6 @@ class Coordinator:
     @property
     def key(self) -> Key:
         return Key(self.pool.name, self.rid, self.cfg)
-
-    @property
-    def val(self) -> Val:
-        """The last version known to be chosen."""
-        return self.writer.val
 
     @property
     def tickets(self) -> tuple[int, ...]:
@@ -252,7 +251,7 @@ class Coordinator:
                 self.desk.renew_rtt.add(self.host.now - alive.stamp)
             self.stamps[source] = max(self.limited(alive.stamp), self.stamps.get(source, -inf))
             self._extend()
-        elif alive.promised > self.writer.ballot:
+        elif alive.promised > self.ballot:
             self.enqueue("reballot", lambda: self._reballot(alive.promised))
 
     def limited(self, stamp: float) -> float:
@@ -331,7 +330,7 @@ class Coordinator:
 
     def _renew(self, stamp: float) -> None:
         self._stamp = stamp
-        self.desk.rounds.renew(self, self.places, Renew(self.key, self.who, self.writer.ballot, self.val.seq, stamp))
+        self.desk.rounds.renew(self, self.places, Renew(self.key, self.who, self.ballot, self.val.seq, stamp))
 
     def _watch_risk(self) -> None:
         """9.2: the RENEW of the last round has not extended the lease. Said once until something does."""
@@ -345,11 +344,11 @@ class Coordinator:
         """Its version is older than the chosen one."""
         for place in self.places:
             if voter(place) == source:
-                self.desk.post(place, Accept(0, self.key, self.writer.ballot, self.val, grant=True))
+                self.desk.post(place, Accept(0, self.key, self.ballot, self.val, grant=True))
 
     def _reballot(self, above: Ballot) -> None:
         """D14: a candidate was promised a higher ballot where it did not know that we live. Write the same again under a higher one."""
-        if above <= self.writer.ballot:
+        if above <= self.ballot:
             self.finish()
             return
         self.desk.counts["reballots"] += 1
