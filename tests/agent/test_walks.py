@@ -1,4 +1,4 @@
-"""How many files a reader passes: the way of a ticket and of an event through an agent, traced in a real one (docs/architecture.md; H222).
+"""How many files a reader passes: the way of a ticket and of an event through an agent, traced in a real one (docs/architecture.md; H222, H224).
 
 A walk is every file of the package in which a function runs, in any thread of the agent's process, from the arrival of the call to the
 answer. An agent has timers, so what counts is what each of ten walks passed.
