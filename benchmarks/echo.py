@@ -12,12 +12,12 @@ from resource import RUSAGE_SELF, getrusage
 from time import process_time
 from typing import Any, NamedTuple, Protocol
 
+from holdfast.disk.journal import Volatile
 from holdfast.drops import Rejected
 from holdfast.events import Event
 from holdfast.host import Address, Host, Message, NodeId, Storage
 from holdfast.net.clock import now, wall
 from holdfast.net.host import NetHost
-from holdfast.net.storage import Volatile
 from holdfast.node import Node
 from holdfast.wire import Codec, Key, Keyring, Plain, Sealed, Sealer
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.disk import files, journal
+from holdfast.disk.files import MAGIC
 from holdfast.disk.journal import Journal
-from holdfast.disk.records import MAGIC
 from holdfast.errors import StorageDamaged, StorageError
 from holdfast.events import StorageFailed
 from holdfast.host import Storage

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.disk.records import MAGIC, TAIL, Change, Damage, scan, unit
+from holdfast.disk.files import MAGIC, TAIL, Change, Damage, scan, unit
 
 FIRST: list[Change] = [("a", b"1"), ("part/b", b"2" * 30)]
 SECOND: list[Change] = [("a", None)]

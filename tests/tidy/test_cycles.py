@@ -24,7 +24,7 @@ LEFT = {
     },
     "a coordinator of tickets and its parts, which know the whole coordinator": {
         f"{TICKETS}.{name}"
-        for name in ("candidate", "care", "coordinator", "leaving", "moving", "pool", "serving", "takeover", "writing")
+        for name in ("candidate", "care", "coordinator", "leaving", "moving", "pool", "serving", "writing")
     },
 }  # fmt: skip
 

@@ -7,23 +7,12 @@ machine was suspended. Linux has such a clock; elsewhere the monotonic clock sta
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 
 COUNTS_SUSPENDED_TIME = hasattr(time, "CLOCK_BOOTTIME")
 
+wall: Callable[[], float] = time.time  # wall-clock seconds, for numbers that outlive a life and for nothing else
 
-def wall() -> float:
-    """Wall-clock seconds, for numbers that outlive a life and for nothing else."""
-    return time.time()
-
-
-if COUNTS_SUSPENDED_TIME:
-
-    def now() -> float:
-        """Seconds on a clock that counts suspended time; meaningless on another machine."""
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-else:
-
-    def now() -> float:
-        """Seconds on the monotonic clock, which may stand still while the machine is suspended."""
-        return time.monotonic()
+# Seconds, meaningless on another machine. A call of the system's own, because it is read with every turn, timer and deadline.
+now: Callable[[], float] = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if COUNTS_SUSPENDED_TIME else time.monotonic

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 from secrets import randbits
 
-from holdfast.disk.journal import Journal
+from holdfast.disk.journal import Journal, TurnStorage, Volatile
 from holdfast.drops import Drop, Drops, Rejected
 from holdfast.errors import AddressUnusable
 from holdfast.events import Event, StorageFailed
@@ -35,7 +35,6 @@ from holdfast.host import (
 from holdfast.net import clock
 from holdfast.net.bind import Bound, is_wildcard
 from holdfast.net.bind import bind as bind_both
-from holdfast.net.storage import TurnStorage, Volatile
 from holdfast.net.tcp import Streams
 from holdfast.net.timers import HostTimer, Timers
 from holdfast.net.udp import Datagrams

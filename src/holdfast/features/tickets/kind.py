@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from holdfast.errors import ConfigError, shown
 from holdfast.features.tickets import KIND
 from holdfast.features.tickets.protocol.tickets import Attempt
+from holdfast.kit.deadline import Clock
 from holdfast.kit.histogram import Histogram
 from holdfast.kit.hold import Holder, LossReason
 
@@ -57,7 +58,7 @@ class TicketHeld:
         """``user_ttl``: it is renewed only within so many seconds of the program's latest word that it is at work."""
         self.pool = pool
         self.attempt: Attempt | None = None  # None: ``acquire`` of the machine has not returned yet
-        self.asked_at = kind.now()
+        self.asked_at = kind.clock.now
         self._kind, self._holder = kind, holder
         self._over = False
         self._owned: tuple[int, int] | None = None  # number and token, before the client was told
@@ -88,7 +89,7 @@ class TicketHeld:
             return
         if self._owned is not None:
             self._grant(deadline)
-        elif self._kind.now() >= self._touched_at + self._user_ttl:
+        elif self._kind.clock.now >= self._touched_at + self._user_ttl:
             self._leave_alone()
         else:
             self._kind.renewed(self._deadline)
@@ -116,7 +117,7 @@ class TicketHeld:
 
     def touch(self) -> None:
         """The program says that it is at work."""
-        self._touched_at = self._kind.now()
+        self._touched_at = self._kind.clock.now
 
     def _leave_alone(self) -> None:
         """9.2: the process is there and says nothing. What it was told stands, and nothing is added; the law gives the ticket back then."""
@@ -129,12 +130,13 @@ class TicketHeld:
     def _grant(self, deadline: float) -> None:
         """A first deadline that leaves the client no time is none: the next round brings another, or the machine loses it."""
         assert self._owned is not None
-        if deadline - self._kind.margin > self._kind.now():
+        if deadline - self._kind.margin > self._kind.clock.now:
             (number, token), self._owned = self._owned, None
             self.touch()
             self._deadline = deadline
-            self._kind.granted(self._kind.now() - self.asked_at)
+            waited = self._kind.clock.now - self.asked_at
             self._holder.on_granted(token, deadline - self._kind.margin, number)
+            self._kind.granted(waited)
 
     def _end(self, step: Callable[[Attempt], None]) -> None:
         self._over = True
@@ -148,9 +150,9 @@ class TicketKind:
 
     kind = KIND
 
-    def __init__(self, tickets: Pools, now: Callable[[], float], margin: float) -> None:
+    def __init__(self, tickets: Pools, clock: Clock, margin: float) -> None:
         """``margin``: so long before this agent's own deadline a client stops."""
-        self._tickets, self.now, self.margin = tickets, now, margin
+        self._tickets, self.clock, self.margin = tickets, clock, margin
         self.margin_least: float | None = None  # of all renewals: seconds that were left to this agent
         self.waits = Histogram(*WAIT_BOUNDS)  # seconds until a ticket was granted
         self.counts: Counter[str] = Counter()  # asked, refused, granted, silent
@@ -181,7 +183,7 @@ class TicketKind:
 
     def renewed(self, deadline: float) -> None:
         """The deadline that was there before."""
-        left = deadline - self.now()
+        left = deadline - self.clock.now
         self.margin_least = left if self.margin_least is None else min(left, self.margin_least)
 
     def forget(self, held: TicketHeld) -> None:

@@ -35,7 +35,7 @@ class TicketAgent(Running):
         host, self.config, self._parts = parts.host, parts.config, parts
         self.me, self.broadcast = host.me, parts.broadcast
         self.tickets = Tickets(host, parts.membership, seats, parts.broadcast, parts.exchange, parts.config.ticket_config(len(seats.slots)))
-        self.kind = self.grant_kind = TicketKind(self.tickets, lambda: host.now, self.tickets.config.margin)
+        self.kind = self.grant_kind = TicketKind(self.tickets, host, self.tickets.config.margin)
         self.machines = (self.tickets,)
 
     @cached_property

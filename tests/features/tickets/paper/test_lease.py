@@ -79,9 +79,7 @@ def test_every_entry_looks_at_the_clock_first() -> None:
     user = stand.acquire("d", 1, run=1.0)
     coordinator = stand.coordinators("d")[0]
     stand.hosts["d"].clock += LEASE  # no timer runs
-    alive = Alive(
-        coordinator.key, coordinator.who, coordinator._stamp, ok=True, promised=coordinator.writer.ballot, stale=False, draining=False
-    )
+    alive = Alive(coordinator.key, coordinator.who, coordinator._stamp, ok=True, promised=coordinator.ballot, stale=False, draining=False)
     stand.tickets["d"].on_message(stand.hosts["a"].me, alive)
     assert coordinator.state is State.DEAD
     assert user.lost == [Lapsed()]
@@ -109,7 +107,7 @@ def test_only_members_of_the_set_are_counted() -> None:
     stand.run(PERIOD)
 
     def echo(source: str, stamp: float) -> None:
-        alive = Alive(coordinator.key, coordinator.who, stamp, ok=True, promised=coordinator.writer.ballot, stale=False, draining=False)
+        alive = Alive(coordinator.key, coordinator.who, stamp, ok=True, promised=coordinator.ballot, stale=False, draining=False)
         stand.tickets["d"].on_message(stand.hosts[source].me, alive)
 
     echo("e", coordinator._stamp)
@@ -151,7 +149,7 @@ def test_promise_to_another_is_answered_with_a_higher_ballot() -> None:
     stand = Stand("abcde", seats=3)
     user = stand.acquire("d", 1, run=1.0)
     coordinator = stand.coordinators("d")[0]
-    before = coordinator.writer.ballot
+    before = coordinator.ballot
     stand.lose = lambda source, target, message: {source, target} == {"d", "c"}
     stand.run(LEASE + PERIOD)
     ballot = stand.tickets["e"].desk.ballot(stand.tickets["e"].desk.lease(), before)
@@ -160,8 +158,8 @@ def test_promise_to_another_is_answered_with_a_higher_ballot() -> None:
     assert stand.tickets["c"].guardian.cells[coordinator.key].promised == ballot
     stand.lose = lambda source, target, message: False
     stand.run(2 * PERIOD)
-    assert coordinator.writer.ballot > ballot
-    assert stand.tickets["c"].guardian.cells[coordinator.key].promised == coordinator.writer.ballot
+    assert coordinator.ballot > ballot
+    assert stand.tickets["c"].guardian.cells[coordinator.key].promised == coordinator.ballot
     assert user.acting
 
 
@@ -186,7 +184,7 @@ def test_deposed_holder_dies() -> None:
     stand = Stand("abcd", seats=3)
     user = stand.acquire("d", 1, run=1.0)
     coordinator = stand.coordinators("d")[0]
-    ballot = stand.tickets["a"].desk.ballot(stand.tickets["a"].desk.lease(), coordinator.writer.ballot)
+    ballot = stand.tickets["a"].desk.ballot(stand.tickets["a"].desk.lease(), coordinator.ballot)
     val = coordinator.val
     other = replace(val, seq=val.seq + 1, token=val.token + 1, fence=val.fence + 1, holder=ballot.lease)
     for name in "abc":  # what only a broken clock can bring about

@@ -21,8 +21,8 @@ import msgspec
 import pytest
 
 from holdfast.disk import files
+from holdfast.disk.files import MAGIC
 from holdfast.disk.journal import PENDING_SAVES_MAX, Journal
-from holdfast.disk.records import MAGIC
 from holdfast.disk.state import State
 from holdfast.errors import StorageDamaged
 from holdfast.features.tickets.protocol.messages import Accepted, Alive, Forget, Promised, Refuse

@@ -30,7 +30,7 @@ class Stand:
         self.host = TurnHost()
         self.law = Grants(self.host)
         self.pools = FakePools(lambda: self.host.now)
-        self.kind = TicketKind(self.pools, lambda: self.host.now, MARGIN)
+        self.kind = TicketKind(self.pools, self.host, MARGIN)
         self.law.add(self.kind)
         self._sessions = 0
 

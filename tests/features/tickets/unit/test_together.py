@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.features.tickets.protocol.candidate import Candidate
 from holdfast.features.tickets.protocol.care import CLEAVE_HOPS
+from holdfast.features.tickets.protocol.guardian import TURN_MAX, WAITING_MAX
 from holdfast.features.tickets.protocol.line import ASKING_MAX, Line
 from holdfast.features.tickets.protocol.messages import (
     CELLS_MAX,
@@ -27,7 +28,6 @@ from holdfast.features.tickets.protocol.messages import (
     Updates,
 )
 from holdfast.features.tickets.protocol.reasons import Late
-from holdfast.features.tickets.protocol.requests import TURN_MAX, WAITING_MAX
 from holdfast.features.tickets.protocol.rounds import EARLY, LATE_ROUNDS
 from holdfast.features.tickets.protocol.values import ANCHOR, Key
 from holdfast.host import DATAGRAM_BYTES_MAX, Message

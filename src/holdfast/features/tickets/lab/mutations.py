@@ -142,7 +142,7 @@ def leave_builds_on_val(stack: ExitStack) -> None:
     def begin(self: Leaver) -> None:
         it = self._it
         it._end_phase()
-        it.busy, it.writer._done, it.writer.sent = "", None, it.writer.val
+        it.busy, it.writer._done, it.writer.sent = "", None, it.val
         original(self)
 
     put(stack, Leaver, "begin", begin)

@@ -30,10 +30,10 @@ MOVES_MAX = 256  # sets that one absorption follows: a cell moves every 2 T at m
 class Care:
     """What one coordinator knows of its successor."""
 
-    def __init__(self, coordinator: Coordinator, val: Val) -> None:
+    def __init__(self, coordinator: Coordinator) -> None:
         self._it = coordinator
-        self.agent = val.succ.agent  # hint
-        self.heard_at = coordinator.host.now
+        self.agent = coordinator.val.succ.agent  # hint
+        self.heard_at = coordinator.began_at
         self._retry_at = -inf
         self._lost = ""  # rid of a cell that was reported as lost
         self._repointed: AckUpdate | None = None

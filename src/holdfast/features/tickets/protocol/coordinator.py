@@ -3,13 +3,15 @@
 The lease counts from the send time of a RENEW that a majority of the guardian set in force has echoed. Every handler, timer and end of a
 question begins with the clock: a coordinator whose deadline has passed is dead, whatever arrives (``entry``, ``turn``).
 
-The parts: ``writing`` its own cell, ``serving`` candidates, ``care`` of the successor, ``moving`` its guardians, ``leaving``.
+The parts: ``writing`` its own cell, ``serving`` candidates, ``care`` of the successor, ``moving`` its guardians, ``leaving``. Each
+is made when it is first asked for: most tickets are alone on their circle, and are given back before a round has passed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -59,6 +61,7 @@ class Coordinator:
     ) -> None:
         self.pool, self.desk, self.host, self.config, self.owner = pool, desk, desk.host, desk.config, owner
         self.rid, self.cfg, self.places = key.rid, key.cfg, tuple(places)
+        self.ballot, self.val = ballot, val  # the last version known to be chosen, and under which ballot the next one is written
         self.head, self.who, self.pred = val.head, val.who, pred
         self.state = State.JOINING
         self.deadline = Deadline(self.host)
@@ -67,25 +70,38 @@ class Coordinator:
         self.shrunk = 0  # tickets given away by a split still in flight
         self.busy = ""  # the operation under way
         self.phase: Phase[Voter] | None = None  # its question, if it waits for one
-        self.writer, self.server, self.care = Writer(self, ballot, val), Server(self), Care(self, val)
-        self.mover, self.leaver = Mover(self), Leaver(self)
         self.owned = False  # was ever active
         self.announced = False  # others were told so, or that another owned it that handed it on to us
         self._queue: list[tuple[str, Callable[[], None]]] = []
         self._timers: dict[str, Timer] = {}
-        self._began_at = self.host.now
+        self.began_at = self.host.now
         self._stamp = -inf  # of the last RENEW
         self.stamp_limit = inf  # what was sent after it extends nothing: a move is under way
         self._at_risk = False
 
+    @cached_property
+    def writer(self) -> Writer:
+        return Writer(self)
+
+    @cached_property
+    def server(self) -> Server:
+        return Server(self)
+
+    @cached_property
+    def care(self) -> Care:
+        return Care(self)
+
+    @cached_property
+    def mover(self) -> Mover:
+        return Mover(self)
+
+    @cached_property
+    def leaver(self) -> Leaver:
+        return Leaver(self)
+
     @property
     def key(self) -> Key:
         return Key(self.pool.name, self.rid, self.cfg)
-
-    @property
-    def val(self) -> Val:
-        """The last version known to be chosen."""
-        return self.writer.val
 
     @property
     def tickets(self) -> tuple[int, ...]:
@@ -121,7 +137,7 @@ class Coordinator:
         self._extend()
         if self.state is State.ACTIVE and self.val.length == self.val.n:
             # Alone on the circle: there is no successor to test, and what was just granted need not be renewed before a round has passed.
-            self.desk.rounds.plan(self, max(self.host.now, self._lease_end() - self.config.hold + self.config.period))
+            self.desk.rounds.plan(self, max(self.host.now, self._lease_end() - self.desk.hold + self.config.period))
         elif self.state is not State.DEAD:
             self.desk.rounds.begin(self)
 
@@ -235,7 +251,7 @@ class Coordinator:
                 self.desk.renew_rtt.add(self.host.now - alive.stamp)
             self.stamps[source] = max(self.limited(alive.stamp), self.stamps.get(source, -inf))
             self._extend()
-        elif alive.promised > self.writer.ballot:
+        elif alive.promised > self.ballot:
             self.enqueue("reballot", lambda: self._reballot(alive.promised))
 
     def limited(self, stamp: float) -> float:
@@ -253,7 +269,7 @@ class Coordinator:
     def _lease_end(self) -> float:
         need = len(self.places) // 2 + 1
         newest = sorted(self.stamps.values(), reverse=True)
-        return newest[need - 1] + self.config.hold if len(newest) >= need else -inf
+        return newest[need - 1] + self.desk.hold if len(newest) >= need else -inf
 
     def _extend(self) -> None:
         before = self.deadline.until
@@ -297,7 +313,7 @@ class Coordinator:
         if self.state not in (State.JOINING, State.ACTIVE):
             return
         self.desk.rounds.plan(self, stamp + self.config.period)
-        if self.state is State.JOINING and self.host.now - self._began_at > JOINING_LEASES * self.config.lease:
+        if self.state is State.JOINING and self.host.now - self.began_at > JOINING_LEASES * self.config.lease:
             self.give_up()
             return
         self._renew(stamp)
@@ -314,11 +330,11 @@ class Coordinator:
 
     def _renew(self, stamp: float) -> None:
         self._stamp = stamp
-        self.desk.rounds.renew(self, self.places, Renew(self.key, self.who, self.writer.ballot, self.val.seq, stamp))
+        self.desk.rounds.renew(self, self.places, Renew(self.key, self.who, self.ballot, self.val.seq, stamp))
 
     def _watch_risk(self) -> None:
         """9.2: the RENEW of the last round has not extended the lease. Said once until something does."""
-        age = self.host.now - (self.deadline.until - self.config.hold)
+        age = self.host.now - (self.deadline.until - self.desk.hold)
         if age > AT_RISK_ROUNDS * self.config.period and not self._at_risk:
             self._at_risk = True
             self.host.emit(TicketAtRisk(self.pool.name, self.head, self.who))
@@ -328,11 +344,11 @@ class Coordinator:
         """Its version is older than the chosen one."""
         for place in self.places:
             if voter(place) == source:
-                self.desk.post(place, Accept(0, self.key, self.writer.ballot, self.val, grant=True))
+                self.desk.post(place, Accept(0, self.key, self.ballot, self.val, grant=True))
 
     def _reballot(self, above: Ballot) -> None:
         """D14: a candidate was promised a higher ballot where it did not know that we live. Write the same again under a higher one."""
-        if above <= self.writer.ballot:
+        if above <= self.ballot:
             self.finish()
             return
         self.desk.counts["reballots"] += 1

@@ -91,6 +91,7 @@ class Desk:
 
     def __init__(self, host: Host, config: TicketConfig, seats: Seats, deliver: Callable[[NodeId, Message], None]) -> None:
         self.host, self.config = host, config
+        self.hold = config.hold  # asked for with every extension of every ticket
         self.questions = Questions()
         self.me = Agent(host.me, host.address)
         self.seats = tuple(seat(slot.number) for slot in seats.slots)

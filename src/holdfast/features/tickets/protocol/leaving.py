@@ -60,7 +60,7 @@ class Leaver:
             it.host.emit(HandedOver(it.pool.name, it.head, first.lease))
             self.handed_on = True
             it.pool.moved(it.rid, first.agent)
-            ack = AckCjoin(first.lease, it.key, it.places, it.writer.ballot, val, it.pred, waiters, first.stamp, stamps)
+            ack = AckCjoin(first.lease, it.key, it.places, it.ballot, val, it.pred, waiters, first.stamp, stamps)
             it.pool.grant(ack, first.agent)
             it.die()
 
@@ -69,7 +69,7 @@ class Leaver:
     def _on_given_up(self, val: Val) -> None:
         it = self._it
         if it.anchor:
-            it.pool.vacant = Vacant(it.writer.ballot, it.writer.era, val)
+            it.pool.vacant = Vacant(it.ballot, it.writer.era, val)
         else:
             it.desk.tell(it.pred, Cleave(it.pool.name, it.rid, head=it.head))
         it.die()

@@ -29,12 +29,12 @@ class Mover:
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._it = coordinator
-        now = coordinator.host.now
-        self._heard = {voter(place): now for place in coordinator.places}
+        began_at = coordinator.began_at
+        self._heard = {voter(place): began_at for place in coordinator.places}
         self._draining: set[Voter] = set()
         self._shunned: dict[Voter, float] = {}  # until
         self._doubted: dict[Voter, float] = {}  # until
-        self._moved_at = now
+        self._moved_at = began_at
         self._former: list[tuple[Key, tuple[Place, ...]]] = []  # sets that the predecessor may still point to
 
     def heard(self, source: Voter, *, draining: bool) -> None:

@@ -21,7 +21,7 @@ from holdfast.features.tickets.protocol.config import TicketConfig
 from holdfast.features.tickets.protocol.coordinator import Coordinator
 from holdfast.features.tickets.protocol.cview import Cview, Entry, Listener
 from holdfast.features.tickets.protocol.desk import Desk
-from holdfast.features.tickets.protocol.guardian import Guardian
+from holdfast.features.tickets.protocol.guardian import Guardian, Requests
 from holdfast.features.tickets.protocol.messages import (
     GUARDIAN_MESSAGES,
     MESSAGES,
@@ -42,7 +42,6 @@ from holdfast.features.tickets.protocol.messages import (
 from holdfast.features.tickets.protocol.orphans import Orphans
 from holdfast.features.tickets.protocol.pool import Pool
 from holdfast.features.tickets.protocol.reading import Abandoning, Read, Reading
-from holdfast.features.tickets.protocol.requests import Requests
 from holdfast.features.tickets.protocol.values import TICKETS_MAX, Agent, pool_fits, val_fits
 from holdfast.features.tickets.protocol.view import METADATA_BYTES_MAX, TicketView
 from holdfast.host import Host, Membership, Message, NodeId, Timer, fingerprint

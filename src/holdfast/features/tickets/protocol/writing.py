@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 class Writer:
     """The versions of one coordinator's cell."""
 
-    def __init__(self, coordinator: Coordinator, ballot: Ballot, val: Val) -> None:
-        self.ballot = ballot
-        self.val = val  # last version known to be chosen
-        self.sent = val  # last version that a guardian may have
+    def __init__(self, coordinator: Coordinator) -> None:
+        self.sent = coordinator.val  # last version that a guardian may have
         self._coordinator = coordinator
         self._done: Callable[[Val], None] | None = None
         self._asked = NO_BALLOT  # by the PREPARE under way
@@ -40,7 +38,8 @@ class Writer:
 
     def newest(self) -> Val:
         """What the next version is built on: two contents must never share a number (D16)."""
-        return self.sent if self.sent.seq > self.val.seq else self.val
+        chosen = self._coordinator.val
+        return self.sent if self.sent.seq > chosen.seq else chosen
 
     def write(self, change: Callable[[Val], Val], done: Callable[[Val], None], *, above: Ballot | None = None) -> None:
         """``done`` runs when the changed version is chosen; never if we die before. ``above``: under a ballot beyond it."""
@@ -57,21 +56,23 @@ class Writer:
     def adopt(self, ballot: Ballot, val: Val) -> None:
         """5.7: another guardian set has accepted this version under this ballot."""
         assert self._done is None
-        self.ballot, self.val, self.sent, self._era = ballot, val, val, None
-        self._coordinator.pool.repointed()
+        it = self._coordinator
+        it.ballot, it.val, self.sent, self._era = ballot, val, val, None
+        it.pool.repointed()
 
     def _accept(self) -> None:
         it, val = self._coordinator, self.sent
         it.phase = it.desk.accept(
-            it.key, it.places, self.ballot, val, it.turn(self._on_accepted), grant=val.holder is not None, era=self._era
+            it.key, it.places, it.ballot, val, it.turn(self._on_accepted), grant=val.holder is not None, era=self._era
         )
 
     def _on_accepted(self, end: End) -> None:
         if end.won:
-            self.val, done, self._done = self.sent, self._done, None
-            self._coordinator.pool.repointed()
+            it = self._coordinator
+            it.val, done, self._done = self.sent, self._done, None
+            it.pool.repointed()
             assert done is not None
-            done(self.val)
+            done(it.val)
         elif end.gone:
             self._coordinator.die(Deposed())
         elif end.no or end.outcome is Outcome.IMPOSSIBLE:
@@ -82,7 +83,7 @@ class Writer:
 
     def _prepare(self) -> None:
         it = self._coordinator
-        self._asked = it.desk.ballot(it.lease, max(self._above, self.ballot))
+        self._asked = it.desk.ballot(it.lease, max(self._above, it.ballot))
         it.phase = it.desk.prepare(it.key, it.places, self._asked, it.who, it.turn(self._on_prepared))
 
     def _on_prepared(self, end: End) -> None:
@@ -98,10 +99,10 @@ class Writer:
         if best is None or (best != self.sent and best.who != it.who) or self._foreign(accepted):
             it.die(Deposed())
             return
-        self.ballot, self._era = self._asked, end.era
+        it.ballot, self._era = self._asked, end.era
         self._accept()
 
     def _foreign(self, accepted: Ballot) -> bool:
         """H102: another coordinator wrote here, if only our own words. An excluder that follows a move does so, and merges us further
         on."""
-        return accepted > self.ballot
+        return accepted > self._coordinator.ballot
