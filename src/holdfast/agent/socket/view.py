@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from holdfast.agent.feature import ViewLines
 from holdfast.agent.socket.changes import ViewChanges
 from holdfast.host import Host, Member, Standing
-from holdfast.local.calls import GroupView
+from holdfast.local.calls import GroupView, Lines
 
 Key = tuple[int, str, Mapping[str, bytes], tuple[int, ...], str]
 
@@ -28,22 +28,25 @@ class Viewer:
         versions = tuple(each.version for each in self._lines.values())
         key = membership.version, state, membership.rows, versions, membership.waits_for
         if self._view is None or key != self._key:
-            number = 1 if self._view is None else self._view.version + 1
-            self._view, self._key = self._made(number, state), key
+            self._view, self._key = self._made(state, versions), key
             self.changes.note(self._view)
         return self._view
 
-    def _made(self, number: int, state: str) -> GroupView:
-        membership, host = self._membership, self._host
+    def _made(self, state: str, versions: tuple[int, ...]) -> GroupView:
+        membership, host, former = self._membership, self._host, self._view
+        if former is None or self._key is None or versions != self._key[3]:
+            told: Lines = {name: lines for name, each in self._lines.items() if (lines := each.lines)}
+        else:
+            told = former.lines
         members = membership.members()
         places = membership.positions() if members else {}
         me = next((member for member in members if member.id == host.me), None)
         return GroupView(
-            number,
+            1 if former is None else former.version + 1,
             state,
             me or Member(host.me, host.address, membership.rows),
             members,
             tuple(places.get(member.id, 0) for member in members) if places else (),
-            {name: lines for name, each in self._lines.items() if (lines := each.lines)},
+            told,
             membership.waits_for,
         )

@@ -232,7 +232,7 @@ class RingNode:
 
     @property
     def waits_for(self) -> str:
-        return self.lifecycle.waits_for
+        return "" if self.is_member else self.lifecycle.waits_for
 
     @property
     def known(self) -> tuple[Address, ...]:
