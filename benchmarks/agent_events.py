@@ -12,9 +12,8 @@ from random import Random
 from typing import Any
 
 from benchmarks.harness import Contestant
-from holdfast.agent.socket.changes import ViewChanges
-from holdfast.agent.socket.encode import done, encoded, pushed
 from holdfast.agent.socket.events import EventHub
+from holdfast.agent.socket.view import ViewChanges
 from holdfast.client.conversation import Conversation
 from holdfast.client.mirror import Looking, Mirror, Opening
 from holdfast.client.sync.streams import Watch
@@ -22,6 +21,7 @@ from holdfast.events import Updated
 from holdfast.features.ring.protocol.ids import position_of
 from holdfast.host import Address, Member, NodeId
 from holdfast.local import calls
+from holdfast.local.frame import done, encoded, pushed
 
 MEMBERS = 1000
 CHANGES = 200  # per round

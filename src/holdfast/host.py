@@ -276,6 +276,16 @@ class Keyed(Protocol):
         """The clients have stopped: no answer of ``owns`` is used any more."""
 
 
+def only(listener: Callable[[MembershipEvent], None], *kinds: type[MembershipEvent]) -> Callable[[MembershipEvent], None]:
+    """For ``Membership.subscribe``: a listener that hears events of these kinds. A change of rows is no affair of most machines."""
+
+    def hear(event: MembershipEvent) -> None:
+        if isinstance(event, kinds):
+            listener(event)
+
+    return hear
+
+
 def fingerprint(**numbers: float | str) -> bytes:
     """The bytes two ends compare (F4). Readable, so that a mismatch can name the field and both values."""
     return ";".join(f"{name}={value!r}" for name, value in sorted(numbers.items())).encode()

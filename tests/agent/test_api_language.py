@@ -8,14 +8,13 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from holdfast.agent.socket import encode
 from holdfast.errors import Unavailable
 from holdfast.events import Paused, Updated
 from holdfast.features.mail import calls as mail_calls
 from holdfast.features.mail.calls import MessageItem
 from holdfast.features.ring.protocol.facts import Overslept
 from holdfast.features.tickets import calls as ticket_calls
-from holdfast.local import calls
+from holdfast.local import calls, frame
 from holdfast.local.calls import Closed, Done, EventItem, Pushed, Refused
 from holdfast.local.frame import CALL_BYTES_MAX, framed
 from holdfast.local.news import event_of
@@ -42,11 +41,11 @@ def client(live: Live) -> Iterator[RawClient]:
 def test_frames_are_what_msgspec_writes(serial: int) -> None:
     """Frames are put together by hand, for speed: they are the same bytes."""
     value = msgspec.msgpack.encode({"a": [1, 2.5, b"x"]})
-    assert encode.done(serial, value) == framed(msgspec.msgpack.encode(Done(serial, msgspec.Raw(value))))
-    assert encode.pushed(serial, value) == framed(msgspec.msgpack.encode(Pushed(serial, msgspec.Raw(value))))
+    assert frame.done(serial, value) == framed(msgspec.msgpack.encode(Done(serial, msgspec.Raw(value))))
+    assert frame.pushed(serial, value) == framed(msgspec.msgpack.encode(Pushed(serial, msgspec.Raw(value))))
     refused = Refused(serial, "Unavailable", "x", {"needed": 2})
-    assert encode.refused(serial, Unavailable("x", needed=2)) == framed(msgspec.msgpack.encode(refused))
-    assert encode.closed(serial, "HoldLost", "x") == framed(msgspec.msgpack.encode(Closed(serial, "HoldLost", "x")))
+    assert frame.refused(serial, Unavailable("x", needed=2)) == framed(msgspec.msgpack.encode(refused))
+    assert frame.closed(serial, "HoldLost", "x") == framed(msgspec.msgpack.encode(Closed(serial, "HoldLost", "x")))
 
 
 def test_greeting(live: Live, client: RawClient) -> None:

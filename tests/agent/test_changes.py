@@ -8,7 +8,7 @@ import pytest
 from msgspec import Raw
 from msgspec.msgpack import encode
 
-from holdfast.agent.socket.changes import NAMES_MAX, ViewChanges
+from holdfast.agent.socket.view import NAMES_MAX, ViewChanges
 from holdfast.client.mirror import changed
 from holdfast.features.leadership.calls import LeaderView
 from holdfast.host import Address, Member, NodeId

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from holdfast.agent.socket.changes import ViewChanges
 from holdfast.agent.socket.events import EventHub, Subscription
+from holdfast.agent.socket.view import ViewChanges
 from holdfast.events import ConfigMismatch, Event, EventsLost, Failed, Granted, Joined, LeaderChanged, LeaderSuspected, Paused
 from holdfast.features.ring.protocol.facts import Lost, NeighbourhoodChanged
 from holdfast.features.ring.protocol.ids import RingId

@@ -27,7 +27,7 @@ from holdfast.config import Config, load
 from holdfast.disk.state import State
 from holdfast.drops import Drop, Drops
 from holdfast.errors import AddressUnusable, ConfigError, KeyUnusable, NameConflict, StorageDamaged, StorageError, StorageLocked
-from holdfast.events import ConfigMismatch, Failed, Joined, LeaderSuspected
+from holdfast.events import ConfigMismatch, Failed, Joined, LeaderSuspected, Updated
 from holdfast.features.keys.agent import KeyringOfAgent
 from holdfast.features.leadership.running import LeadershipAgent
 from holdfast.features.ring.agent import RingSide
@@ -202,6 +202,18 @@ def test_a_suspected_leader_is_a_warning(written: Written) -> None:
         "b#9",
     )
     assert (cleared["level"], cleared["cleared"]) == ("info", True)
+
+
+def test_a_kind_without_a_line_is_silent_until_the_level_changes(written: Written) -> None:
+    """H222: an agent does not hand such a kind to its log again; at another level each is asked about anew."""
+    narrator, member = Narrator(written.log), Member(NodeId("b", 9), Address("10.0.0.2", 7), {})
+    for event in (Updated(member), Joined(member)):
+        narrator.on_event(event)
+    assert narrator.silent == {Updated}
+    narrator.at_level("debug")
+    assert narrator.silent == set()
+    narrator.on_event(Updated(member))
+    assert [line["event"] for line in written.lines()] == ["Joined", "Updated"]
 
 
 def test_drops_are_summed_up(written: Written) -> None:

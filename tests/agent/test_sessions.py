@@ -13,12 +13,11 @@ import msgspec
 import pytest
 
 from holdfast.agent.socket import connection as module
-from holdfast.agent.socket.encode import encoded
 from holdfast.events import Event, EventsLost, Paused, StorageFailed
 from holdfast.features.mail import calls as mail_calls
 from holdfast.local import calls
 from holdfast.local.calls import EventItem
-from holdfast.local.frame import CALL_BYTES_MAX, Frames, framed
+from holdfast.local.frame import CALL_BYTES_MAX, Frames, encoded, framed
 from holdfast.local.news import event_of
 from tests.agent.live import Live
 from tests.agent.raw_client import RawClient, Sent

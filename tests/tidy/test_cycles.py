@@ -18,7 +18,7 @@ LEFT = {
         f"{RING}.{name}"
         for name in (
             "arbitration", "changes", "departing", "dispatch", "door", "fencing", "forgetting", "founding", "freshness", "groups",
-            "hearing", "join", "lease", "lifecycle", "metrics", "neighbours", "news", "opening", "orphans", "proposal", "publishing",
+            "hearing", "join", "lease", "lifecycle", "metrics", "neighbours", "news", "opening", "orphans", "proposal",
             "ring", "scouting",
         )
     },

@@ -1,19 +1,30 @@
 """Frames on the local socket: four bytes of length, then MessagePack.  docs/local-api.md has the layout.
 
 The side that speaks first is the client. A frame that is too long ends the connection: after it the beginning of the next one is unknown.
+What goes to many clients is encoded once, and the frame with the serial of each is written around it: a member list goes to every client
+that looks, an event to every client that watches.
 """
 
 from __future__ import annotations
 
 from struct import Struct
+from typing import Any
+
+import msgspec
 
 from holdfast.bounds import MEMBERS_MAX
+from holdfast.errors import HoldfastError
+from holdfast.local.calls import Closed, Refused
 
 CALL_BYTES_MAX = 64 * 1024  # client to agent: a message of 32 KiB and its name, with room to spare
 ANSWER_BYTES_MAX = MEMBERS_MAX * 1024  # agent to client: a full member list fits, with 1 KiB of rows for each
 LENGTH_BYTES = 4
 
 _length = Struct(">I")
+_encode = msgspec.msgpack.Encoder().encode
+_DONE = b"\x93\x01"  # an array of three, with the tag of Done
+_PUSHED = b"\x93\x03"  # the same of Pushed; tests compare both with what msgspec writes
+NOTHING = _encode(None)
 
 
 class FrameTooLong(Exception):  # never an error of ours: it ends a connection
@@ -22,6 +33,28 @@ class FrameTooLong(Exception):  # never an error of ours: it ends a connection
 
 def framed(body: bytes) -> bytes:
     return _length.pack(len(body)) + body
+
+
+def done(serial: int, value: bytes) -> bytes:
+    number = _encode(serial)
+    return _length.pack(2 + len(number) + len(value)) + _DONE + number + value
+
+
+def pushed(serial: int, item: bytes) -> bytes:
+    number = _encode(serial)
+    return _length.pack(2 + len(number) + len(item)) + _PUSHED + number + item
+
+
+def refused(serial: int, error: HoldfastError) -> bytes:
+    return framed(_encode(Refused(serial, type(error).__name__, str(error), error.numbers)))
+
+
+def closed(serial: int, error: str, text: str) -> bytes:
+    return framed(_encode(Closed(serial, error, text)))
+
+
+def encoded(value: Any) -> bytes:
+    return _encode(value)
 
 
 class Frames:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from holdfast.agent.feature import Calls, Feature, Parts, Running
-from holdfast.agent.socket.encode import encoded
 from holdfast.local.calls import Finding
+from holdfast.local.frame import encoded
 from tests.toy.counter.protocol.counters import Counters
 from tests.toy.counter.protocol.facts import Counted
 from tests.toy.counter.settings import CounterSettings

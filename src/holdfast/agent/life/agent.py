@@ -83,7 +83,7 @@ class Agent:
         self.sightings, self.noticed = Sightings(), Noticed(lambda: host.now)
         info, warning = (kind for each in features for kind in each.info), (kind for each in features for kind in each.warning)
         of_seats = () if self.seat_watch is None else self.seat_watch.info
-        self._narrator = Narrator(log, info=(*of_seats, *info), warning=tuple(warning))
+        self.narrator = Narrator(log, info=(*of_seats, *info), warning=tuple(warning))
         join_watch = JoinWatch(host, log, lambda: self.seeds, self.side.retried, lambda: self.membership.is_member)
         self._hearers: tuple[tuple[tuple[type[Event], ...], Callable[[Event], None]], ...] = (
             *((each.hears, each.on_event) for each in features if each.hears),
@@ -340,7 +340,8 @@ class Agent:
         if isinstance(event, StorageFailed) and self.seats is not None:
             self.seats.fail(event.why)
         self.events.publish(event)
-        self._narrator.on_event(event)
+        if type(event) not in self.narrator.silent:
+            self.narrator.on_event(event)
         if (self._knocks or self._joining) and self.membership.is_member:
             self._on_member()
 
@@ -377,7 +378,7 @@ class Agent:
             self.over.set_exception(error)
 
     def _on_look(self) -> None:
-        self._narrator.sum_up(self.host.drops, self.host.now)
+        self.narrator.sum_up(self.host.drops, self.host.now)
         self.sightings.look(self.host)
         if self.seat_watch is not None:
             self.seat_watch.members = len(self.view().members)

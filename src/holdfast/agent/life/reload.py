@@ -34,7 +34,7 @@ def reload(agent: Agent, settings: Settings) -> None:
     for name in changed:
         if name not in CHANGEABLE:
             log.error("reload refuses", setting=name, running=running[name], asked=asked[name], text="restart the agent to change it")
-    log.level = now.log_level
+    agent.narrator.at_level(now.log_level)
     if now.tags != before.tags:
         # Only what changed in the file: tags that a client set stay.
         agent.host.post(lambda: _set_tags(agent, {**dict.fromkeys(before.tags), **now.tags}))

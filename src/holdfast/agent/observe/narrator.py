@@ -41,13 +41,21 @@ class Narrator:
         self._log = log
         self._info: tuple[type[Event], ...] = (*INFO, *info)
         self._warning: tuple[type[Event], ...] = (*WARNING, *warning)
+        self.silent: set[type[Event]] = set()  # kinds that were found to have no line at the present level: the agent hands over the others
         self._told: dict[Drop, int] = {}
         self._summed_at = float("-inf")
 
     def on_event(self, event: Event) -> None:
         say = self._level(event)
-        if say is not None:
+        if say is None:
+            self.silent.add(type(event))
+        else:
             say(type(event).__name__, **_fields(event))
+
+    def at_level(self, level: str) -> None:
+        """From now on."""
+        self._log.level = level
+        self.silent.clear()
 
     def sum_up(self, drops: Mapping[Drop, int], now: float) -> None:
         """At most one line a minute about messages that were dropped; a reason that is new does not wait for it."""

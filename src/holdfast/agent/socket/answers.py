@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from holdfast.agent.socket.encode import encoded
 from holdfast.errors import ConfigError, HoldfastError
+from holdfast.local.frame import encoded
 
 if TYPE_CHECKING:
     from holdfast.agent.socket.connection import Connection

@@ -18,11 +18,11 @@ from typing import Any, Protocol, cast
 from holdfast.agent.grants.bodies import Body, peer_body, peer_pid, peer_user
 from holdfast.agent.grants.granted import Turns
 from holdfast.agent.grants.grants import Grants
-from holdfast.agent.socket import encode
 from holdfast.agent.socket.budget import Slices
 from holdfast.agent.socket.table import UNREADABLE, Table, head_of
 from holdfast.agent.socket.unread import Reading, unread_bytes
 from holdfast.errors import ConfigError, HoldfastError, Unavailable
+from holdfast.local import frame as frames
 from holdfast.local.calls import Call, GrantItem, Hello
 from holdfast.local.frame import ANSWER_BYTES_MAX, CALL_BYTES_MAX, Frames, FrameTooLong
 
@@ -190,14 +190,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def push(self, serial: int, item: GrantItem) -> None:
         if serial in self._streams:
-            self._send(encode.pushed(serial, encode.encoded(item)))
+            self._send(frames.pushed(serial, frames.encoded(item)))
             if item.what == "granted":
                 self._write()  # Its client waits for nothing else, and this turn may have much to say to others before it ends.
 
     def end(self, serial: int, error: str, text: str) -> None:
         if serial in self._streams:
             self.close_stream(serial)
-            self._send(encode.closed(serial, error, text))
+            self._send(frames.closed(serial, error, text))
 
     def body(self) -> Body | None:
         if not self._asked_for_body and self._transport is not None:
@@ -215,14 +215,14 @@ class Connection(asyncio.BufferedProtocol):
 
     # For handlers.
 
-    def done(self, serial: int, value: bytes = encode.NOTHING) -> None:
+    def done(self, serial: int, value: bytes = frames.NOTHING) -> None:
         self._waiting.discard(serial)
-        self._send(encode.done(serial, value))
+        self._send(frames.done(serial, value))
 
     def refuse(self, serial: int, error: HoldfastError) -> None:
         self._waiting.discard(serial)
         self._service.counts["refused"] += 1
-        self._send(encode.refused(serial, error))
+        self._send(frames.refused(serial, error))
 
     def open_stream(self, serial: int, stream: Stream | None) -> None:
         self._streams[serial] = stream
@@ -254,7 +254,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._ending = True
         self._bodies.clear()
-        self._transport.write(b"".join((*self._out, encode.closed(0, error, text))))
+        self._transport.write(b"".join((*self._out, frames.closed(0, error, text))))
         self._out.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -407,7 +407,7 @@ class Connection(asyncio.BufferedProtocol):
             if len(items) == ITEMS_BATCH:
                 self._ready[serial] = stream  # Behind the others.
             for item in items:
-                frame = encode.pushed(serial, item)
+                frame = frames.pushed(serial, item)
                 self._out.append(frame)
                 self._out_bytes += len(frame)
                 self.sent += len(frame)

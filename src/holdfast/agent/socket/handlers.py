@@ -17,13 +17,13 @@ from holdfast.agent.life.installed import check_installed
 from holdfast.agent.observe.sightings import GONE_AFTER
 from holdfast.agent.socket.answers import Once, checked_timeout
 from holdfast.agent.socket.connection import Connection, Handler, describe
-from holdfast.agent.socket.encode import encoded
 from holdfast.agent.socket.events import Subscription
 from holdfast.agent.socket.table import Table
 from holdfast.errors import ConfigError, JoinTimeout, Unavailable, shown
 from holdfast.local import calls
 from holdfast.local.calls import GroupView, Welcome
 from holdfast.local.family import MARK_CHARS, is_mark
+from holdfast.local.frame import encoded
 
 if TYPE_CHECKING:
     from collections import Counter

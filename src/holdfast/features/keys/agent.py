@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from holdfast.agent.feature import Calls, Feature, Parts, Running
 from holdfast.agent.socket.answers import checked_timeout
-from holdfast.agent.socket.encode import encoded
 from holdfast.errors import HoldfastError
 from holdfast.features.keys.protocol.keys import KeyKeeper, Report
+from holdfast.local.frame import encoded
 from holdfast.wire.keys import Keyring, parse_key
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from holdfast.agent.socket.encode import encoded
 from holdfast.errors import ConfigError, shown
 from holdfast.features.mail.calls import MessageItem
 from holdfast.features.mail.protocol.messages import Outcome
 from holdfast.host import NodeId
 from holdfast.kit.broadcast import PAYLOAD_BYTES_MAX, TOPIC_BYTES_MAX, Broadcast, RumourId
+from holdfast.local.frame import encoded
 
 QUEUE_MAX = 1024  # messages of one stream
 QUEUE_BYTES_MAX = 4 << 20  # of payload in them: a hundred of the largest letters

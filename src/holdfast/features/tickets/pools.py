@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from holdfast.agent.socket.encode import encoded
 from holdfast.agent.socket.events import EventHub
 from holdfast.errors import ConfigError, HoldLost, Unavailable, shown
 from holdfast.events import OwnerChanged, Published
@@ -16,6 +15,7 @@ from holdfast.features.tickets.calls import PoolView, TicketHolder
 from holdfast.features.tickets.kind import TicketHeld
 from holdfast.features.tickets.missing import not_held
 from holdfast.features.tickets.protocol.values import pool_fits
+from holdfast.local.frame import encoded
 
 if TYPE_CHECKING:
     from holdfast.agent.feature import Parts

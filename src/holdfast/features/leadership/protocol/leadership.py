@@ -31,7 +31,7 @@ from holdfast.features.leadership.protocol.reigns import Reigns
 from holdfast.features.leadership.protocol.roads import Roads
 from holdfast.features.leadership.protocol.seat import LeadSeat
 from holdfast.features.leadership.protocol.watch import Watches
-from holdfast.host import Host, Membership, Message, NodeId, Timer
+from holdfast.host import Host, Membership, Message, NodeId, Timer, only
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.hold import Holder
 from holdfast.kit.seats import Seats
@@ -73,7 +73,7 @@ class Leadership:
         self._sweep: Timer | None = None
         self._on: dict[type[Message], Callable[[NodeId, Message], None]] = {}
         self._register()
-        membership.subscribe(self._on_member)
+        membership.subscribe(only(self._on_member, Joined, Decided, Failed, Left))
 
     # What the agent calls.
 

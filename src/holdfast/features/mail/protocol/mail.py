@@ -14,7 +14,7 @@ from itertools import islice
 from holdfast.events import Failed, Joined, Left, MembershipEvent
 from holdfast.features.mail.protocol.inbox import PAYLOAD_BYTES_MAX, WINDOW, Deliver, Inbox
 from holdfast.features.mail.protocol.messages import Letter, Outcome, Receipt
-from holdfast.host import Host, Membership, Message, NodeId, Timer
+from holdfast.host import Host, Membership, Message, NodeId, Timer, only
 
 SEQ_MAX = 1 << 53  # exact in every language; at a million per second that is 285 years
 RESEND_FIRST = 0.2  # seconds; longer than most round trips, so that calm sends everything once
@@ -58,7 +58,7 @@ class Mail:
         self._letters = 0
         self._bytes = 0
         self._sweep: Timer | None = None
-        membership.subscribe(self._on_membership)
+        membership.subscribe(only(self._on_membership, Joined, Failed, Left))
 
     @property
     def under_way(self) -> int:

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from holdfast.bounds import MEMBERS_MAX, is_beyond
-from holdfast.events import Joined, MembershipEvent, Updated
+from holdfast.events import Joined, MembershipEvent
 from holdfast.features.names.protocol.messages import Known, Sighting, WhoIs
-from holdfast.host import Address, Host, Membership, Message, NodeId, Timer
+from holdfast.host import Address, Host, Membership, Message, NodeId, Timer, only
 from holdfast.kit.phase import Call, Questions
 
 ASK_EVERY = 0.25  # seconds
@@ -98,7 +98,7 @@ class Names:
         self._begun = False  # we know whom to ask, and asked: before that no name is clear
         self._look: Timer | None = None
         self.counts: Counter[str] = Counter()  # asked, answered, silent, malformed, too_many, others, unproved
-        membership.subscribe(self._on_membership)
+        membership.subscribe(only(self._on_membership, Joined))
 
     def start(self) -> None:
         self._look = self._host.after(LOOK_PERIOD, self._on_look)
@@ -274,11 +274,10 @@ class Names:
     # The member list.
 
     def _on_membership(self, event: MembershipEvent) -> None:
-        if isinstance(event, Joined | Updated):
-            member = event.member
-            self._sightings.put(member.id.name, member.id.boot, member.address)
-            if member.id.name == self._host.me.name:
-                self._meet_other(member.id, member.address)
+        member = event.member
+        self._sightings.put(member.id.name, member.id.boot, member.address)
+        if member.id.name == self._host.me.name:
+            self._meet_other(member.id, member.address)
 
     def _meet_other(self, life: NodeId, address: Address) -> None:
         """At our own address it is a former life of this process: two cannot listen there."""

@@ -153,9 +153,9 @@ class Lifecycle:
 
     @property
     def waits_for(self) -> str:
-        """What a process that wants to be a member and is none waits for, in a sentence; "" if it is one, or wants to be none."""
+        """What a process that is no member waits for, in a sentence; "" if it does not want to be one."""
         ring = self._ring
-        if not self.wanted or ring.is_member:
+        if not self.wanted:
             return ""
         if ring.is_joining:
             return "it is joining now"

@@ -19,7 +19,7 @@ from holdfast.errors import ConfigError
 from holdfast.events import Event, Expelled, MembershipEvent
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.arbitration import Arbitration
-from holdfast.features.ring.protocol.changes import Changes
+from holdfast.features.ring.protocol.changes import Changes, Publishing
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.departing import Departing
 from holdfast.features.ring.protocol.dispatch import handlers_of, is_meant_for
@@ -43,7 +43,6 @@ from holdfast.features.ring.protocol.opening import Opening
 from holdfast.features.ring.protocol.orphans import Orphans
 from holdfast.features.ring.protocol.pair import Pair
 from holdfast.features.ring.protocol.proposal import Proposals
-from holdfast.features.ring.protocol.publishing import Publishing
 from holdfast.features.ring.protocol.rules import Rules
 from holdfast.features.ring.protocol.scouting import Scouting
 from holdfast.host import Address, Host, Member, Message, NodeId, Ownership, Timer
@@ -232,7 +231,7 @@ class RingNode:
 
     @property
     def waits_for(self) -> str:
-        return self.lifecycle.waits_for
+        return "" if self.is_member else self.lifecycle.waits_for
 
     @property
     def known(self) -> tuple[Address, ...]:

@@ -44,7 +44,7 @@ from holdfast.features.tickets.protocol.pool import Pool
 from holdfast.features.tickets.protocol.reading import Abandoning, Read, Reading
 from holdfast.features.tickets.protocol.values import TICKETS_MAX, Agent, pool_fits, val_fits
 from holdfast.features.tickets.protocol.view import METADATA_BYTES_MAX, TicketView
-from holdfast.host import Host, Membership, Message, NodeId, Timer, fingerprint
+from holdfast.host import Host, Membership, Message, NodeId, Timer, fingerprint, only
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.hold import Claim, Holder
@@ -182,7 +182,7 @@ class Tickets:
 
     def start(self) -> None:
         self.guardian.start()
-        self._membership.subscribe(self._on_membership)
+        self._membership.subscribe(only(self._on_membership, Joined, Decided, Failed, Left))
         self._timer = self._host.after(SWEEP_PERIOD, self._on_sweep)
 
     def stop(self) -> None:
@@ -292,7 +292,6 @@ class Tickets:
         """F15: word of absence only starts a question. A life that was given up may come back (F1)."""
         if isinstance(event, Joined):
             self._gone.pop(event.member.id, None)
-        if not isinstance(event, Decided | Failed | Left):
             return
         if not isinstance(event, Decided):
             if len(self._gone) >= GONE_MAX:
