@@ -119,7 +119,7 @@ def test_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_afterwards_everything_can_be_imported() -> None:
-    """Whoever needs what was left out gets it: by importing it, or through the library that was given a stand-in."""
+    """Code that needs what was left out gets it: by importing it, or through the library that was given a stand-in."""
     code = """
 import sys
 from holdfast.agent.life.lean import lean_imports

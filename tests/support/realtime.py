@@ -99,7 +99,7 @@ def repeated(attempt: Callable[[int], str], *, margin: float, lateness: Callable
 
 
 def say_late(seconds: float, missed: str) -> None:
-    """For whoever reads the run: this is tried again, and why."""
+    """For the reader of the run: this is tried again, and why."""
     print(f"{LATE} {seconds * 1000:.0f} ms; tried again: {missed}")  # noqa: T201 - read by tests/told.py
 
 

@@ -23,7 +23,7 @@ class BothStay(Names):
     """F5: an answer means nothing."""
 
     def _judge(self, other: NodeId, address: Address, *, clear: bool) -> None:
-        """Nobody goes."""
+        """No agent goes."""
 
 
 class BothGo(Names):

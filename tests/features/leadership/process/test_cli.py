@@ -53,7 +53,7 @@ def test_one_name_as_json(holdfast: Run) -> None:
 
 
 def test_wait(holdfast: Run, agent: FakeAgent) -> None:
-    """It ends when somebody leads. The event says who (H204), and the list is not asked for."""
+    """It ends when there is a leader. The event says who (H204), and the list is not asked for."""
 
     def watch(client: Client, call: calls.Watch) -> None:
         client.done(call.serial, GROUP_VIEW)

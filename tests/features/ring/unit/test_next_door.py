@@ -13,7 +13,7 @@ from tests.support.fake_host import FakeHost
 
 
 def test_a_door_that_is_taken_is_free_again_soon() -> None:
-    """H160: a join takes four round trips; whoever was in its way waits a few of those, doubled with every attempt, and never above T_l."""
+    """H160: a join takes four round trips; one in its way waits a few of those, doubled with every attempt, and never above T_l."""
     c = Candidate()
     for _ in range(10):
         c.host.pass_time(0.01)  # the trip
@@ -37,7 +37,7 @@ def test_whoever_was_sent_away_is_called() -> None:
 
 
 def test_a_call_in_the_middle_of_an_attempt_changes_nothing() -> None:
-    """H160: whoever knocks already is not called back from there."""
+    """H160: a joiner that knocks already is not called back from there."""
     c = Candidate().until_locks()
     before = c.ring.id
     c.say(P17, m.Discovered(m.INVITED, m.Answer.BUSY, RING, (), seeded=True, asked=P17.address))

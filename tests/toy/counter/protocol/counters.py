@@ -2,7 +2,7 @@
 
 Each life keeps, per counter, what it has added itself, as a row of a table that all members share (``kit.rows``). Rows of one life only
 grow, so of two versions the larger is the newer, and the value of a counter is the sum over all lives. What a life added stays when it is
-gone; what it told nobody before it crashed is lost with it.
+gone; what it told no other before it crashed is lost with it.
 """
 
 from __future__ import annotations
