@@ -34,8 +34,7 @@ from holdfast.host import Address, Host, Message, NodeId, Timer, fingerprint
 from holdfast.kit.delay import Delay, delay_of
 from holdfast.kit.keeper import LENGTH_MAX, MARGIN, Horizon, Keeper
 from holdfast.kit.marks import Mark, MarkNumber, Marks, Word
-from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions
-from holdfast.kit.quorum import count
+from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions, count
 from holdfast.kit.slots import COUNTS, Slot
 
 HELLO_PERIOD = 0.5  # seconds until a slot that has not answered is greeted again

@@ -31,8 +31,7 @@ from holdfast.features.tickets.protocol.values import (
 )
 from holdfast.host import Address, Host, Message, NodeId
 from holdfast.kit.histogram import Histogram
-from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions, Request
-from holdfast.kit.quorum import Quorum, count, majority
+from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions, Quorum, Request, count, majority
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import own_slot
 
