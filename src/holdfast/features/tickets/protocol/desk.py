@@ -124,7 +124,7 @@ class Desk:
         return life(agent) if slot is None else seat(slot)
 
     def voter_of(self, source: NodeId) -> Voter:
-        slot = self._seats.slot_of(source)
+        slot = self._seats.own if source == self.host.me else self._seats.slot_of(source)
         return (NO_SLOT, source) if slot is None else (slot, NOBODY.life)
 
     def post(self, place: Place, message: Message) -> None:
