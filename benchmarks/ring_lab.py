@@ -12,8 +12,8 @@ from typing import Any
 from holdfast.features.ring.lab.rings import PAPER_LINK, PAPER_RULES, Rings, paper_config
 from holdfast.features.ring.lab.scenarios.ring import RingScenario
 from holdfast.features.ring.protocol.config import RingConfig
-from holdfast.features.ring.protocol.entries import Listed, key_of, read, write
 from holdfast.features.ring.protocol.ids import RingId, position_of
+from holdfast.features.ring.protocol.memberlist import Listed, key_of, read, write
 from holdfast.host import Address, NodeId
 from holdfast.kit.exchange import RowsPage
 from holdfast.kit.rows import Row, pages

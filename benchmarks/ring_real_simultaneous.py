@@ -17,7 +17,7 @@ from benchmarks.ring_fleet import NeverHappened, name_of
 from benchmarks.ring_formed import KILLED, Formed, formed
 from holdfast.errors import ConfigError
 from holdfast.features.ring.protocol.config import K_MAX, LEASE_MAX, LEASE_MIN, RingConfig
-from holdfast.kit.quorum import weighted
+from holdfast.kit.phase import weighted
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from msgspec import inspect as types
 
 from holdfast.bounds import AHEAD_MAX, NUMBER_MAX
 from holdfast.features.leadership.protocol import board as lead_board
-from holdfast.features.ring.protocol.entries import Listed, Tombstone
+from holdfast.features.ring.protocol.memberlist import Listed, Tombstone
 from holdfast.features.tickets.protocol.cview import Entry
 from holdfast.features.tickets.protocol.values import Tickets
 from holdfast.host import Message

@@ -46,9 +46,9 @@ sys.setprofile(note)
 threading.setprofile(note)
 """
 WALKS = 10
-TICKET_FILES_MAX = 35
+TICKET_FILES_MAX = 31
 TICKET_OWN_FILES_MAX = 11
-EVENT_FILES_MAX = 21
+EVENT_FILES_MAX = 18
 EVENT_OWN_FILES_MAX = 9
 BELOW = {"protocol", "kit", "net", "disk", "wire"}  # folders; the spine is the files that lie in none
 

@@ -8,9 +8,8 @@ from holdfast.host import Address, Host, Member, Membership, NodeId
 from holdfast.kit.broadcast import Broadcast, Rumour
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.keeper import Keeper
-from holdfast.kit.phase import PhaseEnd
+from holdfast.kit.phase import PhaseEnd, Quorum, count
 from holdfast.kit.promise import Answer, HolderId, Promises
-from holdfast.kit.quorum import Quorum, count
 from holdfast.kit.rows import Kept, Merge, Rows
 from holdfast.kit.seats import SeatHello, Seats
 from holdfast.kit.slots import Slot

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.host import Address, Message, NodeId
-from holdfast.kit.phase import Call, Outcome, Phase, PhaseEnd, Questions
-from holdfast.kit.quorum import Quorum, count, joint, majority
+from holdfast.kit.phase import Call, Outcome, Phase, PhaseEnd, Questions, Quorum, count, joint, majority
 from tests.support.fake_host import FakeHost
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.host import NodeId
-from holdfast.kit.quorum import Quorum, count, joint, majority, weighted
+from holdfast.kit.phase import Quorum, count, joint, majority, weighted
 
 groups = st.frozensets(st.integers(0, 8), max_size=6)
 

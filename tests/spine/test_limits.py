@@ -20,7 +20,7 @@ ONE_EACH = {  # a table with one entry per member, by module and name
     "wire.codec": "SENDERS_MAX",
     "features.names.protocol.names": "NAMES_MAX",
     "features.mail.protocol.inbox": "SENDERS_MAX",
-    "features.ring.protocol.entries": "ENTRIES_KEPT",
+    "features.ring.protocol.memberlist": "ENTRIES_KEPT",
     "features.leadership.protocol.config": "NAMES_MAX",
 }
 OTHERS = {  # what else depends on it, and its share

@@ -20,7 +20,7 @@ from holdfast.drops import Drop, Rejected
 from holdfast.features.leadership.detector.messages import Lead
 from holdfast.features.leadership.protocol import board as lead_board
 from holdfast.features.leadership.protocol.messages import Succession
-from holdfast.features.ring.protocol import entries
+from holdfast.features.ring.protocol import memberlist
 from holdfast.features.ring.protocol.ids import RingId
 from holdfast.features.ring.protocol.messages import Gen
 from holdfast.features.tickets.protocol import cview, guardian
@@ -35,8 +35,8 @@ NOT_ON_A_WIRE = re.compile(r"holdfast\.(lab|cli|agent\.page|(features|papers)\.\
 RECORDS: tuple[Any, ...] = (
     rows.Row,
     versioned.Versioned,
-    entries.Listed,
-    entries.Tombstone,
+    memberlist.Listed,
+    memberlist.Tombstone,
     cview.Entry,
     lead_board.Row,
     seats.Journal,

@@ -25,8 +25,7 @@ from msgspec import Meta
 
 from holdfast.errors import StorageDamaged
 from holdfast.host import Address, Host, Message, Storage, Timer
-from holdfast.kit.phase import Phase, PhaseEnd, Questions
-from holdfast.kit.quorum import count
+from holdfast.kit.phase import Phase, PhaseEnd, Questions, count
 
 MARK_PERIOD = 2.0  # seconds between two marks of a seat that is busy: a copy that is older than this is found out
 MARK_DELAY = 0.05  # seconds from a change to its mark, so that changes that come together have one

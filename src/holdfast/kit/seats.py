@@ -34,8 +34,7 @@ from holdfast.host import Address, Host, Message, NodeId, Timer, fingerprint
 from holdfast.kit.delay import Delay, delay_of
 from holdfast.kit.keeper import LENGTH_MAX, MARGIN, Horizon, Keeper
 from holdfast.kit.marks import Mark, MarkNumber, Marks, Word
-from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions
-from holdfast.kit.quorum import count
+from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions, count
 from holdfast.kit.slots import COUNTS, Slot
 
 HELLO_PERIOD = 0.5  # seconds until a slot that has not answered is greeted again
@@ -146,6 +145,8 @@ class Seats:
         self._hello_pause = HELLO_PERIOD  # the next one
         self._wait_timer: Timer | None = None
         self._started_at = -inf
+        # Where each slot is asked, as ``Phase`` wants it: None for the own one, which is asked by a call.
+        self.addresses: Mapping[int, Address | None] = {slot.number: None if slot.number == own else slot.address for slot in slots}
         self._others = {slot.number: slot.address for slot in self.slots if slot.number != own}
         self.marks = Marks(host, self._storage, self._questions, self._others, self)
         if self._others:
@@ -168,11 +169,6 @@ class Seats:
         if self.keeper.wait == inf:
             return SeatState.ASKING
         return SeatState.WAITING if self.keeper.wait > 0 else SeatState.SERVING
-
-    @property
-    def addresses(self) -> Mapping[int, Address | None]:
-        """Where each slot is asked, as ``Phase`` wants it: None for the own one, which is asked by a call."""
-        return {slot.number: None if slot.number == self.own else slot.address for slot in self.slots}
 
     def life(self, number: int) -> NodeId | None:
         """Who sits there, as last heard."""

@@ -13,8 +13,7 @@ from typing import ClassVar
 
 from holdfast.events import Internal
 from holdfast.host import Address, Host, Message, NodeId
-from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions
-from holdfast.kit.quorum import Quorum
+from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions, Quorum
 
 ASK_INTERVAL = 0.2
 ASK_TIMEOUT = 1.5  # tickets 4: rtx, phase_timeout

@@ -13,9 +13,8 @@ from functools import partial
 from holdfast.events import Internal
 from holdfast.host import Host, Message, NodeId
 from holdfast.kit.deadline import Deadline, entry, holder_length
-from holdfast.kit.phase import Phase, PhaseEnd, Questions
+from holdfast.kit.phase import Phase, PhaseEnd, Questions, majority
 from holdfast.kit.promise import Answer, HolderId, Promises
-from holdfast.kit.quorum import majority
 from holdfast.kit.seats import Seats
 
 KEY = "the thing"

@@ -18,7 +18,7 @@ from holdfast.features.ring.protocol.ids import CIRCLE, Peer, RingId
 from holdfast.features.ring.protocol.pair import State
 from holdfast.features.ring.protocol.rules import Rules
 from holdfast.host import MemberStatus
-from holdfast.kit.quorum import weighted
+from holdfast.kit.phase import weighted
 from tests.features.ring.stand import STEP, T_A, T_ARB, T_L, Stand, crowd, peer, suspecting
 
 P, Q, R = peer("p", 100), peer("q", 2000), peer("r", 3000)

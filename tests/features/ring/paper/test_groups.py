@@ -15,7 +15,7 @@ from holdfast.features.ring.protocol.facts import GroupProposed, Suspicion, Won
 from holdfast.features.ring.protocol.ids import Peer, RingId, nearest
 from holdfast.features.ring.protocol.pair import Pair, State
 from holdfast.features.ring.protocol.rules import Rules
-from holdfast.kit.quorum import Quorum, joint, weighted
+from holdfast.kit.phase import Quorum, joint, weighted
 from tests.features.ring.stand import STEP, T_A, T_ARB, T_L, Stand, crowd, peer
 
 K1 = RingConfig(k=1)

@@ -9,10 +9,10 @@ import pytest
 from holdfast.features.ring.lab.rings import Rings
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.config import RingConfig
-from holdfast.features.ring.protocol.entries import Tombstone
 from holdfast.features.ring.protocol.facts import Removed
 from holdfast.features.ring.protocol.fencing import GEN_MAX, MICROSECONDS, ORPHAN_JUMP, PUBLISHED_MAX
 from holdfast.features.ring.protocol.ids import CIRCLE, owner_of
+from holdfast.features.ring.protocol.memberlist import Tombstone
 from holdfast.features.ring.protocol.rules import Rules
 from holdfast.host import Ownership
 from tests.features.ring.stand import STEP, T_L, Stand, crowd, peer

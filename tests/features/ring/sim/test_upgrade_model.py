@@ -28,7 +28,7 @@ from holdfast.features.ring.lab.upgrade_model import (
     census,
     explored,
 )
-from holdfast.kit.quorum import weighted
+from holdfast.kit.phase import weighted
 from holdfast.lab.explore import explore
 
 TWICE: Groups = ("PQR", "PQS", "PQR")  # two changes, and late messages of the first

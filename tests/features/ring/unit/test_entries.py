@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.features.ring.protocol.entries import (
+from holdfast.features.ring.protocol.ids import CIRCLE, RingId
+from holdfast.features.ring.protocol.memberlist import (
     REASON_BYTES_MAX,
     ROWS_BYTES_MAX,
     Listed,
@@ -19,7 +20,6 @@ from holdfast.features.ring.protocol.entries import (
     valid,
     write,
 )
-from holdfast.features.ring.protocol.ids import CIRCLE, RingId
 from holdfast.host import Address, NodeId
 
 listed = st.builds(

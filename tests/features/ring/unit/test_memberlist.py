@@ -9,9 +9,8 @@ from holdfast.events import Event, Joined, Left, Updated
 from holdfast.features.ring.lab.rings import Rings
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.config import RingConfig
-from holdfast.features.ring.protocol.entries import Listed, Tombstone, key_of, write
 from holdfast.features.ring.protocol.ids import Peer, RingId
-from holdfast.features.ring.protocol.memberlist import KNOWN_MAX, MemberList, topic_of
+from holdfast.features.ring.protocol.memberlist import KNOWN_MAX, Listed, MemberList, Tombstone, key_of, topic_of, write
 from holdfast.features.ring.protocol.ring import RingNode
 from holdfast.host import Address, MemberStatus, NodeId
 from holdfast.kit.broadcast import Broadcast

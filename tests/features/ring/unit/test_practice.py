@@ -10,10 +10,10 @@ from holdfast.features.ring.lab.watch import Stage
 from holdfast.features.ring.protocol import messages as m
 from holdfast.features.ring.protocol.arbitration import TIMEOUT
 from holdfast.features.ring.protocol.config import RingConfig
-from holdfast.features.ring.protocol.entries import Tombstone
 from holdfast.features.ring.protocol.facts import LinkBroken, LinkMended, Lost, Suspicion, Won
 from holdfast.features.ring.protocol.ids import Peer
 from holdfast.features.ring.protocol.lease import RELAYED_MAX
+from holdfast.features.ring.protocol.memberlist import Tombstone
 from holdfast.features.ring.protocol.metrics import metrics
 from holdfast.features.ring.protocol.pair import State
 from holdfast.features.ring.protocol.rules import Rules

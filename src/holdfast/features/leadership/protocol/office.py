@@ -25,8 +25,7 @@ from holdfast.host import Host, NodeId, Timer
 from holdfast.kit.deadline import Deadline
 from holdfast.kit.hold import Holder
 from holdfast.kit.outbox import Outbox
-from holdfast.kit.phase import Phase, PhaseEnd, Questions
-from holdfast.kit.quorum import majority
+from holdfast.kit.phase import Phase, PhaseEnd, Questions, majority
 from holdfast.kit.seats import Seats
 
 PAGE_BYTES = 900  # of names and what is said about them in one message; the rest of a datagram is envelope

@@ -13,10 +13,9 @@ from functools import partial
 from msgspec.structs import replace
 
 from holdfast.features.ring.protocol.config import Arbitrator, RingConfig
-from holdfast.features.ring.protocol.entries import Listed, key_of, write
 from holdfast.features.ring.protocol.facts import BecameMember
 from holdfast.features.ring.protocol.ids import Peer, RingId, hash_of, nearest
-from holdfast.features.ring.protocol.memberlist import MemberList
+from holdfast.features.ring.protocol.memberlist import Listed, MemberList, key_of, write
 from holdfast.features.ring.protocol.pair import Pair, State
 from holdfast.features.ring.protocol.ring import ID_BITS, RingNode, Status
 from holdfast.features.ring.protocol.rules import Rules

@@ -30,7 +30,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from msgspec import Struct
 
-from holdfast.kit.quorum import joint, weighted
+from holdfast.kit.phase import joint, weighted
 from holdfast.lab.explore import explore
 
 Groups = tuple[str, ...]  # the group of version 1, 2, ...; each letter is a member, letters are in the order of ids

@@ -17,8 +17,7 @@ from holdfast.features.ring.protocol.ids import RingId
 from holdfast.features.ring.protocol.messages import Arb, Gone, Here, Vote
 from holdfast.features.ring.protocol.pair import Pair, State
 from holdfast.host import Address, MemberStatus, NodeId
-from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions
-from holdfast.kit.quorum import Quorum, joint, weighted
+from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions, Quorum, joint, weighted
 
 if TYPE_CHECKING:
     from holdfast.features.ring.protocol.ring import RingNode

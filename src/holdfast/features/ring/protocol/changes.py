@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from holdfast.errors import ConfigError, shown
 from holdfast.events import Failed, Joined, Left, Updated
 from holdfast.features.ring.protocol import memberlist, news
-from holdfast.features.ring.protocol.entries import ROWS_BYTES_MAX, Listed, Tombstone, rows_bytes
 from holdfast.features.ring.protocol.facts import Removed
 from holdfast.features.ring.protocol.ids import RingId
+from holdfast.features.ring.protocol.memberlist import ROWS_BYTES_MAX, Listed, Tombstone, rows_bytes
 from holdfast.host import ROW_BYTES_MAX, ROW_NAME_BYTES_MAX, ROWS_MAX, Member
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from holdfast.features.ring.protocol.config import FOUNDING_LEASES
 from holdfast.features.ring.protocol.messages import FoundAsk, FoundPromise
 from holdfast.host import Address, NodeId
 from holdfast.kit.deadline import holder_length
-from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions
-from holdfast.kit.quorum import count, majority
+from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions, count, majority
 
 if TYPE_CHECKING:
     from holdfast.features.ring.protocol.ring import RingNode

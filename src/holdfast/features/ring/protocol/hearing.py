@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.features.ring.protocol.pair import Pair
 from holdfast.host import Timer
-from holdfast.kit.quorum import weighted
+from holdfast.kit.phase import weighted
 
 if TYPE_CHECKING:
     from holdfast.features.ring.protocol.ring import RingNode

@@ -17,8 +17,7 @@ from holdfast.features.ring.protocol.ids import Peer, RingId, nearest
 from holdfast.features.ring.protocol.messages import Answer, Discover, Discovered, Leave, Lock, Locked, Unlock
 from holdfast.features.ring.protocol.pair import State
 from holdfast.host import Address, Message, NodeId, Timer
-from holdfast.kit.phase import Call, Outcome, Phase, PhaseEnd, Questions
-from holdfast.kit.quorum import count
+from holdfast.kit.phase import Call, Outcome, Phase, PhaseEnd, Questions, count
 
 if TYPE_CHECKING:
     from holdfast.features.ring.protocol.ring import RingNode

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.events import Decided
-from holdfast.features.ring.protocol.entries import id_of, key_of
 from holdfast.features.ring.protocol.ids import RingId
+from holdfast.features.ring.protocol.memberlist import id_of, key_of
 from holdfast.host import MemberStatus
 from holdfast.kit.broadcast import RumourId
 

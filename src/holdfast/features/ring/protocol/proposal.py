@@ -13,8 +13,7 @@ from holdfast.features.ring.protocol.ids import RingId
 from holdfast.features.ring.protocol.messages import Propose, Proposed
 from holdfast.features.ring.protocol.pair import Pair
 from holdfast.host import NodeId
-from holdfast.kit.phase import Phase, PhaseEnd, Questions
-from holdfast.kit.quorum import weighted
+from holdfast.kit.phase import Phase, PhaseEnd, Questions, weighted
 
 if TYPE_CHECKING:
     from holdfast.features.ring.protocol.ring import RingNode

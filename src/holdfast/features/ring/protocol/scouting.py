@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.features.ring.protocol.messages import INVITED, Answer, Discover, Discovered
 from holdfast.host import FANOUT_MAX, Address, Message, NodeId
-from holdfast.kit.phase import Call, Outcome, Phase, PhaseEnd
-from holdfast.kit.quorum import count, majority
+from holdfast.kit.phase import Call, Outcome, Phase, PhaseEnd, count, majority
 
 if TYPE_CHECKING:
     from holdfast.features.ring.protocol.ring import RingNode

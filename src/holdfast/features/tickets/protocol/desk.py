@@ -31,8 +31,7 @@ from holdfast.features.tickets.protocol.values import (
 )
 from holdfast.host import Address, Host, Message, NodeId
 from holdfast.kit.histogram import Histogram
-from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions, Request
-from holdfast.kit.quorum import Quorum, count, majority
+from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions, Quorum, Request, count, majority
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import own_slot
 
@@ -125,7 +124,7 @@ class Desk:
         return life(agent) if slot is None else seat(slot)
 
     def voter_of(self, source: NodeId) -> Voter:
-        slot = self._seats.slot_of(source)
+        slot = self._seats.own if source == self.host.me else self._seats.slot_of(source)
         return (NO_SLOT, source) if slot is None else (slot, NOBODY.life)
 
     def post(self, place: Place, message: Message) -> None:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.host import Address, Host, Message, NodeId
-from holdfast.kit.phase import Phase, PhaseEnd, Questions
-from holdfast.kit.quorum import majority
+from holdfast.kit.phase import Phase, PhaseEnd, Questions, majority
 from holdfast.lab.experiment import LIST_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.kit.ballots import BallotAsk, BallotVote
 from holdfast.lab.links import Fixed, Link

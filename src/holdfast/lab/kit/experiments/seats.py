@@ -17,9 +17,8 @@ from msgspec import Meta
 from holdfast.host import Address, Host, Machine, Message, NodeId
 from holdfast.kit.deadline import RHO_MAX, Deadline, holder_length, wait_length
 from holdfast.kit.keeper import MARGIN
-from holdfast.kit.phase import Phase, PhaseEnd, Questions
+from holdfast.kit.phase import Phase, PhaseEnd, Questions, majority
 from holdfast.kit.promise import Answer, HolderId, Promises
-from holdfast.kit.quorum import majority
 from holdfast.kit.seats import Seats
 from holdfast.kit.slots import COUNTS, Slot
 from holdfast.lab.experiment import LIST_MAX, Cell, Experiment, Finding, Measured, Parameters

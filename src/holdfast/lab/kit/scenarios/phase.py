@@ -12,7 +12,7 @@ from random import Random
 from msgspec.structs import replace
 
 from holdfast.host import Address, Host, Machine
-from holdfast.kit.quorum import Quorum, joint, majority, weighted
+from holdfast.kit.phase import Quorum, joint, majority, weighted
 from holdfast.lab.checker import Checker
 from holdfast.lab.faults import Menu, draw_plan
 from holdfast.lab.kit.ballots import ASK_TIMEOUT, Ballots

@@ -16,7 +16,7 @@ from holdfast.features.ring.lab.observer import Observed, checked, completed, na
 from holdfast.features.ring.lab.rings import arbitrators
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.facts import Departed
-from holdfast.kit.quorum import weighted
+from holdfast.kit.phase import weighted
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
 
