@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from holdfast.cli.demo.fleet import free_ports
-from holdfast.disk.state import State
+from holdfast.disk.state_directory import State
 from holdfast.wire.keys import generate
 from tests.cli.command import Run
 

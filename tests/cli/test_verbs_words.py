@@ -15,9 +15,9 @@ from typer import main as typer_main
 
 from holdfast.cli import show
 from holdfast.cli.app import command
+from holdfast.cli.parser import Flag, Word, read
 from holdfast.cli.usage import UsageError
 from holdfast.cli.verbs import Entry, Table, everything, find
-from holdfast.cli.words import Flag, Word, read
 from tests.cli.command import Run
 from tests.cli.test_start import imported
 
@@ -129,13 +129,13 @@ def test_one_verb_imports_no_other() -> None:
     """Building the tree imports no verb; running one imports that one, without event loop, rich, cryptography or typer."""
     modules = imported("members", "--agent", "none.sock")
     assert {name for name in modules if name.startswith("holdfast.cli.")} == {
-        f"holdfast.cli.{name}" for name in ("agent_call", "exits", "members", "options", "shapes", "show", "verbs", "words")
+        f"holdfast.cli.{name}" for name in ("agent_call", "exits", "members", "options", "parser", "shapes", "show", "verbs")
     }
     assert modules & {"asyncio", "rich", "cryptography", "typer", "pydantic", "click", "importlib.metadata"} == set()
     assert not any(name.startswith(("holdfast.net.host", "holdfast.wire", "holdfast.lab", "holdfast.features.")) for name in modules)
     modules = imported("--help")
     assert {name for name in modules if name.startswith("holdfast.cli.")} == {
-        f"holdfast.cli.{name}" for name in ("app", "exits", "run", "run.kind", "run.kinds", "usage", "verbs", "words")
+        f"holdfast.cli.{name}" for name in ("app", "exits", "parser", "run", "run.hold_flags", "usage", "verbs")
     }
     assert {name.rpartition(".")[2] for name in modules if name.startswith("holdfast.features.") and name.count(".") > 2} == {"verbs"}
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from holdfast.disk import files
 from holdfast.disk.journal import Journal
-from holdfast.disk.state import State
+from holdfast.disk.state_directory import State
 from tests.disk.disks import DyingDisk, plan
 
 HOWS = ("before", "during", "after")

@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.disk import files
 from holdfast.disk.journal import Journal
-from holdfast.disk.state import State
+from holdfast.disk.state_directory import State
 from tests.disk.disks import RememberingDisk, plan, states
 from tests.support.realtime import run
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.disk.horizon import RECORD_BYTES, STRIDE, Horizon, kernel_stamp
+from holdfast.kit.keeper import Keeper
+from tests.support.fake_host import FakeHost
 
 KERNEL = "5d0f-1/0_0"
 
@@ -28,6 +30,12 @@ def written(path: Path, until: float = 100.0) -> None:
     found = horizon(path, former=0, life=7)
     assert found.cover(until)
     found.close()
+
+
+def keeper(found: Horizon) -> Keeper:
+    """Of the seat that asks before it promises."""
+    host = FakeHost("a")
+    return Keeper(host, host.storage.part("keeper"), rho=0.001, horizon=found)
 
 
 def test_on_a_machine_where_nothing_was_promised_nothing_is_waited_for(path: Path) -> None:
@@ -96,7 +104,7 @@ def test_a_second_life_of_a_process_is_known_to_the_next(path: Path) -> None:
 
 def test_renewals_cost_few_writes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """H154: a hundred renewals within a stride are one write."""
-    found, writes = horizon(path, former=0, life=7), 0
+    seat, writes = keeper(horizon(path, former=0, life=7)), 0
     write = os.pwrite
 
     def counted(fd: int, data: bytes, offset: int) -> int:
@@ -105,21 +113,21 @@ def test_renewals_cost_few_writes(path: Path, monkeypatch: pytest.MonkeyPatch) -
         return write(fd, data, offset)
 
     monkeypatch.setattr(os, "pwrite", counted)
-    assert all(found.cover(10.0 + n * STRIDE / 100) for n in range(101))
+    assert all(seat.reaches(10.0 + n * STRIDE / 100) for n in range(101))
     assert writes == 1
 
 
 def test_what_cannot_be_written_must_not_be_promised(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """H154: no promise runs longer than what the next life would read."""
-    found = horizon(path, former=0, life=7)
-    assert found.cover(10.0)
+    seat = keeper(horizon(path, former=0, life=7))
+    assert seat.reaches(10.0)
 
     def full(*words: object) -> int:
         raise OSError(28, "no space left")
 
     monkeypatch.setattr(os, "pwrite", full)
-    assert found.cover(10.1)
-    assert not found.cover(11.0)
+    assert seat.reaches(10.1)
+    assert not seat.reaches(11.0)
     assert horizon_after(path, monkeypatch) == pytest.approx(10.0 + STRIDE)
 
 

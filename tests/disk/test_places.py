@@ -12,7 +12,7 @@ from holdfast.agent.life.home import Home
 from holdfast.agent.life.machine_lock import MachineLock
 from holdfast.config import load
 from holdfast.disk.places import check_folder, check_state
-from holdfast.disk.state import State
+from holdfast.disk.state_directory import State
 from holdfast.errors import KeyUnusable, StorageError
 from holdfast.wire.keys import exposure, generate, load_key
 

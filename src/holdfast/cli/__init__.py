@@ -43,8 +43,8 @@ def _warn() -> None:
 
 def _quick() -> Callable[[], int | None] | None:
     """The verb with its values, if the words are spelled plainly; typer, which knows all spellings, is slow to load."""
+    from holdfast.cli.parser import read
     from holdfast.cli.verbs import find
-    from holdfast.cli.words import read
 
     found = None if COMPLETING in os.environ else find(sys.argv[1:])
     if found is None:

@@ -15,8 +15,8 @@ import msgspec
 
 from holdfast.agent.observe.http_extra import check_http
 from holdfast.cli.options import JSON
+from holdfast.cli.parser import Flag
 from holdfast.cli.show import print_json, print_table
-from holdfast.cli.words import Flag
 from holdfast.config import DEFAULTS, SETTINGS, load_with_sources
 
 NOT_A_FLAG = ("key",)
@@ -69,7 +69,7 @@ def _become(settings: dict[str, Any]) -> NoReturn:
 
 
 def _declare() -> None:
-    """One flag for each setting, as ``cli.words`` reads it."""
+    """One flag for each setting, as ``cli.parser`` reads it."""
     defaults = agent.__kwdefaults__
     assert defaults is not None
     del agent.__annotations__["flags"]

@@ -11,8 +11,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command as build
 
+from holdfast.cli.parser import Flag, Taken, Verb, Word, taken
 from holdfast.cli.verbs import Entry, Table, everything
-from holdfast.cli.words import Flag, Taken, Verb, Word, taken
 
 
 class LazyGroup(TyperGroup):

@@ -11,8 +11,8 @@ from typing import Annotated
 from holdfast.cli.agent_call import GRACE, asked, socket_path
 from holdfast.cli.exits import FOUND, OK
 from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
+from holdfast.cli.parser import Flag
 from holdfast.cli.show import print_json, shown
-from holdfast.cli.words import Flag
 from holdfast.errors import AgentLost, ConfigError, Timeout
 from holdfast.local.calls import Doctor, Finding
 

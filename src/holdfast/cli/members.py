@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from holdfast.cli.agent_call import asked
 from holdfast.cli.exits import FOUND, OK
 from holdfast.cli.options import AGENT, GROUP, JSON
+from holdfast.cli.parser import Flag
 from holdfast.cli.shapes import member_json, tags_text, version_of
 from holdfast.cli.show import print_json, print_table, say
-from holdfast.cli.words import Flag
 from holdfast.errors import ConfigError, shown
 from holdfast.host import Member, MemberStatus
 from holdfast.local.calls import GroupView, Look

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from holdfast.cli.agent_call import AgentCall, socket_path
 from holdfast.cli.options import AGENT, GROUP, JSON
+from holdfast.cli.parser import Word
 from holdfast.cli.show import print_json, print_pairs
-from holdfast.cli.words import Word
 from holdfast.errors import ConfigError, shown
 from holdfast.local.calls import GroupView, Look, SetTags
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from holdfast.cli.agent_call import streamed
 from holdfast.cli.options import AGENT, COUNT, FOR, GROUP, JSON_LINES
+from holdfast.cli.parser import Flag
 from holdfast.cli.shapes import event_json, event_line
 from holdfast.cli.show import print_json_line
-from holdfast.cli.words import Flag
 from holdfast.local.calls import Watch
 
 

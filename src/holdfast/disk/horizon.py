@@ -51,9 +51,8 @@ class Horizon:
         return found
 
     def cover(self, until: float) -> bool:
-        """Before anything is promised until then. False: it cannot be written, and must not be promised."""
-        if self.until is not None and until <= self.until:
-            return True
+        """Before anything is promised until then, which is after ``until``. False: it cannot be written, and must not be promised."""
+        assert self.until is None or until > self.until  # The number would go back.
         return self.settle(until + STRIDE)
 
     def settle(self, until: float) -> bool:

@@ -19,6 +19,7 @@ from holdfast.errors import StorageDamaged, shown
 from holdfast.events import StorageFailed
 from holdfast.host import Host, Storage
 from holdfast.kit.deadline import wait_length
+from holdfast.kit.seat_records import ERA, LONGEST
 
 LENGTH_MAX = 60.0  # seconds; fast-detection "grant rule": one message binds no peer for longer
 MARGIN = 0.01  # ring 4: scheduling slop
@@ -33,7 +34,7 @@ class Horizon(Protocol):
         """None: not known."""
 
     def cover(self, until: float) -> bool:
-        """Before anything is promised until then. False: it cannot be written, and must not be promised."""
+        """Before anything is promised until then, which is after ``until``. False: it cannot be written, and must not be promised."""
 
     def settle(self, until: float) -> bool:
         """Nothing that was promised runs longer than this."""
@@ -57,9 +58,9 @@ class Keeper:
         self._blind = False  # the horizon could not be written, which was said
         self._rho, self._margin, self.length_max = rho, margin, length_max
         loaded = storage.load()
-        self._longest = _number(loaded, "longest")  # durable
+        self._longest = _number(loaded, LONGEST)  # durable
         self._longest_asked = self._longest  # durable, or on its way
-        self.era = int(_number(loaded, "era"))  # F13: only a rebuild raises it, and that is not offered yet
+        self.era = int(_number(loaded, ERA))  # F13: only a rebuild raises it, and that is not offered yet
         self._opens_at = inf
         self.on_change: Callable[[], None] = _nothing  # something is being saved that a promise rests on
 
@@ -92,7 +93,8 @@ class Keeper:
 
     def reaches(self, until: float) -> bool:
         """Asked before anything is promised until then. False: it must not be, because the next life would not know of it."""
-        if self._horizon is None or self._horizon.cover(until):
+        horizon = self._horizon
+        if horizon is None or (horizon.until is not None and until <= horizon.until) or horizon.cover(until):
             return True
         if not self._blind:
             self._blind = True
@@ -114,7 +116,7 @@ class Keeper:
             then()
             return
         longest = self._longest_asked = max(length, self._longest_asked)
-        self._storage.save("longest", msgspec.msgpack.encode(longest), lambda: self._on_saved(longest, then))
+        self._storage.save(LONGEST, msgspec.msgpack.encode(longest), lambda: self._on_saved(longest, then))
 
     def _on_saved(self, longest: float, then: Callable[[], None]) -> None:
         self._longest = max(longest, self._longest)

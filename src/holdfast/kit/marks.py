@@ -26,6 +26,7 @@ from msgspec import Meta
 from holdfast.errors import StorageDamaged
 from holdfast.host import Address, Host, Message, Storage, Timer
 from holdfast.kit.phase import Phase, PhaseEnd, Questions, count
+from holdfast.kit.seat_records import MARK, MARK_OF, MARKER
 
 MARK_PERIOD = 2.0  # seconds between two marks of a seat that is busy: a copy that is older than this is found out
 MARK_DELAY = 0.05  # seconds from a change to its mark, so that changes that come together have one
@@ -153,7 +154,7 @@ class Marks:
         number = min(self.mark.number + 1, MARK_MAX)
         self._make_key()
         self.mark = Mark(number, self._new_word(number), self.mark.word)
-        self._storage.save("mark", msgspec.msgpack.encode(self.mark), self.show)
+        self._storage.save(MARK, msgspec.msgpack.encode(self.mark), self.show)
 
     def _new_word(self, number: int) -> str:
         """One that no other copy of this journal draws: of this life and this instant."""
@@ -165,7 +166,7 @@ class Marks:
         """As secret as the source of chance, which is not drawn from: the same seed goes on giving the same run."""
         if not self._key:
             self._key = blake2b(repr(self._host.random.getstate()).encode(), digest_size=KEY_BYTES).digest()
-            self._storage.save("marker", self._key, lambda: None)  # completes before the next mark's save does
+            self._storage.save(MARKER, self._key, lambda: None)  # completes before the next mark's save does
 
     def _code(self, number: int, nonce: str) -> str:
         return blake2b(f"{number} {nonce}".encode(), key=self._key, digest_size=CODE_CHARS // 2).hexdigest()
@@ -192,17 +193,17 @@ class Marks:
     def remember(self, slot: str, mark: Mark, then: Callable[[], None]) -> None:
         assert not self.is_behind(slot, mark)
         self._remembered[slot] = mark.number, mark.word
-        self._storage.save(f"mark/{slot}", msgspec.msgpack.encode((mark.number, mark.word)), then)
+        self._storage.save(MARK_OF + slot, msgspec.msgpack.encode((mark.number, mark.word)), then)
 
     def _read(self) -> tuple[Mark, dict[str, tuple[int, str]], bytes]:
         loaded = self._storage.load()
         try:
-            mark = msgspec.msgpack.decode(loaded["mark"], type=Mark) if "mark" in loaded else Mark(0, "", "")
+            mark = msgspec.msgpack.decode(loaded[MARK], type=Mark) if MARK in loaded else Mark(0, "", "")
             remembered = {
-                key.removeprefix("mark/"): msgspec.msgpack.decode(value, type=tuple[MarkNumber, Word])
+                key.removeprefix(MARK_OF): msgspec.msgpack.decode(value, type=tuple[MarkNumber, Word])
                 for key, value in loaded.items()
-                if key.startswith("mark/")
+                if key.startswith(MARK_OF)
             }
         except msgspec.DecodeError as error:
             raise StorageDamaged(f"a mark in the seat's journal is unreadable: {error}") from None
-        return mark, remembered, loaded.get("marker", b"")
+        return mark, remembered, loaded.get(MARKER, b"")

@@ -35,6 +35,7 @@ from holdfast.kit.delay import Delay, delay_of
 from holdfast.kit.keeper import LENGTH_MAX, MARGIN, Horizon, Keeper
 from holdfast.kit.marks import Mark, MarkNumber, Marks, Word
 from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions, count
+from holdfast.kit.seat_records import KEEPER, ME, MET, SEATS
 from holdfast.kit.slots import COUNTS, Slot
 
 HELLO_PERIOD = 0.5  # seconds until a slot that has not answered is greeted again
@@ -135,10 +136,10 @@ class Seats:
         assert own is None or 0 <= own < len(slots)
         assert horizon is None or len(slots) == 1  # Of what other seats promised it knows nothing.
         self.slots, self.own = tuple(slots), own
-        self.keeper = Keeper(host, host.storage.part("keeper"), rho=rho, margin=margin, length_max=length_max, horizon=horizon)
+        self.keeper = Keeper(host, host.storage.part(KEEPER), rho=rho, margin=margin, length_max=length_max, horizon=horizon)
         self.fingerprint = fingerprint(longest_grant=length_max, **{f"seat{slot.number}": str(slot) for slot in slots})
         self._host, self._machine = host, machine
-        self._storage = host.storage.part("seats")
+        self._storage = host.storage.part(SEATS)
         self._lives: dict[int, NodeId] = {}
         self._questions = Questions()
         self._hello_timer: Timer | None = None
@@ -316,7 +317,7 @@ class Seats:
             return
         if slot not in self._met:
             self._met[slot] = hello.birth
-            self._storage.save(f"met/{slot}", hello.birth.encode(), lambda: None)  # completes before the next save does
+            self._storage.save(MET + slot, hello.birth.encode(), lambda: None)  # completes before the next save does
         self.marks.remember(slot, mark, lambda: self._host.send(source, here))
 
     def _here(self, serial: int, *, met: bool, behind: bool = False, later: tuple[int, str] = (0, "")) -> SeatHere:
@@ -344,8 +345,8 @@ class Seats:
     def _read(self, *, moved: bool) -> tuple[Journal | None, dict[str, str]]:
         loaded = self._storage.load()
         try:
-            journal = msgspec.msgpack.decode(loaded["me"], type=Journal) if "me" in loaded else None
-            met = {key.removeprefix("met/"): value.decode() for key, value in loaded.items() if key.startswith("met/")}
+            journal = msgspec.msgpack.decode(loaded[ME], type=Journal) if ME in loaded else None
+            met = {key.removeprefix(MET): value.decode() for key, value in loaded.items() if key.startswith(MET)}
         except (msgspec.DecodeError, ValueError) as error:
             raise StorageDamaged(f"the seat's journal is unreadable: {error}") from None
         if self.own is None or journal is None:
@@ -361,7 +362,7 @@ class Seats:
 
     def _write(self, journal: Journal, then: Callable[[], None]) -> None:
         self._journal = journal
-        self._storage.save("me", msgspec.msgpack.encode(journal), then)
+        self._storage.save(ME, msgspec.msgpack.encode(journal), then)
 
     def _open(self, *, fresh: bool) -> None:
         assert self.own is not None

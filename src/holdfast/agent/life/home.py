@@ -22,7 +22,7 @@ from holdfast.agent.membership import kind_of
 from holdfast.config import Config, default_socket, group_file, is_loopback, private_directory, runtime_dir
 from holdfast.disk.horizon import Horizon
 from holdfast.disk.places import check_folder, group_state
-from holdfast.disk.state import State
+from holdfast.disk.state_directory import State
 from holdfast.errors import AddressUnusable, ConfigError, StorageDamaged, StorageError, StorageLocked
 from holdfast.host import Address, NodeId, Storage
 from holdfast.kit.slots import Slot, find_slots, literal, own_slot

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.config import Config
-from holdfast.disk.state import State
+from holdfast.disk.state_directory import State
 from holdfast.errors import KeyUnusable, StorageDamaged
 from holdfast.wire.keys import Keyring, load_keyring, parse_key
 from holdfast.wire.seal import Plain, Sealed, Sealer

@@ -17,8 +17,8 @@ from holdfast.cli.demo.story import NAMES, NeverHappened, Story
 from holdfast.cli.demo.view import View, view_for
 from holdfast.cli.exits import ENVIRONMENT, FOUND, OK
 from holdfast.cli.options import JSON
+from holdfast.cli.parser import Flag
 from holdfast.cli.show import print_json, print_table
-from holdfast.cli.words import Flag
 from holdfast.config import PRESETS, Config
 from holdfast.errors import ConfigError, installing, shown
 from holdfast.features.leadership.timing import takeover_bound

@@ -17,8 +17,8 @@ from typing import NoReturn
 from holdfast.cli.agent_call import AgentCall
 from holdfast.cli.exits import HOLD_LOST, one_line
 from holdfast.cli.run.guardian import FORWARDED, UNLIMITED
+from holdfast.cli.run.hold_flags import Wanted
 from holdfast.cli.run.holds import GrantHold, Hold, MemberHold
-from holdfast.cli.run.kind import Wanted
 from holdfast.cli.run.supervisor import SIGNALLED, Interrupted, Supervisor, say
 from holdfast.cli.run.wanted import parsed_hold
 from holdfast.errors import AcquireTimeout, AddressUnusable, ConfigError, HoldfastError, Unavailable

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from holdfast.cli.agent_call import ANSWER_TIMEOUT, AgentCall
-from holdfast.cli.run.kinds import kinds
+from holdfast.cli.run.hold_flags import kinds
 from holdfast.client.holding import Held, delay_text
 from holdfast.client.line import Answer
 from holdfast.client.wire import ITEMS

@@ -1,4 +1,9 @@
-"""``holdfast run``: a command that is stopped before its hold expires. docs/run.md says what is promised."""
+"""``holdfast run``: a command that is stopped before its hold expires. docs/run.md says what is promised.
+
+Where the text of `holdfast run --help` comes from: the first sentence is in ``hold_flags.title``; the flag of each kind of hold is in the
+``verbs.py`` of the feature that has that kind (``features/*/verbs.py``); ``--agent`` and ``--group``, which other verbs have too, are in
+``cli/options.py``; all other flags, and the rest of the text, are in the declaration of ``run`` below.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +14,9 @@ from typing import Annotated, get_type_hints
 from holdfast.cli.agent_call import socket_path
 from holdfast.cli.exits import NOT_EXECUTABLE, NOT_FOUND, OWN_ERROR, one_line
 from holdfast.cli.options import AGENT, GROUP, checked_timeout
-from holdfast.cli.run.kinds import flags, grace_default, kinds, title
+from holdfast.cli.parser import Flag, Word
+from holdfast.cli.run.hold_flags import flags, grace_default, kinds, title
 from holdfast.cli.run.wanted import wanted_hold
-from holdfast.cli.words import Flag, Word
 from holdfast.errors import ConfigError, HoldfastError
 
 GRACE_MAX = 3600.0

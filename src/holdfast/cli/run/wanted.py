@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from holdfast.cli.run.kind import Wanted
-from holdfast.cli.run.kinds import flags, kinds
+from holdfast.cli.run.hold_flags import Wanted, flags, kinds
 from holdfast.errors import ConfigError, shown
 
 

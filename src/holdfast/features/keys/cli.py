@@ -13,8 +13,8 @@ from typing import Annotated
 from holdfast.cli.agent_call import GRACE, asked
 from holdfast.cli.exits import FOUND, OK
 from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
+from holdfast.cli.parser import Flag, Word
 from holdfast.cli.show import print_json, print_table
-from holdfast.cli.words import Flag, Word
 from holdfast.errors import KeyUnusable
 from holdfast.features.keys.calls import Keys, MemberReport
 

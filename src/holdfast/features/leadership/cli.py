@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from holdfast.cli.agent_call import AgentCall, socket_path
 from holdfast.cli.exits import FOUND, OK
 from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
+from holdfast.cli.parser import Flag, Word
 from holdfast.cli.show import print_json, print_table, say
-from holdfast.cli.words import Flag, Word
 from holdfast.client.holding import delay_text
 from holdfast.errors import ConfigError, Timeout, shown
 from holdfast.features.leadership.calls import LINES, LeaderView, leaders_in, read_line

@@ -11,7 +11,7 @@ TERM_HEARTBEATS = 1.5  # fast-detection D26: length of a term, in heartbeats, be
 
 
 class LeadershipSettings(ClockSettings):
-    """t_itv."""
+    """How often a leader sends heartbeats (t_itv); the length of a term follows from it."""
 
     __slots__ = ()
 

@@ -1,8 +1,8 @@
 """The verbs of leadership: ``holdfast leader`` and ``holdfast run --lead``."""
 
-from holdfast.cli.run.kind import RunKind, Wanted
+from holdfast.cli.parser import Flag
+from holdfast.cli.run.hold_flags import RunKind, Wanted
 from holdfast.cli.verbs import Entry, Offer
-from holdfast.cli.words import Flag
 
 
 def _wanted(name: str, grace: float | None) -> Wanted:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast.host import Host
     from holdfast.kit.broadcast import Broadcast
     from holdfast.kit.exchange import Exchange
+    from holdfast.kit.slots import OwnSlots
 
 NOT_A_MEMBER = "See the findings about its seeds; if there are none, wait a few leases or give it other seeds (`holdfast join`)."
 UNREACHABLE = "Look for a firewall, a route or a cable between the two: others carry its leases meanwhile."
@@ -57,6 +58,7 @@ def routes() -> tuple[Route, ...]:
     return ROUTES
 
 
-def build(host: Host, config: Config, broadcast: Broadcast, exchange: Exchange) -> RingSide:
-    """Seeds come when they are resolved and the name is ours."""
+def build(host: Host, config: Config, broadcast: Broadcast, exchange: Exchange, slots: OwnSlots) -> RingSide:
+    """Seeds come when they are resolved and the name is ours. A ring stands without seats."""
+    del slots
     return RingSide(RingNode(host, config.ring_config(), broadcast, exchange))

@@ -1,4 +1,7 @@
-"""Tickets on the local socket: what a client may ask, and what it hears.  docs/local-api.md has the layout."""
+"""Tickets on the local socket: what a client may ask, and what it hears.  docs/local-api.md has the layout.
+
+A ticket itself is asked for with ``Acquire`` (``local.calls``) of the kind "ticket"; its options are in ``kind.py``.
+"""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from holdfast.cli.agent_call import AgentCall, asked, socket_path
 from holdfast.cli.exits import FOUND, HOLD_LOST, OK
 from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
+from holdfast.cli.parser import Flag, Word
 from holdfast.cli.show import print_json, print_json_line, print_table, say
-from holdfast.cli.words import Flag, Word
 from holdfast.errors import AcquireTimeout, ConfigError, shown
 from holdfast.features.tickets.calls import AbandonTicket, PoolView, ReadTickets, StopTicket, TicketHolder, Tickets
 from holdfast.features.tickets.verbs import parsed_ticket

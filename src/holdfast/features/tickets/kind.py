@@ -37,7 +37,7 @@ class Untouched(LossReason, frozen=True):
 
 
 class Pools(Protocol):
-    """What this kind needs of ``protocols.tickets.Tickets``."""
+    """What this kind needs of the machine (``protocol.tickets.Tickets``)."""
 
     def acquire(self, pool: str, n: int, holder: Holder, *, wait: bool = True, metadata: Mapping[str, str] | None = None) -> Attempt: ...
 

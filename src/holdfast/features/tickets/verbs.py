@@ -1,8 +1,8 @@
 """The verbs of tickets: ``holdfast ticket`` and ``holdfast run --ticket``."""
 
-from holdfast.cli.run.kind import RunKind, Wanted
+from holdfast.cli.parser import Flag
+from holdfast.cli.run.hold_flags import RunKind, Wanted
 from holdfast.cli.verbs import Entry, Offer, Table
-from holdfast.cli.words import Flag
 from holdfast.errors import ConfigError, shown
 
 TICKET = Table(

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from holdfast.features.ring.protocol.ids import CIRCLE, RingId
 from holdfast.features.ring.protocol.memberlist import (
     REASON_BYTES_MAX,
-    ROWS_BYTES_MAX,
     Listed,
     Tombstone,
     gone,
@@ -20,7 +19,7 @@ from holdfast.features.ring.protocol.memberlist import (
     valid,
     write,
 )
-from holdfast.host import Address, NodeId
+from holdfast.host import ROWS_BYTES_MAX, Address, NodeId
 
 listed = st.builds(
     Listed,

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from holdfast.disk import files
 from holdfast.disk.journal import Journal
-from holdfast.disk.state import State
+from holdfast.disk.state_directory import State
 from holdfast.features.tickets.protocol.config import TicketConfig
 from holdfast.features.tickets.protocol.guardian import Guardian, Record
 from holdfast.features.tickets.protocol.messages import Accept, Accepted, Alive, Forget, Prepare, Promised, Refuse, Renew

@@ -23,7 +23,7 @@ import pytest
 from holdfast.disk import files
 from holdfast.disk.files import MAGIC
 from holdfast.disk.journal import PENDING_SAVES_MAX, Journal
-from holdfast.disk.state import State
+from holdfast.disk.state_directory import State
 from holdfast.errors import StorageDamaged
 from holdfast.features.tickets.protocol.messages import Accepted, Alive, Forget, Promised, Refuse
 from holdfast.features.tickets.protocol.values import NO_BALLOT, Key, Status

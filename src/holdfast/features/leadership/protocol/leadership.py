@@ -5,10 +5,10 @@ Spec: fast-detection D17b, 5, D13-D26; foundation F8-F17.
 Any agent may be a candidate for any number of names. Who leads is decided by the seats' promises (``kit.promise``) and by
 nothing else: a majority of them promised a name to one life, for a number and a length; the leader counts from the
 moment before it asked (F8). Everything besides is there to be fast: monitors that find a leader dead within about one
-heartbeat (``ffd``), and START, which tells the next candidate to ask.
+heartbeat (``detector.ffd``), and START, which tells the next candidate to ask.
 
-``lead_campaign`` is a candidate's life, ``lead_office`` runs the campaigns of an agent, ``lead_pulse`` is its heartbeat,
-``lead_seat`` what a seat promises, ``lead_watch`` what monitors see, ``lead_reigns`` and ``lead_board`` who is believed to lead.
+``campaign`` is a candidate's life, ``office`` runs the campaigns of an agent, ``pulse`` is its heartbeat,
+``seat`` what a seat promises, ``watch`` what monitors see, ``reigns`` and ``board`` who is believed to lead.
 """
 
 from __future__ import annotations

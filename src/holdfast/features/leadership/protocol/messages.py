@@ -1,4 +1,4 @@
-"""What only leadership with seats says; the rest is in ``messages``.  Spec: fast-detection 3, D17b."""
+"""What only leadership with seats says; heartbeats, START and votes are in ``detector/messages.py``.  Spec: fast-detection 3, D17b."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from holdfast.host import Host, NodeId
 from holdfast.kit.promise import Answer, HolderId, Promises
 from holdfast.kit.seats import Seats
 
+PART = "promises"  # of the seat's journal: the last promise of each name, under KEY and the name (``kit.promise`` writes it)
 KEY = "lead:"
 ALL = ""  # a Granted of this name speaks for a whole page, whose number is in ``round``: the usual answer, in a few bytes
 
@@ -40,7 +41,7 @@ class LeadSeat:
 
     def __init__(self, host: Host, seats: Seats) -> None:
         self._host, self._seats = host, seats
-        self.promises = Promises(host, host.storage.part("promises"), seats.keeper) if seats.own is not None else None
+        self.promises = Promises(host, host.storage.part(PART), seats.keeper) if seats.own is not None else None
         self._given_up: dict[str, tuple[NodeId, int]] = {}  # name -> who resigned it last, under which number
         self._waiting: dict[str, Waiting] = {}  # name -> who was refused last because a promise runs
         self.counts: Counter[str] = Counter()  # far_ahead, given_up, waited

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from holdfast.cli.exits import CannotServe
 from holdfast.cli.lab.sockets import Lines, check_loopback, parsed_name, resolved
-from holdfast.disk.state import State
+from holdfast.disk.state_directory import State
 from holdfast.errors import AddressUnusable, ConfigError, shown
 from holdfast.events import ConfigMismatch, Event
 from holdfast.features.ring.protocol.config import RingConfig, adopt

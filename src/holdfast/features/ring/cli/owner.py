@@ -7,8 +7,8 @@ from typing import Annotated
 from holdfast.cli.agent_call import AgentCall, socket_path
 from holdfast.cli.exits import FOUND, OK
 from holdfast.cli.options import AGENT, GROUP, JSON
+from holdfast.cli.parser import Word
 from holdfast.cli.show import print_json, shown
-from holdfast.cli.words import Word
 from holdfast.errors import ConfigError, NotAMember
 from holdfast.host import Member
 from holdfast.local.calls import GroupView, Look, Owned, Owns

@@ -2,6 +2,9 @@
 
 First come, first served: each arbitrator accepts one accuser per pair and instance, for good. A member that gets a majority stays
 and waits until the other must have left; one that cannot get one leaves. The accused votes like all others.
+
+Other ways out of the member list: ``orphans`` (no monitor is left, so all are asked), ``door`` (a process that comes back buries its
+former memberships), ``departing`` (a member says that it leaves).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ORPHAN_JUMP = 1 << 20  # the last generation of an orphan is unknown; more removals than this in one life are not seen
 GEN_MAX = (1 << 53) - 2  # F16: below 2^53, with one to add; a peer cannot push us beyond
 MICROSECONDS = 1_000_000  # of wall-clock time: below 2^53 until the year 2255, and an orphan's jump is one second (H26)
-JUMPED = "gen"  # the row on disk
+JUMPED = "gen"  # on disk: the highest generation that this process ever knew
 PUBLISHED_MAX = 4096  # keys with a running deadline that are kept one by one; beyond, one deadline stands for all
 
 

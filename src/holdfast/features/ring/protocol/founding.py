@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.features.ring.protocol.ring import RingNode
 
 ASK_EVERY, ASK_TIMEOUT = 0.25, 1.0  # in T_l
-PROMISED = "promised"  # the row on disk
+PROMISED = "promised"  # on disk: the seed that this one promised itself to
 NAME_BYTES_MAX = 256
 
 

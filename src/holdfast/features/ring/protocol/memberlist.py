@@ -21,7 +21,7 @@ from msgspec import Meta, Struct
 from holdfast.bounds import MEMBERS_MAX, Generation, Growing, Instant, Label, Payload, highest_of, is_beyond
 from holdfast.errors import ConfigError
 from holdfast.features.ring.protocol.ids import CIRCLE, Peer, RingId
-from holdfast.host import Address, Host, Member, MemberStatus, NodeId
+from holdfast.host import ROWS_BYTES_MAX, Address, Host, Member, MemberStatus, NodeId, rows_bytes
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.rows import Row, Rows
 from holdfast.kit.versioned import UNREADABLE
@@ -30,7 +30,6 @@ TOPIC = "ring:"
 KNOWN_MAX = 2 * MEMBERS_MAX  # addresses of ids, gone ones included: an arbitrator group may still name them
 ENTRIES_KEPT = MEMBERS_MAX  # decoded entries, as many as a table has keys; every node of a large simulated ring reads the same ones
 NAME_BYTES_MAX = 128
-ROWS_BYTES_MAX = 3072  # all published rows of one member; an entry has to stay below 4096 bytes
 REASON_BYTES_MAX = 32
 
 
@@ -295,10 +294,6 @@ def join(a: bytes, b: bytes) -> bytes:
     if isinstance(other, Tombstone):
         return b
     return max((one.version, a), (other.version, b))[1]
-
-
-def rows_bytes(rows: dict[str, bytes]) -> int:
-    return sum(len(name.encode()) + len(value) for name, value in rows.items())
 
 
 def key_of(ring_id: RingId) -> str:

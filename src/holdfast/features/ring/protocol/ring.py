@@ -50,6 +50,7 @@ from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.phase import Questions
 
+PART = "ring"  # of the journal; its keys are CACHE (``lifecycle``), PROMISED (``founding``) and JUMPED (``fencing``)
 ID_BITS = 64
 
 Status = Enum("Status", ["NEW", "JOINING", "MEMBER", "LEFT"])  # LEFT is final for an id, not for the process
@@ -72,7 +73,7 @@ class RingNode:
         self.rules = Rules() if rules is None else rules
         self.sole_life = sole_life
         self.host = Guarded(host, self._enter)
-        self.storage = host.storage.part("ring")
+        self.storage = host.storage.part(PART)
         self.knocks = Questions()  # Discover, of all parts that ask it
         self.counts: Counter[str] = Counter()
         self.broadcast, self.exchange = broadcast, exchange

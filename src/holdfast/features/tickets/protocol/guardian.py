@@ -47,6 +47,7 @@ from holdfast.features.tickets.protocol.values import ANCHOR, NO_BALLOT, NOBODY,
 from holdfast.host import Host, Message, NodeId, Timer
 from holdfast.kit.keeper import Keeper
 
+PART = "cells"  # of the seat's journal: the state of each cell, under its key as JSON
 SWEEP_PERIOD = 60.0
 SWEEP_SAVES_MAX = 512  # deletions that wait for the disk at a time: it takes 4096 saves of all machines together
 WAITING_MAX = 1024  # requests; each is asked again, every ``rtx``, by who wants to know
@@ -91,7 +92,7 @@ class Guardian:
 
     def __init__(self, host: Host, config: TicketConfig, keeper: Keeper | None) -> None:
         self._host, self._config, self._keeper = host, config, keeper
-        self._storage = host.storage.part("cells")
+        self._storage = host.storage.part(PART)
         self.table = Cells()
         self.draining = False
         self.unusable: dict[Key, str] = {}  # why: this seat says nothing about this cell

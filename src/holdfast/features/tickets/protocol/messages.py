@@ -15,7 +15,6 @@ from holdfast.bounds import PLACES_MAX, Growing, Instant, Label, Number, Seconds
 from holdfast.features.tickets.protocol.values import TICKETS_MAX, Agent, Ballot, Key, LeaseId, Places, Pool, Tickets, Val, Who
 from holdfast.host import Address, Message
 
-REASONS = ("full", "leaving", "not-coordinator", "mismatch", "crowded", "late")
 CELLS_MAX = 32  # cells that one message renews (H166): about 45 bytes each, so some 20 fill a datagram
 UPDATES_MAX = 16  # words between neighbours that one message carries: about 100 bytes each
 
@@ -149,7 +148,7 @@ class Reject(Message, frozen=True, tag=76):
 
     pool: Pool
     lease: LeaseId
-    reason: Label  # one of REASONS
+    reason: Label  # a word of ``reasons``, or "leaving" or "not-coordinator": another agent may have one
     n: Tickets  # tickets of the pool as known here; 0: unknown
     roomy: Annotated[tuple[Agent, ...], Few]  # who may have free tickets
 

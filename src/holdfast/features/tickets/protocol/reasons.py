@@ -1,6 +1,10 @@
-"""Why a ticket was not to be had.  Spec: tickets 10; H133, H168. ``kit.hold`` has why one is lost that was held.
+"""Why a ticket was refused that was asked for.  Spec: tickets 10; H133, H168. ``kit.hold`` has why one is lost that was held.
 
 A coordinator that refuses a candidate says the word in ``Reject``; the candidate makes the reason of it.
+
+These are the refusals of the group. An agent refuses by itself: ``agent/grants/grants.py`` (too many grants, no such kind, it leaves),
+``missing.py`` (it has no seats), ``kind.py`` (an option that cannot be), ``protocol/tickets.py`` (a pool, number or metadata that cannot
+be, too many candidates or pools here).
 """
 
 from __future__ import annotations

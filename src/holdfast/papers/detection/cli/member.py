@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from holdfast.cli.exits import CannotServe
 from holdfast.cli.lab.sockets import Lines, check_loopback, parsed_name, resolved
-from holdfast.disk.state import State
+from holdfast.disk.state_directory import State
 from holdfast.errors import AddressUnusable, ConfigError, shown
 from holdfast.host import FANOUT_MAX, Address, NodeId
 from holdfast.net.host import NetHost

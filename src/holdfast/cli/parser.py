@@ -1,4 +1,4 @@
-"""How a verb says which words it takes, and a quick reader of them.
+"""A quick parser of command lines, and how a verb declares its flags (``Flag``) and words (``Word``) for it.
 
 typer reads command lines well and explains them well, and costs more time than asking the agent does. So the flags of a verb
 are declared without it, in the annotations of a function with keywords only. ``read`` understands what is spelled plainly; whatever

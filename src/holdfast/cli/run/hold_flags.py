@@ -1,11 +1,17 @@
-"""One kind of hold that ``holdfast run`` can have for its command, as a feature declares it in its ``verbs.py``."""
+"""The flags of ``holdfast run`` that say what its command must hold, one for each kind of hold.
+
+A kind is what the agent calls a kind of grant: ``--hold KIND:NAME`` can ask for every kind, and a flag of its own says it shorter. A
+feature declares the kind, its flag and the help of that flag in its ``verbs.py`` (``features/*/verbs.py``, in ``cli.verbs.Offer``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import NamedTuple
 
-from holdfast.cli.words import Flag
+from holdfast.cli.parser import Flag
+from holdfast.features import rooms
 
 
 class Wanted(NamedTuple):
@@ -41,3 +47,25 @@ class RunKind:
         self.also_held, self.grace, self.variables = also_held, grace, variables
         self.option = flag.names[0]
         self.parameter = self.option.strip("-").replace("-", "_")
+
+
+@cache
+def kinds() -> tuple[RunKind, ...]:
+    """All of them, in the order of the list of features."""
+    return tuple(kind for module in rooms("verbs") for kind in module.OFFER.kinds)
+
+
+def title() -> str:
+    """The first sentence of `holdfast run --help`."""
+    held = " or ".join(["a lock", *(kind.also_held for kind in kinds() if kind.also_held)])
+    return f"Run a command while holding {held}; stop it before the hold expires."
+
+
+def grace_default() -> str:
+    return "".join(f"with {kind.option} {kind.grace}, else " for kind in kinds() if kind.grace) + "a quarter of the hold"
+
+
+def flags() -> str:
+    """All flags that say what is held, as a list in a sentence."""
+    first = ", ".join(kind.option for kind in kinds())
+    return f"{first} and --hold" if first else "--hold"

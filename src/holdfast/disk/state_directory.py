@@ -2,6 +2,8 @@
 
 Spec: foundation F1 (boot), F6 (the exclusive lock), 3 (Storage). The lock is the kernel's: it ends with the process,
 whatever the process was doing. The boot number is on disk before any peer hears of it, so no two lives share one.
+
+What a seat saves in the journal is named in ``kit/seat_records.py``; docs/storage.md lists all files and records.
 """
 
 from __future__ import annotations

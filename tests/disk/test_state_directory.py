@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.disk.state import State
+from holdfast.disk.state_directory import State
 from holdfast.errors import StorageDamaged, StorageError, StorageLocked
 
 HOLDER = """
 import sys
 from pathlib import Path
-from holdfast.disk.state import State
+from holdfast.disk.state_directory import State
 state = State.open(Path(sys.argv[1]))
 print("locked", flush=True)
 sys.stdin.read()
