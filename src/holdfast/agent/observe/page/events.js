@@ -11,7 +11,12 @@ export const nameOf = (value) => (value && typeof value === "object" ? value.nam
 
 const tagsOf = (member) => Object.entries(member.tags ?? {}).map(([key, value]) => `${key} ${value}`).join(", ");
 
-const heldOf = (grant) => `${grant.kind} ${grant.name}${grant.kind === "ticket" ? ` number ${grant.number}` : ""}`;
+const NUMBERED = new Set(); // kinds of grants that give one name several times: panels say which
+
+/** The number of a grant as text; "" where its kind has none. */
+export const numberOf = (grant) => (NUMBERED.has(grant.kind) ? String(grant.number) : "");
+
+const heldOf = (grant) => `${grant.kind} ${grant.name}${NUMBERED.has(grant.kind) ? ` number ${grant.number}` : ""}`;
 
 // What each event is called: [class, who or null, what happened, what it means].
 const WORDS = {
@@ -43,9 +48,10 @@ export class Events {
     inner.addEventListener("change", () => byId("events").classList.toggle("with-inner", inner.checked));
   }
 
-  /** What a panel knows of events: words for them, and how long a story took. */
-  learn({ words = {}, story = null }) {
+  /** What a panel knows of events: words for them, which kinds of grants have numbers, and how long a story took. */
+  learn({ words = {}, numbered = [], story = null }) {
     Object.assign(WORDS, words);
+    for (const kind of numbered) NUMBERED.add(kind);
     if (story) this.stories.push(story);
   }
 

@@ -28,10 +28,10 @@ function choose(name) {
 /** The agent says in the page which panels it has. */
 async function loadPanels() {
   const places = document.body.dataset.panels.split(" ").filter(Boolean);
-  for (const { default: Panel, words } of await Promise.all(places.map((place) => import(`./${place}`)))) {
+  for (const { default: Panel, words, numbered } of await Promise.all(places.map((place) => import(`./${place}`)))) {
     const panel = new Panel({ choose });
     panels.push(panel);
-    events.learn({ words, story: panel.story ? (event) => panel.story(event) : null });
+    events.learn({ words, numbered, story: panel.story ? (event) => panel.story(event) : null });
   }
 }
 

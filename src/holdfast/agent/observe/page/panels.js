@@ -1,6 +1,7 @@
 // Health, members, grants, seats: what every agent says in words and numbers. Panels of features stand with the features.
 
 import { byId, el, say, set, svg } from "./dom.js";
+import { numberOf } from "./events.js";
 import { age, bytes, plural, span, spanText } from "./text.js";
 
 const SAMPLES = 90; // of a sparkline
@@ -53,7 +54,7 @@ export class HealthPanel {
     this.late = new Tile(root, "late", "Loop lateness", "How late the agent woke when it wanted to", { line: true });
     this.pauses = new Tile(root, "pauses", "Pauses", "Times this process stood still: stopped, suspended, or starved of CPU");
     this.drops = new Tile(root, "drops", "Dropped messages", "Messages that went no further, of whatever reason");
-    this.seats = new Tile(root, "seats", "Seats that vote", "Leaderships and tickets are granted while a majority of the seats votes");
+    this.seats = new Tile(root, "seats", "Seats that vote", "Exclusive holds are granted while a majority of the seats votes");
     this.memory = new Tile(root, "memory", "Memory", "Resident memory of the agent, and how many read its events");
   }
 
@@ -152,7 +153,7 @@ export class MembersPanel {
 /** Only there when a client holds something. */
 export function showGrants(grants) {
   byId("grants").hidden = grants.length === 0;
-  byId("grant-rows").replaceChildren(...grants.map((each) => el("tr", {}, el("td", {}, each.kind), el("td", {}, each.name), el("td", { class: "num" }, each.kind === "ticket" ? String(each.number) : "\u2013"), el("td", { class: "num token" }, String(each.token)), el("td", { class: "num" }, spanText(each.left)))));
+  byId("grant-rows").replaceChildren(...grants.map((each) => el("tr", {}, el("td", {}, each.kind), el("td", {}, each.name), el("td", { class: "num" }, numberOf(each) || "\u2013"), el("td", { class: "num token" }, String(each.token)), el("td", { class: "num" }, spanText(each.left)))));
 }
 
 function heard(seat) {

@@ -6,6 +6,8 @@ import { plural, spanText } from "../text.js";
 const BOXES_MOST = 40;
 const CELLS_MOST = 64; // of one box; of a larger pool only those that are held are shown
 
+export const numbered = ["ticket"]; // kinds of grants
+
 export const words = {
   "tickets.TicketQueued": (f) => ["", null, `This agent waits for a ticket of ${f.pool}`, f.position === 1 ? "It is the next one." : `Position ${f.position}`],
   "tickets.TicketAcquired": (f) => ["hold", null, `This agent owns ticket ${f.number} of ${f.pool}`, ""],
