@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         TicketCountMismatch,
         TicketLost,
         Timeout,
+        Tripped,
         Unavailable,
     )
     from holdfast.features.leadership.client import Term
@@ -43,7 +44,23 @@ if TYPE_CHECKING:
     from holdfast.features.mail.client_base import Received
     from holdfast.features.tickets.client import Pool, Ticket
     from holdfast.features.tickets.client_base import PoolView
-    from holdfast.host import Address, Grant, Host, Machine, Member, Membership, MemberStatus, Message, NodeId, Storage, Timer
+    from holdfast.features.views.client import GroupViews
+    from holdfast.host import (
+        Address,
+        Grant,
+        Host,
+        Machine,
+        Member,
+        Membership,
+        MemberStatus,
+        Message,
+        NodeId,
+        Storage,
+        Timer,
+        View,
+        ViewId,
+        ViewMember,
+    )
     from holdfast.node import Node
 
 __all__ = [
@@ -54,6 +71,7 @@ __all__ = [
     "Ticket",
     "Pool",
     "PoolView",
+    "GroupViews",
     "Holding",
     "Members",
     "Received",
@@ -91,7 +109,11 @@ __all__ = [
     "TicketLost",
     "Timeout",
     "Timer",
+    "Tripped",
     "Unavailable",
+    "View",
+    "ViewId",
+    "ViewMember",
 ]
 
 _OF_CLIENT = {
@@ -102,6 +124,7 @@ _OF_CLIENT = {
     "Ticket": "features.tickets.client",
     "Pool": "features.tickets.client",
     "PoolView": "features.tickets.client_base",
+    "GroupViews": "features.views.client",
     "Holding": "client.aio.holds",
     "Members": "client.members",
     "Received": "features.mail.client_base",

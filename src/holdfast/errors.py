@@ -20,7 +20,8 @@ HoldfastError
 |  |- LeadershipLost             another client may lead now
 |  `- TicketLost                 another client may hold this ticket now
 |- Unavailable                   the call cannot be served now: no seat, no such kind of grant, no listener, or a full queue
-|  `- NoTicket                   every ticket of the pool is held, and the caller did not want to wait
+|  |- NoTicket                   every ticket of the pool is held, and the caller did not want to wait
+|  `- Tripped                    the view gave a peer up before it answered
 |- AgentLost (ConnectionError)   the agent ended, or was never there
 `- Forked (RuntimeError)         a connection was used by a child of the process that made it
 """
@@ -171,6 +172,10 @@ class Unavailable(HoldfastError):
 
 class NoTicket(Unavailable):
     """Every ticket of the pool is held, and the caller did not want to wait."""
+
+
+class Tripped(Unavailable):
+    """The view gave the peer up before it answered, and the member list does not have it. What was asked for may have been done."""
 
 
 class AgentLost(HoldfastError, ConnectionError):

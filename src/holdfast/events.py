@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from holdfast.host import Grant, Member, NodeId
+from holdfast.host import Grant, Member, NodeId, View
 
 
 class Event(Struct, frozen=True, gc=False):
@@ -93,6 +93,42 @@ class Expelled(Event, frozen=True):
     """This process is out of the group, not by its own wish, and will come back under a new id."""
 
     why: str
+
+
+class ViewChanged(Event, frozen=True):
+    """This agent is in another view. ``added`` and ``removed`` compare it with the one before, by life."""
+
+    view: View
+    added: tuple[NodeId, ...]
+    removed: tuple[NodeId, ...]
+
+
+class Changing(Event, frozen=True):
+    """Another view than this number will come: servers noticed a change. Told once per change."""
+
+    number: int
+
+
+class ViewLost(Event, frozen=True):
+    """This agent is in no view that it may count on. It keeps trying; ``why`` says what is missing."""
+
+    why: str
+
+
+class ViewRestored(Event, frozen=True):
+    """The view that was lost holds again, without a new one."""
+
+    view: View
+
+
+class ViewTripped(Event, frozen=True):
+    """This agent gave its view up, because a member of it could not be reached or a user said so. Another view comes."""
+
+    peer: NodeId | None  # None: a user said so
+    why: str
+
+
+ViewEvent = ViewChanged | Changing | ViewLost | ViewRestored | ViewTripped
 
 
 class LeaderChanged(Event, frozen=True):

@@ -7,6 +7,7 @@ hosts; the machines are the same objects in both.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from random import Random
@@ -14,11 +15,12 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeVar, runti
 
 from msgspec import Struct
 
-from holdfast.bounds import Growing, Name, Small
+from holdfast.bounds import Growing, Name, Number, Small
 from holdfast.bounds import Host as HostName
+from holdfast.errors import ConfigError, shown
 
 if TYPE_CHECKING:
-    from holdfast.events import Event, MembershipEvent
+    from holdfast.events import Event, MembershipEvent, ViewEvent
 
 T = TypeVar("T")
 
@@ -31,6 +33,7 @@ CALM_DATAGRAMS_MAX = 64  # F10: datagrams read in calm before due timers get the
 ROWS_MAX = 64  # that a member publishes; foundation 3
 ROW_BYTES_MAX = 256
 ROW_NAME_BYTES_MAX = 72  # "topic:" and the longest topic
+ROWS_BYTES_MAX = 3072  # all rows of a member, where a table carries them: a value there stays below 4096 bytes
 TAG_ROW = "tag:"  # rows that carry a user's tags
 SLEEP_MAX = 1.0  # F10: poll timeouts do not count suspended time, so no host sleeps longer
 
@@ -63,6 +66,7 @@ class Message(Struct, frozen=True, array_like=True, gc=False):
     """
 
     greeting: ClassVar[bool] = False  # F3: may be sent to an address whose life is not known yet
+    carried: ClassVar[bool] = False  # views D30: may also come by the overlay, as if its sender had sent it directly
 
 
 class Timer(Protocol):
@@ -276,6 +280,101 @@ class Keyed(Protocol):
         """The clients have stopped: no answer of ``owns`` is used any more."""
 
 
+class ViewId(NamedTuple):
+    """Names one view, everywhere and for ever (views G1). Ids compare as tuples; the later of two views of one agent is larger."""
+
+    number: Growing
+    name: Name  # of the smallest server in the view
+    boot: Growing
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.name}#{self.boot}" if self.boot else str(self.number)
+
+
+class ViewMember(NamedTuple):
+    """One client of a view: a life that was attached to a server when the view was agreed."""
+
+    id: NodeId
+    address: Address
+    attach: Number  # grows with every attachment of this life to a server
+    server: NodeId
+
+
+class View(Struct, frozen=True):
+    """An agreed list: the same id means the same servers and members, everywhere."""
+
+    id: ViewId
+    servers: tuple[NodeId, ...]  # sorted
+    members: tuple[ViewMember, ...]  # sorted by id
+    fleet: int = 0  # members of the largest view that its servers delivered lately, this one included
+
+    @property
+    def number(self) -> int:
+        return self.id.number
+
+    @property
+    def size(self) -> int:
+        return len(self.members)
+
+    def find(self, name: str) -> ViewMember | None:
+        """The member of this name."""
+        at = bisect_left(self.members, name, key=_name_of)
+        found = self.members[at] if at < len(self.members) else None
+        return found if found is not None and found.id.name == name else None
+
+
+class ViewState(IntEnum):
+    """How an agent stands with its view."""
+
+    STABLE = 0  # the lease runs, and no change is known to be under way
+    CHANGING = 1  # the lease runs, and another view will come
+    LOST = 2  # no lease: this agent believes in no view
+
+
+class Carried(IntEnum):
+    """What became of a message that was given to ``Views.carry``."""
+
+    DELIVERED = 0
+    NOT_IN_VIEW = 1  # the receiver is not in the present view, or there is none; nothing was sent
+    TRIPPED = 2  # not delivered in time; a newer view, ``Changing`` or ``ViewLost`` comes or came. It may have arrived
+    BUSY = 3  # too many messages are under way here or at a server; nothing was delivered
+    TOO_LARGE = 4
+
+
+@runtime_checkable
+class Views(Protocol):
+    """Agreed views (views 1): every member of a view can reach every other one, directly or by ``carry``, or another view comes."""
+
+    @property
+    def view(self) -> View | None:
+        """The last one that was installed; None before the first and while it is lost."""
+
+    @property
+    def state(self) -> ViewState: ...
+    @property
+    def leased_until(self) -> float:
+        """Until then, on this clock, this agent may count on its view; compared at every use (F9). -inf: there was never a lease."""
+
+    @property
+    def settled_at(self) -> float:
+        """From then on, while leased and not changing, all that this view left out have stopped (views G6). inf: no view."""
+
+    @property
+    def left_at(self) -> float | None:
+        """When it first left the attachment that its view lists; None: it is still attached so."""
+
+    @property
+    def settled(self) -> bool:
+        """Leased, stable, and installed long enough ago."""
+
+    def subscribe(self, listener: Callable[[ViewEvent], None]) -> None: ...
+    def carry(self, to: NodeId, message: Message, done: Callable[[Carried], None]) -> None:
+        """Bring a message of a ``carried`` type to a member of the present view, round whatever is cut. ``done`` runs once."""
+
+    def trip(self, why: str) -> bool:
+        """Believe the view no more, and force another one. False: it was done too lately."""
+
+
 def only(listener: Callable[[MembershipEvent], None], *kinds: type[MembershipEvent]) -> Callable[[MembershipEvent], None]:
     """For ``Membership.subscribe``: a listener that hears events of these kinds. A change of rows is no affair of most machines."""
 
@@ -284,6 +383,26 @@ def only(listener: Callable[[MembershipEvent], None], *kinds: type[MembershipEve
             listener(event)
 
     return hear
+
+
+def check_row(row: str, value: bytes, others: Mapping[str, bytes]) -> None:
+    """May a member that publishes ``others`` publish this, too? Raises ``ConfigError``."""
+    if not 1 <= len(row.encode()) <= ROW_NAME_BYTES_MAX:
+        raise ConfigError(f"row: {shown(row)} has {len(row.encode())} bytes; accepted are 1 to {ROW_NAME_BYTES_MAX}")
+    if len(value) > ROW_BYTES_MAX:
+        raise ConfigError(f"row {shown(row)}: {len(value)} bytes; accepted are at most {ROW_BYTES_MAX}")
+    if len(others) >= ROWS_MAX:
+        raise ConfigError(f"row {shown(row)}: would be row {len(others) + 1}; a member publishes at most {ROWS_MAX}")
+    if rows_bytes({**others, row: value}) > ROWS_BYTES_MAX:
+        raise ConfigError(f"row {shown(row)}: all rows of a member together may have {ROWS_BYTES_MAX} bytes")
+
+
+def rows_bytes(rows: Mapping[str, bytes]) -> int:
+    return sum(len(name.encode()) + len(value) for name, value in rows.items())
+
+
+def _name_of(member: ViewMember) -> str:
+    return member.id.name
 
 
 def fingerprint(**numbers: float | str) -> bytes:

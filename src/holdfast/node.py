@@ -197,6 +197,14 @@ class Node:
         self.reached.clear()
         route[0](sender, message)
 
+    def hand_on(self, sender: NodeId, fingerprint: bytes, message: Message) -> None:
+        """A message that another machine carried here for ``sender``, which said it to this life (views D30). The rules are those of
+        ``receive``; where it came from says nothing of where its sender is."""
+        assert type(message).carried
+        route = self._admitted(None, sender, self._life, fingerprint, message)
+        if route is not None:
+            route[0](sender, message)
+
     def admits(self, source: Address, sender: NodeId, digests: Mapping[type[Message], bytes]) -> dict[type[Message], Handler]:
         """What ``receive`` hands on at once when it is addressed to this life: for a host that need not ask again for every
         message. Empty while ``sender`` was not heard from there; emptied when this node stops."""

@@ -16,7 +16,8 @@ from holdfast.features.mail.client_base import Received
 from holdfast.features.mail.client_sync import Messages
 from holdfast.features.tickets.client_base import PoolView
 from holdfast.features.tickets.client_sync import Pool, PoolWatch, Ticket
-from holdfast.host import Grant, Member
+from holdfast.features.views.client_sync import GroupViews, ViewWatch
+from holdfast.host import Grant, Member, View
 
 __all__ = [
     "join",
@@ -34,4 +35,7 @@ __all__ = [
     "Pool",
     "PoolView",
     "PoolWatch",
+    "GroupViews",
+    "View",
+    "ViewWatch",
 ]

@@ -10,6 +10,8 @@ from random import Random
 import pytest
 
 from holdfast.errors import ConfigError
+from holdfast.host import DATAGRAM_BYTES_MAX
+from holdfast.lab.accounting import sealed_bytes
 from holdfast.lab.faults import (
     FAULT_NAMES,
     Crash,
@@ -18,6 +20,7 @@ from holdfast.lab.faults import (
     DiskFull,
     Drift,
     Fault,
+    Hole,
     LostJournal,
     Menu,
     Partition,
@@ -32,7 +35,7 @@ from holdfast.lab.links import Exponential, Fixed, Link, LogNormal, Uniform
 from holdfast.lab.replay import check_plan
 from holdfast.lab.scenario import Setup
 from holdfast.lab.world import World
-from tests.lab.machines import numbers, quiet, quiet_world, say
+from tests.lab.machines import Note, Quiet, numbers, quiet, quiet_world, say
 
 EVERY = Plan(
     (
@@ -43,6 +46,7 @@ EVERY = Plan(
         Pause(3.0, "b", 1.0, "shuffled"),
         Cut(4.0, 1.0, ("a",), ("b", "c")),
         Partition(5.0, 1.0, (("a",), ("b",))),
+        Hole(5.5, 1.0, ("a",), ("b",), ("Ping",), 1200),
         Weather(6.0, 1.0, Link(Uniform(0.1, 0.2), 0.1, 0.2, 0.3, 0.4)),
         DiskFull(7.0, 1.0, "b"),
         LostJournal(8.0, "b", 0.5),
@@ -77,6 +81,11 @@ def test_a_plan_is_a_file(tmp_path: Path) -> None:
         ('{"faults": [{"type": "cut", "at": 1, "seconds": 1, "source": [], "target": ["a"]}]}', r"length >= 1.*source"),
         ('{"faults": [{"type": "partition", "at": 1, "seconds": 1, "sides": [["a"]]}]}', r"length >= 2.*sides"),
         ('{"faults": [{"type": "partition", "at": 1, "seconds": 1, "sides": [["a"], []]}]}', r"length >= 1.*sides\[1\]"),
+        (
+            '{"faults": [{"type": "hole", "at": 1, "seconds": 1, "source": ["a"], "target": ["b"]}]}',
+            r"takes nothing; say which .*faults\[0\]",
+        ),
+        ('{"faults": [{"type": "hole", "at": 1, "seconds": 1, "source": ["a"], "target": ["b"], "larger": -1}]}', r">= 0.*larger"),
         ('{"faults": [{"type": "drift", "at": 0, "node": "a", "rate": 0}]}', r"rate 0 is no clock; accepted: 0.01 to 100"),
         ('{"faults": [{"type": "drift", "at": 1, "node": "a", "rate": 1.01}]}', "one rate for the whole run; accepted: 0"),
         ('{"faults": [{"type": "weather", "at": 1, "seconds": 1, "link": {"loss": 2}}]}', r"loss 2 .*accepted: 0 to 1 .*faults\[0\]\.link"),
@@ -109,6 +118,7 @@ def test_an_unreadable_plan_is_refused(tmp_path: Path) -> None:
         (Crash(1.0, "z"), "no node is called 'z' in this seed; accepted: a, b, c"),
         (Cut(1.0, 1.0, ("a",), ("y",)), "'y'"),
         (Partition(1.0, 1.0, (("a",), ("x",))), "'x'"),
+        (Hole(1.0, 1.0, ("a",), ("v",), ("Ping",)), "'v'"),
         (Crash(11.0, "a"), "outside the run; accepted: 0 to 10"),
         (Pause(-1.0, "a", 1.0), "outside the run"),
         (LostJournal(1.0, "w"), "'w'"),
@@ -149,7 +159,7 @@ def test_what_would_turn_back_time_cannot_be_made(make: Callable[[], object], to
 
 def test_plans_follow_from_the_seed() -> None:
     """Plans drawn from a seed: the same random, the same plan; they are sorted, in time, and about the right number."""
-    menu = Menu(crashes_in_save=0.5, disks_full=0.5, drift=0.01)
+    menu = Menu(crashes_in_save=0.5, disks_full=0.5, drift=0.01, holes=1.0, hole_kinds=("Ping", "Note"), hole_bytes=1200)
     names = [f"n{i}" for i in range(10)]
     plans = [draw_plan(Random(seed), names, 20.0, menu) for seed in range(50)]
     assert plans[3] == draw_plan(Random(3), names, 20.0, menu)
@@ -163,6 +173,8 @@ def test_plans_follow_from_the_seed() -> None:
         LostJournal,
         RestoredJournal,
     }
+    holes = [fault for plan in plans for fault in plan.faults if isinstance(fault, Hole)]
+    assert {(hole.kinds, hole.larger) for hole in holes} == {(("Ping",), None), (("Note",), None), ((), 1200)}
 
 
 def scheduled(*faults: Fault) -> World:
@@ -195,7 +207,13 @@ def missed(world: World) -> list[int]:
 
 @pytest.mark.parametrize(
     "fault",
-    [Cut(4.0, 1.0, ("a",), ("b",)), Partition(4.0, 1.0, (("a", "c"), ("b",))), Weather(4.0, 1.0, Link(Fixed(0.001), loss=0.9999999))],
+    [
+        Cut(4.0, 1.0, ("a",), ("b",)),
+        Partition(4.0, 1.0, (("a", "c"), ("b",))),
+        Weather(4.0, 1.0, Link(Fixed(0.001), loss=0.9999999)),
+        Hole(4.0, 1.0, ("a",), ("b", "c"), kinds=("Ping",)),
+        Hole(4.0, 1.0, ("a", "c"), ("b",), larger=20),
+    ],
 )
 def test_a_fault_of_the_network_begins_and_ends(fault: Cut) -> None:
     """Every fault carries its own end."""
@@ -203,6 +221,34 @@ def test_a_fault_of_the_network_begins_and_ends(fault: Cut) -> None:
     world.run(11.0)
     assert missed(world) == list(range(40, 50))
     assert not world.network.disturbed
+
+
+@pytest.mark.parametrize(
+    "hole",
+    [
+        Hole(4.0, 1.0, ("b",), ("a",), kinds=("Ping",)),
+        Hole(4.0, 1.0, ("a",), ("c",), kinds=("Ping",)),
+        Hole(4.0, 1.0, ("a",), ("b",), kinds=("Note",)),
+        Hole(4.0, 1.0, ("a",), ("b",), larger=1200),
+    ],
+)
+def test_a_hole_lets_all_else_pass(hole: Hole) -> None:
+    """Hole: one direction, the types that it names, what is larger than it says; the control of the test above."""
+    world = scheduled(hole)
+    world.run(11.0)
+    assert missed(world) == []
+
+
+def test_a_hole_takes_what_no_datagram_holds() -> None:
+    """Hole: ``larger`` counts sealed bytes, as a socket would send them."""
+    world = scheduled(Hole(4.0, 1.0, ("a",), ("b",), larger=DATAGRAM_BYTES_MAX))
+    sizes = range(1000, 1200, 5)
+    for size in sizes:
+        world.at(4.5, lambda size=size: world.nodes["a"].send(world.nodes["b"].me, Note(bytes(size))))  # type: ignore[misc]
+    world.run(11.0)
+    heard = [len(message.body) for _, _, message in world.nodes["b"].node.use(Quiet).heard if isinstance(message, Note)]
+    assert heard == [size for size in sizes if sealed_bytes("a", Note(bytes(size))) <= DATAGRAM_BYTES_MAX]
+    assert sizes[0] < max(heard) < sizes[-1]
 
 
 def test_crash_and_return() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.disk.state import State
+from holdfast.disk.state_directory import State
 from holdfast.drops import Drop
 from holdfast.events import StorageFailed
 from holdfast.host import FANOUT_MAX, MESSAGE_BYTES_MAX, Address, Message, NodeId

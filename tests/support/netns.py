@@ -24,6 +24,7 @@ from types import TracebackType
 PREFIX = "holdfast-"
 SWITCH = "switch"
 PORT = 7946
+UDP_HEADER_BYTES = 8
 NODES_MAX = 200  # one byte of an address
 PACKAGES = "iproute2 and nftables"
 
@@ -98,6 +99,11 @@ class Namespaces:
     def cut_both(self, one: int, other: int) -> None:
         self.cut(one, other)
         self.cut(other, one)
+
+    def cut_large(self, sender: int, receiver: int, bytes_max: int) -> None:
+        """One way: no stream, and no datagram of more bytes than that. Short messages pass."""
+        for rule in ("meta l4proto tcp", f"udp length > {bytes_max + UDP_HEADER_BYTES}"):
+            self.run(receiver, ["nft", f"add rule inet holdfast arriving ip saddr {self.address(sender)} {rule} drop"])
 
     def heal(self) -> None:
         for node in range(self._nodes):

@@ -23,6 +23,7 @@ from holdfast.host import Address, Host, Member, NodeId
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import AE_PERIOD, Exchange
 from holdfast.kit.roster import Roster, listed
+from holdfast.kit.slots import OwnSlots
 from holdfast.local.calls import Finding
 
 HELLO_PERIOD = 0.1  # seconds: a test does not want to wait
@@ -143,6 +144,6 @@ def routes() -> tuple[Route, ...]:
     return ()
 
 
-def build(host: Host, config: Config, broadcast: Broadcast, exchange: Exchange) -> StaticSide:
-    del config, broadcast, exchange  # Its list travels by hellos of its own.
+def build(host: Host, config: Config, broadcast: Broadcast, exchange: Exchange, slots: OwnSlots) -> StaticSide:
+    del config, broadcast, exchange, slots  # Its list travels by hellos of its own.
     return StaticSide(StaticMembership(host, _addresses))

@@ -26,6 +26,7 @@ from holdfast.features.ring.protocol.messages import Gen
 from holdfast.features.tickets.protocol import cview, guardian
 from holdfast.features.tickets.protocol.messages import Alive, Prepare, Refuse, Renew
 from holdfast.features.tickets.protocol.values import NO_BALLOT, NO_LEASE, Agent, Ballot, Key, Ptr, Status, Val, Who
+from holdfast.features.views.protocol.messages import ClientPing, Known, LinkPong, Propose
 from holdfast.host import Address, Message, NodeId
 from holdfast.kit import rows, seats, versioned
 from holdfast.wire import Codec
@@ -112,6 +113,9 @@ GROWING: list[Callable[[int], Message]] = [
     lambda number: Alive(KEY, Who(NO_LEASE, 5), 1.0, True, Ballot(number, NO_LEASE), False, False),
     lambda number: Refuse(1, NO_BALLOT, msgspec.structs.replace(VAL, fence=number), 0.0, False, 0),
     lambda number: Refuse(1, NO_BALLOT, msgspec.structs.replace(VAL, seq=number), 0.0, False, 0),
+    lambda number: Propose(1, ME, number, bytes(16), 0, False, 1, ME),
+    lambda number: ClientPing(1, 1, 0, 0.0, number),
+    lambda number: LinkPong(1, 1, (Known(1, ME, 1, 0.0, number, 0.0),)),
 ]
 
 

@@ -16,7 +16,6 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.bounds import Label, Number
-from holdfast.errors import ConfigError, shown
 from holdfast.events import Failed, Joined, MembershipEvent, Updated
 from holdfast.host import (
     FANOUT_MAX,
@@ -29,6 +28,7 @@ from holdfast.host import (
     Message,
     NodeId,
     Timer,
+    check_row,
 )
 from holdfast.kit.outbox import Outbox
 
@@ -95,7 +95,7 @@ class Roster:
         if value is None:
             rows.pop(row, None)
         else:
-            _check_row(row, value, len(rows | {row: value}))
+            check_row(row, value, {name: kept for name, kept in rows.items() if name != row})
             rows[row] = value
         if rows == me.rows:
             return
@@ -181,12 +181,3 @@ class Roster:
 
 def _fits(row: str, value: bytes) -> bool:
     return 1 <= len(row.encode()) <= ROW_NAME_BYTES_MAX and len(value) <= ROW_BYTES_MAX
-
-
-def _check_row(row: str, value: bytes, rows: int) -> None:
-    if not 1 <= len(row.encode()) <= ROW_NAME_BYTES_MAX:
-        raise ConfigError(f"row: {shown(row)} has {len(row.encode())} bytes; accepted are 1 to {ROW_NAME_BYTES_MAX}")
-    if len(value) > ROW_BYTES_MAX:
-        raise ConfigError(f"row {shown(row)}: {len(value)} bytes; accepted are at most {ROW_BYTES_MAX}")
-    if rows > ROWS_MAX:
-        raise ConfigError(f"row {shown(row)}: would be row {rows}; a member publishes at most {ROWS_MAX}")

@@ -103,6 +103,15 @@ class Rows:
         kept = self._kept.get(key)
         return None if kept is None or kept.gone_at is not None else kept.value
 
+    def is_gone(self, key: str) -> bool:
+        """Its value says so, and the tombstone is still kept."""
+        return key in self._tombstones
+
+    def raw(self, key: str) -> bytes | None:
+        """What is kept, whether it lives or says "gone"."""
+        kept = self._kept.get(key)
+        return None if kept is None else kept.value
+
     def items(self) -> Iterator[tuple[str, bytes]]:
         """What lives, sorted by key."""
         return ((key, self._kept[key].value) for key in self.keys() if self._kept[key].gone_at is None)

@@ -45,6 +45,14 @@ class Slot(NamedTuple):
         return f"{self.number}={self.name}@{self.address}"
 
 
+class OwnSlots(NamedTuple):
+    """The slots of the group as the settings name them (F12), and which one is this agent's. No journal is needed to know them."""
+
+    all: tuple[Slot, ...]  # empty if the settings do not say who the seats are
+    own: int | None = None  # None: this agent is no seat
+    missing: str = ""  # which setting is missing, if there are none
+
+
 def find_slots(
     *, seats: Sequence[str], seeds: Sequence[str], key: bool, loopback: bool, own_name: str, own_address: Address
 ) -> tuple[Slot, ...]:
@@ -94,7 +102,7 @@ def _from_seeds(seeds: Sequence[str]) -> list[tuple[str, Address]]:
 
 def _seat(text: str) -> tuple[str, Address]:
     name, _, where = text.rpartition("@")
-    address = literal(where) or _dns(where)
+    address = literal(where) or dns(where)
     if address is None:
         raise ConfigError(f"seats: {shown(text)} is no seat; {ACCEPTED}")
     if not name and literal(where) is None:
@@ -103,7 +111,7 @@ def _seat(text: str) -> tuple[str, Address]:
     return name or str(address), address
 
 
-def _dns(text: str) -> Address | None:
+def dns(text: str) -> Address | None:
     """``holdfast-0.holdfast:7946`` as a place whose host is to be looked up; None if it is no such text."""
     host, _, port = text.rpartition(":")
     host = host.lower().removesuffix(".")

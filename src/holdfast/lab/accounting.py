@@ -6,9 +6,11 @@ from msgspec import Struct
 
 from holdfast.host import Message, NodeId
 from holdfast.lab.world import World
-from holdfast.node import WrongLife
+from holdfast.node import FINGERPRINT_BYTES, WrongLife
 from holdfast.wire.codec import Codec
 from holdfast.wire.seal import SEALED_BYTES_MIN
+
+_encode = Codec((WrongLife,)).encode  # A codec writes any message; it only reads the types it was made with.
 
 
 class Sent(Struct, frozen=True):
@@ -20,13 +22,17 @@ class Sent(Struct, frozen=True):
 
 def count_bytes(world: World) -> None:
     """Measure every message from now on as it would leave a socket: encoded and sealed. It costs an encoding per message."""
-    encode = Codec((WrongLife,)).encode  # A codec writes any message; it only reads the types it was made with.
 
     def measure(sender: NodeId, boot: int, fingerprint: bytes, message: Message) -> int:
-        return len(encode(sender, boot, fingerprint, message)) + SEALED_BYTES_MIN
+        return len(_encode(sender, boot, fingerprint, message)) + SEALED_BYTES_MIN
 
     world.network.measure = measure
     world.network.watch()
+
+
+def sealed_bytes(sender: str, message: Message) -> int:
+    """What one message takes when it leaves a socket, to a few bytes: lives and fingerprints may be shorter than here."""
+    return len(_encode(NodeId(sender, 1 << 20), 1 << 47, bytes(FINGERPRINT_BYTES), message)) + SEALED_BYTES_MIN
 
 
 def sent(world: World) -> dict[str, dict[str, Sent]]:

@@ -16,6 +16,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from holdfast.errors import ConfigError
+from holdfast.host import Message
+from holdfast.lab.accounting import sealed_bytes
 from holdfast.lab.disk import Copy
 from holdfast.lab.links import SECONDS_MAX, Delay, Link, Uniform
 
@@ -98,6 +100,35 @@ class Partition(Struct, frozen=True, forbid_unknown_fields=True, tag="partition"
     def begin(self, world: World) -> None:
         world.network.partition(self, self.sides)
         world.at(world.now + self.seconds, lambda: world.network.heal(self))
+
+
+class Hole(Struct, frozen=True, forbid_unknown_fields=True, tag="hole"):
+    """Some messages of one direction vanish, and all others pass: those of some types, or those of more than so many sealed bytes.
+
+    A path that drops large packets, or a stream that is stuck while datagrams pass.
+    """
+
+    at: Seconds
+    seconds: Seconds
+    source: Side
+    target: Side
+    kinds: tuple[str, ...] = ()  # names of message types
+    larger: Annotated[int, Meta(ge=0)] | None = None  # in bytes, as ``sealed_bytes`` has it
+
+    def __post_init__(self) -> None:
+        if not self.kinds and self.larger is None:
+            raise ConfigError("a hole that takes nothing; say which kinds, or what is larger than how many bytes")
+
+    def begin(self, world: World) -> None:
+        world.network.lose_if(self._takes, self)
+        world.at(world.now + self.seconds, lambda: world.network.let_pass(self))
+
+    def _takes(self, source: str, target: str, message: Message) -> bool:
+        if source not in self.source or target not in self.target:
+            return False
+        if type(message).__name__ in self.kinds:
+            return True
+        return self.larger is not None and sealed_bytes(source, message) > self.larger
 
 
 class Weather(Struct, frozen=True, forbid_unknown_fields=True, tag="weather"):
@@ -184,7 +215,7 @@ class Drift(Struct, frozen=True, forbid_unknown_fields=True, tag="drift"):
         world.drift[self.node] = self.rate
 
 
-Fault = Crash | CrashInSave | Pause | Cut | Partition | Weather | DiskFull | LostJournal | RestoredJournal | Drift
+Fault = Crash | CrashInSave | Pause | Cut | Partition | Hole | Weather | DiskFull | LostJournal | RestoredJournal | Drift
 
 
 class Plan(Struct, frozen=True, forbid_unknown_fields=True):
@@ -238,6 +269,9 @@ class Menu(Struct, frozen=True):
     tail_seconds: float = 3.0
     drift: float = 0.0  # largest rate error
     disks_full: float = 0.0  # per node
+    holes: float = 0.0  # per group
+    hole_kinds: tuple[str, ...] = ()  # each hole takes one of these, or what is larger than ``hole_bytes``
+    hole_bytes: int | None = None
 
 
 def draw_plan(random: Random, names: Sequence[str], seconds: float, menu: Menu) -> Plan:
@@ -257,7 +291,7 @@ class _Draw:
 
     def kinds(self) -> list[tuple[Callable[[], Fault], float]]:
         menu, nodes = self.menu, len(self.names)
-        return [
+        kinds: list[tuple[Callable[[], Fault], float]] = [
             (self.crash, menu.crashes * nodes),
             (self.crash_in_save, menu.crashes_in_save * nodes),
             (self.pause, menu.pauses * nodes),
@@ -266,6 +300,8 @@ class _Draw:
             (self.partition, menu.partitions if nodes > 1 else 0.0),
             (self.weather, menu.weather),
         ]
+        # Not even asked for otherwise, because asking draws: the plans of menus without holes stay what they are.
+        return [*kinds, (self.hole, menu.holes)] if menu.holes else kinds
 
     def when(self) -> float:
         return round(self.random.uniform(0.0, self.seconds), 3)
@@ -300,6 +336,18 @@ class _Draw:
         middle = self.random.randint(1, len(shuffled) - 1)
         return Partition(self.when(), self.span(self.menu.cut_seconds), (tuple(shuffled[:middle]), tuple(shuffled[middle:])))
 
+    def hole(self) -> Fault:
+        menu = self.menu
+        taken: list[str | int] = [*menu.hole_kinds]
+        if menu.hole_bytes is not None:
+            taken.append(menu.hole_bytes)
+        chosen = self.random.choice(taken)
+        source, target = self.random.sample(self.names, 2)
+        when, span = self.when(), self.span(menu.cut_seconds)
+        if isinstance(chosen, str):
+            return Hole(when, span, (source,), (target,), kinds=(chosen,))
+        return Hole(when, span, (source,), (target,), larger=chosen)
+
     def weather(self) -> Fault:
         menu, chance = self.menu, self.random.random
         link = Link(
@@ -326,4 +374,6 @@ def _spared(fault: Crash, down: float) -> Crash:
     return replace(fault, down=down) if fault.down is None else fault
 
 
-FAULT_NAMES = ("crash", "crash-in-save", "pause", "cut", "partition", "weather", "disk-full", "lost-journal", "restored-journal", "drift")
+FAULT_NAMES = (
+    "crash", "crash-in-save", "pause", "cut", "partition", "hole", "weather", "disk-full", "lost-journal", "restored-journal", "drift",
+)  # fmt: skip

@@ -167,7 +167,7 @@ class Network:
         self._weather: dict[object, Link] = {}
         self._links: dict[tuple[str, str], Link] = {}
         self._cuts: dict[object, Callable[[str, str], bool]] = {}
-        self._filters: list[Filter] = []
+        self._filters: dict[object, Filter] = {}
         self._draws: dict[Link, Callable[[], float]] = {}
         self._refresh()
 
@@ -223,9 +223,14 @@ class Network:
         self._filters.clear()
         self.heal()
 
-    def lose_if(self, lost: Filter) -> None:
-        """A hand-made rule, for directed schedules."""
-        self._filters.append(lost)
+    def lose_if(self, lost: Filter, key: object = None) -> None:
+        """A rule about single messages, for directed schedules and for faults; ``let_pass(key)`` ends it."""
+        self._filters[object() if key is None else key] = lost
+        self._refresh()
+
+    def let_pass(self, key: object) -> None:
+        """End one rule."""
+        self._filters.pop(key, None)
         self._refresh()
 
     def watch(self) -> None:
@@ -263,7 +268,7 @@ class Network:
             return (0.0, 0.0, link, "lost") if fate == LOST else (0.0, fate, link, "")
         if self._is_cut(source, target):
             return 0.0, 0.0, link, "cut"
-        if any(lost(source, target, message) for lost in self._filters):
+        if any(lost(source, target, message) for lost in self._filters.values()):
             return 0.0, 0.0, link, "dropped by the script"
         path = [target] if self.topology is None else self.topology.path(source, target)
         if path is None:

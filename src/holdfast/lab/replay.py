@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.errors import ConfigError
 from holdfast.lab import registry
-from holdfast.lab.faults import Cut, Fault, Partition, Plan, Weather
+from holdfast.lab.faults import Cut, Fault, Hole, Partition, Plan, Weather
 from holdfast.lab.scenario import Outcome, Scenario, Setup, run, set_up
 from holdfast.lab.shrink import shrink
 
@@ -64,7 +64,7 @@ def _invariant(outcome: Outcome) -> str:
 
 def _touched(fault: Fault) -> tuple[str, ...]:
     match fault:
-        case Cut():
+        case Cut() | Hole():
             return (*fault.source, *fault.target)
         case Partition():
             return tuple(name for side in fault.sides for name in side)
