@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from msgspec.structs import replace
+
+from holdfast.features.mail.lab.scenarios.detour import DetourScenario
 from holdfast.features.mail.lab.scenarios.mail import MailScenario
+from holdfast.features.mail.protocol.detour import Detour
 from holdfast.features.mail.protocol.inbox import Deliver, Inbox, Sender
-from holdfast.features.mail.protocol.mail import Mail, Posted
-from holdfast.features.mail.protocol.messages import Letter, Outcome, Receipt
-from holdfast.host import Host, Membership, NodeId
+from holdfast.features.mail.protocol.mail import Mail
+from holdfast.features.mail.protocol.messages import CarriedLetter, Letter, Outcome, Receipt
+from holdfast.features.mail.protocol.posted import Posted
+from holdfast.host import Carried, Host, Membership, NodeId
+from holdfast.kit.overlay import Overlay
 
 
 class ForgetfulInbox(Inbox):
@@ -97,7 +105,119 @@ class MailAblation(MailScenario):
     def __init__(self, machine: type[Mail] = Mail, inbox: type[Inbox] = Inbox) -> None:
         self.machine, self.inbox = machine, inbox
 
-    def make(self, host: Host, membership: Membership, deliver: Deliver) -> Mail:
-        mail = self.machine(host, membership, deliver)
-        mail._inbox = self.inbox(host, membership, deliver, mail.counts)
+    def make(self, host: Host, membership: Membership, deliver: Deliver, overlay: Overlay | None = None) -> Mail:
+        mail = self.machine(host, membership, deliver, overlay)
+        mail._inbox = self.inbox(host, membership, deliver, mail.counts, mail._overlay)
+        return mail
+
+
+# Letters that go round a cut.
+
+
+class NeverCarries(Detour):
+    """A letter has the direct way alone."""
+
+    def after_try(self, letter: Posted, after: int) -> None:
+        """Nothing is carried."""
+
+
+class CarriesOnce(Detour):
+    """A copy that came too early is not carried again."""
+
+    def after_try(self, letter: Posted, after: int) -> None:
+        carrying = letter.carrying
+        letter.carrying = carrying or self._counts[f"{letter.seq}"]
+        super().after_try(letter, after)
+        self._counts[f"{letter.seq}"] = letter.carrying
+
+
+class Renumbers(Mail):
+    """One number: a copy that is carried has one of its own, and its receipt ends the letter all the same."""
+
+    copies: dict[int, int]
+
+    def _on_receipt(self, source: NodeId, message: Receipt) -> None:
+        super()._on_receipt(source, replace(message, seq=self.copies.get(message.seq, message.seq)))
+
+
+class Renumbering(Detour):
+    """Its other half."""
+
+    mail: Renumbers
+
+    def _carry(self, letter: Posted, after: int) -> None:
+        self.mail._last_seq += 1
+        self.mail.copies[self.mail._last_seq] = letter.seq
+        copy = CarriedLetter(self.mail._last_seq, 0, letter.payload)
+        self._overlay.carry(letter.to, copy, lambda became: None)
+
+
+class AnswersDirectly(Detour):
+    """A letter that was carried is answered on the direct way alone."""
+
+    def answer(self, to: NodeId, receipt: Receipt) -> None:
+        self._host.send(to, receipt)
+
+
+class TrustsTheOverlay(Detour):
+    """Outcomes: a copy that was delivered counts as a receipt."""
+
+    mail: Mail
+
+    def _on_carried(self, letter: Posted, copy: int, became: Carried) -> None:
+        super()._on_carried(letter, copy, became)
+        receiver = self.mail._posted.get(letter.to)
+        if became is Carried.DELIVERED and receiver is not None and letter.seq in receiver.letters:
+            self.mail._finish(letter, Outcome.QUEUED)
+
+
+class TwoInboxes(Mail):
+    """At most once: what came by the overlay has a memory of its own."""
+
+    def _on_letter(self, source: NodeId, message: Letter) -> None:
+        if not hasattr(self, "_other"):
+            self._other = Inbox(self._host, self._membership, self._deliver, Counter(), self._overlay)
+        if message.carried:
+            self._inbox, self._other = self._other, self._inbox
+        super()._on_letter(source, message)
+        if message.carried:
+            self._inbox, self._other = self._other, self._inbox
+
+
+class EndsWithTheList(Mail):
+    """A removal from the list ends the letters to a receiver that the view has."""
+
+    def _on_removal(self, life: NodeId, *, left: bool) -> None:
+        self._give_up(life, Outcome.NOT_A_MEMBER)
+
+
+class ListAlone(Mail):
+    """Only members of the list are written to."""
+
+    def addressee(self, name: str) -> NodeId | None:
+        member = self._membership.get(name)
+        return None if member is None else member.id
+
+
+class TrippedIsCertain(Mail):
+    """Outcomes: a view that gave a receiver up is no proof that it got nothing."""
+
+    def _end(self, letter: Posted, outcome: Outcome) -> None:
+        super()._end(letter, Outcome.NOBODY if outcome is Outcome.TRIPPED else outcome)
+
+
+class DetourAblation(DetourScenario):
+    """The scenario with another class in the place of Mail, or of its detour."""
+
+    def __init__(self, machine: type[Mail] = Mail, detour: type[Detour] = Detour) -> None:
+        self.machine, self.detour = machine, detour
+
+    def make(self, host: Host, membership: Membership, deliver: Deliver, overlay: Overlay | None = None) -> Mail:
+        mail = self.machine(host, membership, deliver, overlay)
+        mail._detour = self.detour(host, mail._overlay, mail.counts)
+        if isinstance(mail._detour, TrustsTheOverlay):
+            mail._detour.mail = mail
+        if isinstance(mail._detour, Renumbering):
+            assert isinstance(mail, Renumbers)
+            mail._detour.mail, mail.copies = mail, {}
         return mail

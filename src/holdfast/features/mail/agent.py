@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING
 
 from holdfast.agent.feature import Calls, Feature, Parts, Running
 from holdfast.agent.socket.answers import checked_timeout
-from holdfast.errors import ConfigError, HoldfastError, NotAMember, Timeout, Unavailable, shown
+from holdfast.errors import ConfigError, HoldfastError, NotAMember, Timeout, Tripped, Unavailable, shown
 from holdfast.features.mail.protocol.inbox import PAYLOAD_BYTES_MAX
 from holdfast.features.mail.protocol.mail import Mail
 from holdfast.features.mail.protocol.messages import Outcome
+from holdfast.host import NodeId
 
 if TYPE_CHECKING:
     from holdfast.agent.feature import HttpPart, Web
     from holdfast.agent.socket.connection import Connection
     from holdfast.features.mail.calls import Cast, Messages, Send
     from holdfast.features.mail.streams import MessageHub
-    from holdfast.host import NodeId
 
 
 class MailAgent(Running):
     """One ``Mail``, and the clients that listen."""
 
     def __init__(self, parts: Parts) -> None:
-        self._me, self._membership, self._parts = parts.host.me, parts.membership, parts
+        self._me, self._parts = parts.host.me, parts
         self._hub: MessageHub | None = None
-        self.mail = Mail(parts.host, parts.membership, self._deliver)
+        self.mail = Mail(parts.host, parts.membership, self._deliver, parts.overlay)
         self.machines = (self.mail,)
 
     def calls(self) -> Calls:
@@ -60,11 +60,11 @@ class MailAgent(Running):
 
     def _send(self, client: Connection, call: Send) -> None:
         timeout = checked_timeout(call.timeout)
-        member = self._membership.get(call.name)
-        if member is None:
+        present = self.mail.addressee(call.name)
+        if present is None:
             raise NotAMember(f"name: no member is called {shown(call.name)}")
         done = partial(_on_letter, client, call.serial, call.name, timeout)
-        self.mail.send(member.id, call.payload, timeout, done)
+        self.mail.send(NodeId(call.name, call.boot) if call.boot else present, call.payload, timeout, done)
 
     def _cast(self, client: Connection, call: Cast) -> None:
         self.messages.cast(call.topic, call.payload, self._me, client)
@@ -108,5 +108,7 @@ def _error_of(outcome: Outcome, name: str, timeout: float) -> HoldfastError | No
             return Timeout(f"{shown(name)} did not answer within {timeout} s; the message may have arrived")
         case Outcome.BUSY:
             return Unavailable("this agent has too many messages under way; nothing was sent")
+        case Outcome.TRIPPED:
+            return Tripped(f"the view gave {shown(name)} up before it answered; the message may have arrived")
         case _:
             return NotAMember(f"{shown(name)} left the group, or began another life, before it answered")

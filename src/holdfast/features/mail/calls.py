@@ -25,6 +25,7 @@ class Send(Call, frozen=True, tag=11):
     name: str
     payload: bytes
     timeout: float
+    boot: int = 0  # the life that it is for; 0: the present one of that name
 
 
 class Cast(Call, frozen=True, tag=12):

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from holdfast.cli.agent_call import GRACE, asked, streamed
 from holdfast.cli.options import AGENT, COUNT, FOR, GROUP, JSON, JSON_LINES, MEMBER, TIMEOUT, checked_timeout
+from holdfast.cli.parser import Flag, Word
 from holdfast.cli.show import print_json, print_json_line, shown
-from holdfast.cli.words import Flag, Word
 from holdfast.errors import ConfigError
 from holdfast.features.mail.calls import Cast, MessageItem, Messages, Send
 

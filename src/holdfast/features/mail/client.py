@@ -28,7 +28,8 @@ def messages(link: Link, topic: str | None) -> Messages:
 
 async def send(link: Link, peer: Member | NodeId | str, data: bytes, timeout: Seconds) -> None:  # noqa: ASYNC109 - also the peer's
     limit = checks.seconds(timeout, "timeout", most=CALL_SECONDS_MAX)
-    fields = addressee(peer, link.mirror.members), checks.payload(data, SEND_BYTES_MAX), limit
+    name, boot = addressee(peer, link.mirror.members)
+    fields = name, checks.payload(data, SEND_BYTES_MAX), limit, boot
     await link.call(calls.Send, *fields, timeout=limit + CALL_TIMEOUT)
 
 

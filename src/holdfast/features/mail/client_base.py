@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from holdfast.bounds import NUMBER_MAX
 from holdfast.client import checks
 from holdfast.client.buffers import Kept
 from holdfast.client.members import Members
@@ -55,15 +56,18 @@ def checked_topic(value: str) -> str:
     return checks.name(value, "topic", TOPIC_BYTES_MAX)
 
 
-def addressee(peer: Member | NodeId | str, members: Members) -> str:
-    """The name of the member that a message is for. The id of a life that is over does not lead to the next life of the same name."""
+def addressee(peer: Member | NodeId | str, members: Members) -> tuple[str, int]:
+    """The name and the life that a message is for; 0: the present life of that name. A name need not be in the member list: the agent may
+    know it from its view, and says so if it does not. The id of a life that is over does not lead to the next life of the same name."""
     life = _checked_peer(peer)
     if isinstance(life, str):
-        return life
+        return life, 0
     listed = members.get(life.name)
     if listed is not None and listed.id != life:
         raise NotAMember(f"{life}: that life is over; {listed.id} has its name now. Send to the name to reach its present life")
-    return life.name
+    if not 0 < life.boot <= NUMBER_MAX:
+        raise NotAMember(f"{shown(life)}: no life has such a number. Send to the name to reach its present life")
+    return life.name, int(life.boot)
 
 
 def _checked_peer(value: Member | NodeId | str) -> NodeId | str:

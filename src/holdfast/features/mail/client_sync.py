@@ -29,7 +29,8 @@ def messages(link: Link, topic: str | None) -> Messages:
 
 def send(link: Link, peer: Member | NodeId | str, data: bytes, timeout: Seconds) -> None:
     limit = checks.seconds(timeout, "timeout", most=CALL_SECONDS_MAX)
-    fields = addressee(peer, link.mirror.members), checks.payload(data, SEND_BYTES_MAX), limit
+    name, boot = addressee(peer, link.mirror.members)
+    fields = name, checks.payload(data, SEND_BYTES_MAX), limit, boot
     link.call(calls.Send, *fields, timeout=limit + CALL_TIMEOUT)
 
 

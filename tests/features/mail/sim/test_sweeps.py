@@ -1,6 +1,7 @@
-"""Mail in the lab: seeds of ``mail/pairs`` hold, every outcome occurs, and every rule that is taken out is missed by some checker.
+"""Mail in the lab: seeds of ``mail/pairs`` and ``mail/detour`` hold, every outcome occurs, and every rule that is taken out is missed by
+some checker.
 
-Spec: foundation F3; docs/mail.md.
+Spec: foundation F3; views D30, D31; docs/mail.md.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import pytest
 
 from holdfast.events import Event
 from holdfast.features.mail.lab.checkers import LetterEnded
+from holdfast.features.mail.lab.scenarios.detour import SCENARIO as DETOUR
+from holdfast.features.mail.lab.scenarios.detour import DetourScenario
 from holdfast.features.mail.lab.scenarios.mail import SCENARIO, MailScenario
 from holdfast.features.mail.protocol.mail import Mail
 from holdfast.features.mail.protocol.messages import Outcome
@@ -31,6 +34,11 @@ def test_sweep() -> None:
     sweep(SCENARIO, range(SEEDS))
 
 
+def test_sweep_round_cuts() -> None:
+    """Views D30, D31, docs/mail.md: also a rough overlay, lists that empty and views that differ; then calm with cuts."""
+    sweep(DETOUR, range(SEEDS))
+
+
 @pytest.mark.parametrize(
     "scenario, invariant",
     [
@@ -43,6 +51,15 @@ def test_sweep() -> None:
         pytest.param(without.MailAblation(without.TrustsEveryReceipt), "outcomes-are-true", id="any-receipt"),
         pytest.param(without.MailAblation(without.NeverEnds), "answered-in-time", id="never-ends"),
         pytest.param(without.MailAblation(without.SendsOnce), "calm-letters", id="sends-once"),
+        pytest.param(without.DetourAblation(detour=without.NeverCarries), "calm-letters", id="never-carries"),
+        pytest.param(without.DetourAblation(detour=without.CarriesOnce), "calm-letters", id="carries-once"),
+        pytest.param(without.DetourAblation(without.Renumbers, without.Renumbering), "in-order", id="renumbers"),
+        pytest.param(without.DetourAblation(detour=without.AnswersDirectly), "calm-letters", id="answers-directly"),
+        pytest.param(without.DetourAblation(detour=without.TrustsTheOverlay), "outcomes-are-true", id="trusts-the-overlay"),
+        pytest.param(without.DetourAblation(without.TwoInboxes), "at-most-once", id="two-inboxes"),
+        pytest.param(without.DetourAblation(without.EndsWithTheList), "calm-letters", id="ends-with-the-list"),
+        pytest.param(without.DetourAblation(without.ListAlone), "calm-letters", id="list-alone"),
+        pytest.param(without.DetourAblation(without.TrippedIsCertain), "outcomes-are-true", id="tripped-is-certain"),
     ],
 )
 def test_a_missing_rule_is_found(scenario: Scenario, invariant: str, search: Search) -> None:
@@ -52,10 +69,11 @@ def test_a_missing_rule_is_found(scenario: Scenario, invariant: str, search: Sea
 
 def test_ablations_replace_what_they_say() -> None:
     """The scenario without an ablation is the scenario."""
-    assert all(run(without.MailAblation(), seed).ok for seed in range(3))
+    for scenario in (without.MailAblation(), without.DetourAblation()):
+        assert all(run(scenario, seed).ok for seed in range(3))
 
 
-class Counted(MailScenario):
+class Counts(MailScenario):
     """Notes what became of letters, and which branches were taken."""
 
     def __init__(self) -> None:
@@ -78,11 +96,25 @@ class Counted(MailScenario):
             self.outcomes[event.outcome] += 1
 
 
+class CountsDetours(Counts, DetourScenario):
+    """The same of letters that go round cuts."""
+
+
 def test_everything_happens() -> None:
     """Marks: a sweep that never loses, doubles, overtakes, refuses or restarts proves little."""
-    scenario = Counted()
+    scenario = Counts()
     for seed in range(sizes.seeds(40)):
         assert run(scenario, seed).ok
     wanted = {Outcome.QUEUED, Outcome.NOBODY, Outcome.FULL, Outcome.TIMEOUT, Outcome.NOT_A_MEMBER}
     assert wanted <= scenario.outcomes.keys()
     assert {"resent", "duplicate", "early", "late"} <= scenario.counts.keys()
+
+
+def test_everything_happens_round_cuts() -> None:
+    """Marks: the overlay delivers, refuses and gives up, receipts come back by it, and views give receivers up."""
+    scenario = CountsDetours()
+    for seed in range(sizes.seeds(40)):
+        assert run(scenario, seed).ok
+    assert set(Outcome) - scenario.outcomes.keys() == {Outcome.EARLY, Outcome.BUSY, Outcome.TOO_LARGE}
+    wanted = {"carried", "answers_carried", "overlay_delivered", "overlay_busy", "overlay_tripped", "duplicate", "early", "tripped"}
+    assert wanted <= scenario.counts.keys()

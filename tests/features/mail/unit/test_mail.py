@@ -12,7 +12,6 @@ from holdfast.events import Decided, Left, Suspected
 from holdfast.features.mail.protocol import inbox, mail
 from holdfast.features.mail.protocol.inbox import FORGET_AFTER, PAYLOAD_BYTES_MAX, WINDOW
 from holdfast.features.mail.protocol.mail import (
-    BACK_FROM_BYTES,
     LETTERS_TO_ONE_MAX,
     RESEND_FIRST,
     RESEND_MAX,
@@ -22,6 +21,7 @@ from holdfast.features.mail.protocol.mail import (
     Mail,
 )
 from holdfast.features.mail.protocol.messages import Letter, Outcome, Receipt
+from holdfast.features.mail.protocol.posted import BACK_FROM_BYTES
 from holdfast.host import Address, Host, Machine, Member, Message, NodeId
 from tests.support.fake_host import FakeHost
 from tests.support.fake_members import FakeMembers, member

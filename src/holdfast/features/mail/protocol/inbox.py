@@ -12,11 +12,14 @@ from collections.abc import Callable
 from holdfast.bounds import MEMBERS_MAX
 from holdfast.features.mail.protocol.messages import Letter, Outcome
 from holdfast.host import Host, Membership, NodeId
+from holdfast.kit.overlay import Overlay
 
 PAYLOAD_BYTES_MAX = 32 * 1024
 WINDOW = 16  # letters to one receiver under way: 16 x 32 KiB fills a stream, and no receiver must remember more receipts
 SENDERS_MAX = MEMBERS_MAX  # lives remembered; a full table refuses, it never forgets a life that may write again
-FORGET_AFTER = 600.0  # seconds of silence of a sender that is not in the list: twice the longest timeout, so no copy is under way any more
+# Seconds of silence of a sender that is in neither list nor view. No copy of a letter is under way so long after another one came: it is
+# sent for 300 s at most, and a copy that the overlay carries takes up to 155 s more, at the slowest heartbeat (docs/mail.md).
+FORGET_AFTER = 600.0
 LATE_MAX = 1.0  # seconds; a sweep that comes later was stopped, and what waited for us may not be read yet (F10)
 
 Deliver = Callable[[NodeId, bytes], Outcome]
@@ -36,8 +39,8 @@ class Sender:
 class Inbox:
     """The senders of one node, and what was done with their letters."""
 
-    def __init__(self, host: Host, membership: Membership, deliver: Deliver, counts: Counter[str]) -> None:
-        self._host, self._membership, self._deliver, self._counts = host, membership, deliver, counts
+    def __init__(self, host: Host, membership: Membership, deliver: Deliver, counts: Counter[str], overlay: Overlay) -> None:
+        self._host, self._membership, self._deliver, self._counts, self._overlay = host, membership, deliver, counts, overlay
         self._senders: dict[NodeId, Sender] = {}
 
     def __len__(self) -> int:
@@ -64,13 +67,13 @@ class Inbox:
         return outcome
 
     def sweep(self) -> None:
-        """Forget who is neither listed nor heard."""
+        """Forget lives that are not listed, not in the view and not heard."""
         if self._host.late > LATE_MAX:
             return
         listed = {member.id for member in self._membership.members()}
         oldest = self._host.now - FORGET_AFTER
-        over = [life for life, sender in self._senders.items() if sender.heard_at < oldest and life not in listed]
-        for life in over:
+        silent = [life for life, sender in self._senders.items() if sender.heard_at < oldest and life not in listed]
+        for life in [life for life in silent if not self._overlay.reaches(life)]:
             del self._senders[life]
 
     @staticmethod

@@ -1,8 +1,9 @@
-"""What mail says: a letter, its receipt, and what can become of it.  Spec: foundation F3 (one life); docs/mail.md."""
+"""What mail says: a letter, its receipt, and what can become of it.  Spec: foundation F3 (one life), views D30; docs/mail.md."""
 
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import ClassVar
 
 from holdfast.bounds import Number, Payload, Small
 from holdfast.host import Address, Message
@@ -20,11 +21,12 @@ class Outcome(IntEnum):
     GONE = 7  # that life is over: its successor is a member, and gets nothing that was meant for it (F3)
     NOT_A_MEMBER = 8  # it is not in the member list, or was taken out of it meanwhile; never said on mere suspicion
     BUSY = 9  # this agent has too much mail under way; nothing was sent
+    TRIPPED = 10  # it is not in the member list, and the view that had it gave it up meanwhile
 
     @property
     def may_have_arrived(self) -> bool:
         """The answer may have been lost where the letter was not."""
-        return self in {Outcome.QUEUED, Outcome.FULL, Outcome.TIMEOUT, Outcome.GONE, Outcome.NOT_A_MEMBER}
+        return self not in {Outcome.NOBODY, Outcome.TOO_LARGE, Outcome.EARLY, Outcome.BUSY}
 
 
 class Letter(Message, frozen=True, tag=256):
@@ -41,3 +43,16 @@ class Receipt(Message, frozen=True, tag=257):
 
     seq: Number
     outcome: Small  # QUEUED, NOBODY, FULL, TOO_LARGE or EARLY
+
+
+class CarriedLetter(Letter, frozen=True, tag=258):
+    """The same letter under the same number, by the overlay: it is answered there. A type of its own, because a letter that goes directly
+    stays as it was, to the byte."""
+
+    carried: ClassVar[bool] = True
+
+
+class CarriedReceipt(Receipt, frozen=True, tag=259):
+    """The receipt of a letter that came by the overlay. It says nothing of the direct way."""
+
+    carried: ClassVar[bool] = True

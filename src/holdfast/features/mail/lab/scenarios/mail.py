@@ -25,6 +25,7 @@ from holdfast.features.mail.protocol.inbox import Deliver
 from holdfast.features.mail.protocol.mail import Mail
 from holdfast.features.mail.protocol.messages import Outcome
 from holdfast.host import Address, Host, Machine, Membership, NodeId
+from holdfast.kit.overlay import Overlay
 from holdfast.kit.roster import Roster, listed
 from holdfast.lab.checker import Checker
 from holdfast.lab.faults import Menu, draw_plan
@@ -66,8 +67,8 @@ class MailScenario(Scenario):
         roster = Roster(host, listed(addresses), hello_period=HELLO_PERIOD)
         return [roster, self.make(host, roster, partial(receive, host))]
 
-    def make(self, host: Host, membership: Membership, deliver: Deliver) -> Mail:
-        return Mail(host, membership, deliver)
+    def make(self, host: Host, membership: Membership, deliver: Deliver, overlay: Overlay | None = None) -> Mail:
+        return Mail(host, membership, deliver, overlay)
 
     def checkers(self, setup: Setup) -> Sequence[Checker]:
         return [RightLife(), AtMostOnce(), InOrder(), OutcomesAreTrue(), AnsweredInTime(PAUSE_MAX + 1.0), CalmLetters()]
@@ -112,18 +113,19 @@ def receive(host: Host, sender: NodeId, payload: bytes) -> Outcome:
     return Outcome.QUEUED
 
 
-def post(world: World, sender: str, receiver: str, payload: bytes, timeout: float) -> None:
-    """A client of that node writes to the life it knows, if the process runs."""
+def post(world: World, sender: str, receiver: str | NodeId, payload: bytes, timeout: float) -> None:
+    """A client of that node writes to the life it knows, or to this one, if the process runs."""
     host = world.nodes[sender]
     if not host.running:
         return
-    member = host.node.use(Roster).get(receiver)
-    if member is None:
+    mail = host.node.use(Mail)
+    life = receiver if isinstance(receiver, NodeId) else mail.addressee(receiver)
+    if life is None:
         return
 
     def write() -> None:
-        host.emit(LetterPosted(member.id, payload, timeout))
-        host.node.use(Mail).send(member.id, payload, timeout, lambda outcome: host.emit(LetterEnded(payload, outcome)))
+        host.emit(LetterPosted(life, payload, timeout))
+        mail.send(life, payload, timeout, lambda outcome: host.emit(LetterEnded(payload, outcome)))
 
     world.step(host, write)
 
