@@ -205,8 +205,11 @@ def test_one_turn_with_more_events_than_a_buffer() -> None:
 
 
 def test_without_subscribers_nothing_is_kept() -> None:
-    """An agent that nobody watches pays nothing for its events."""
+    """Foundation 5: what happened before a client watches is not for it, and what happens after it left is for none."""
     stand = Stand()
     stand.hub.publish(Paused(1.0))
-    assert stand.later == []
-    assert stand.hub.published == 1
+    watcher = stand.watch()
+    stand.end_turn()
+    assert watcher.take(100) == []
+    watcher.close()
+    assert not stand.hub.subscribers

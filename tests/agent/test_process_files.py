@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from holdfast.disk.files import JournalFile
-from holdfast.disk.state import State
+from holdfast.disk.state_directory import State
 from holdfast.features.tickets.protocol.values import ANCHOR, NO_LEASE, Ballot, Key
 from holdfast.local import calls
 from holdfast.wire.keys import generate

@@ -24,7 +24,7 @@ from holdfast.agent.life.version import VERSION
 from holdfast.agent.observe.logs import LINE_BYTES_MAX, RATE_LINES, RATE_PERIOD, Log, printable
 from holdfast.agent.observe.narrator import SUM_PERIOD, Narrator
 from holdfast.config import Config, load
-from holdfast.disk.state import State
+from holdfast.disk.state_directory import State
 from holdfast.drops import Drop, Drops
 from holdfast.errors import AddressUnusable, ConfigError, KeyUnusable, NameConflict, StorageDamaged, StorageError, StorageLocked
 from holdfast.events import ConfigMismatch, Failed, Joined, LeaderSuspected, Updated

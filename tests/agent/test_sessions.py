@@ -69,6 +69,17 @@ def test_200_clients(live: Live) -> None:
     assert len(live.agent.events) == before
 
 
+def test_an_event_that_no_client_watches_is_counted(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H222: it ends there; the hub does not hear of it."""
+    until(lambda: live.call(lambda: len(live.agent.events)) == 0, "those of the test before are gone")
+    published: list[Event] = []
+    monkeypatch.setattr(live.agent.events, "publish", published.append)
+    before = live.agent.emitted
+    emit(live, StorageFailed("a"), StorageFailed("b"))
+    assert live.agent.emitted >= before + 2
+    assert published == []
+
+
 def long_event(number: int) -> Event:
     return StorageFailed(f"{number} {'x' * 400}")
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from holdfast.agent.life.agent import Agent
-from holdfast.agent.life.build import OwnSlots
 from holdfast.agent.life.home import Home
 from holdfast.agent.observe.logs import Log
 from holdfast.config import load
+from holdfast.kit.slots import OwnSlots
 
 OTHERS = ("127.0.0.1:1", "127.0.0.1:2")
 

@@ -46,8 +46,8 @@ sys.setprofile(note)
 threading.setprofile(note)
 """
 WALKS = 10
-TICKET_FILES_MAX = 31
-TICKET_OWN_FILES_MAX = 11
+TICKET_FILES_MAX = 30  # 29, and disk/horizon.py where each of the ten walks takes longer than its STRIDE (H224)
+TICKET_OWN_FILES_MAX = 10
 EVENT_FILES_MAX = 18
 EVENT_OWN_FILES_MAX = 9
 BELOW = {"protocol", "kit", "net", "disk", "wire"}  # folders; the spine is the files that lie in none
@@ -133,6 +133,7 @@ def test_a_ticket(traced: Traced) -> None:
         walk = traced.walks(take, give_back, pushed=True)
     assert "features/tickets/protocol/guardian.py" in walk
     assert "agent/socket/connection.py" in walk
+    assert "agent/socket/events.py" not in walk, "no client watches, so an event ends where it was counted"
     assert_short(walk, TICKET_FILES_MAX, TICKET_OWN_FILES_MAX)
 
 

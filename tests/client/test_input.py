@@ -81,13 +81,14 @@ GROUP: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "tickets": {"pool": ("text",)},
 }  # fmt: skip
-NO_ARGUMENTS = {"watch", "info", "leave", "me", "members", "state", "tags", "name", "leaders"}
+NO_ARGUMENTS = {"watch", "info", "leave", "me", "members", "state", "tags", "name", "leaders", "views"}
 GOOD: dict[str, Any] = {"peer": "a", "data": b"", "topic": "t", "name": "n", "pool": "p", "of": 1, "key": "k"}
 JOIN: dict[str, tuple[str, ...]] = {
     "group": ("none", "text", "huge text"), "seeds": ("list",),
     "key": ("none", "text", "bytes", "huge text", "huge bytes", "nul", "lines"),
     "name": ("no text", "text", "huge text"), "tags": ("none", "table"), "agent": (*PATH, "text", "huge text", "lines", "surrogate"),
-    "preset": ("no text", "text", "huge text"), "bind": ("no text", "text", "huge text"), "advertise": ("no text", "text", "huge text"),
+    "preset": ("no text", "text", "huge text"), "membership": ("no text", "text", "huge text"),
+    "bind": ("no text", "text", "huge text"), "advertise": ("no text", "text", "huge text"),
     "seats": ("list",), "state_dir": (*PATH, "text", "huge text", "lines", "surrogate"),
     "config": (*PATH, "text", "huge text", "lines", "surrogate"), "insecure": ("true",), "http": ("no text", "text", "huge text"),
     "timeout": SECONDS, "reconnect": ("true",),

@@ -34,6 +34,7 @@ from holdfast.errors import (
     LeadershipLost,
     NotAMember,
     Timeout,
+    Tripped,
     Unavailable,
 )
 from holdfast.events import EventsLost, Joined, LeaderChanged, LeaderSuspected
@@ -192,6 +193,21 @@ def test_a_former_life_is_not_written_to(client: Spelling, agent: FakeAgent, gro
         client.run(group.send, NodeId("a", 0), b"")
     for peer in (NodeId("a", 1), group.me, "a"):
         client.run(group.send, peer, b"")
+    assert [call.boot for call in agent.all(mail_calls.Send)] == [1, 1, 0]
+
+
+def test_a_member_that_is_not_in_the_list_is_the_agents_to_find(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """Views D31: the agent may know it from its view; the life that is meant goes along, because the list cannot be asked for it."""
+    client.run(group.send, "elsewhere", b"")
+    client.run(group.send, NodeId("elsewhere", 7), b"")
+    assert [(call.name, call.boot) for call in agent.all(mail_calls.Send)] == [("elsewhere", 0), ("elsewhere", 7)]
+    for boot in (0, -1, 1 << 53, 10**5000):
+        with pytest.raises(NotAMember, match="no life has such a number"):
+            client.run(group.send, NodeId("elsewhere", boot), b"")
+    agent.answers[mail_calls.Send] = ("Tripped", "because")
+    with pytest.raises(Tripped, match="because") as caught:
+        client.run(group.send, "elsewhere", b"")
+    assert isinstance(caught.value, Unavailable)
 
 
 def test_the_silent_agent(agent: FakeAgent) -> None:

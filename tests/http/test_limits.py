@@ -248,7 +248,11 @@ def test_idle_connections_go_first(group: StubGroup, monkeypatch: pytest.MonkeyP
     reader = connect(group.url)
     reader.sendall(GET % b"/events")
     assert reader.recv(12) == b"HTTP/1.1 200"
-    silent = [connect(group.url) for _ in range(6)]
+    server, silent = server_of(group), list[socket.socket]()
+    for _ in range(6):  # One after the other has come: of two that come at once either may be the older one.
+        known = group.call(lambda: server.connections + server.evicted)
+        silent.append(connect(group.url))
+        until(lambda known=known: group.call(lambda: server.connections + server.evicted) > known, "the next one has come")  # type: ignore[misc]
     for each in silent[3:]:
         each.sendall(b"GET / HT")  # Bytes of a request that does not come are no reason to stay.
     assert all(is_closed(each) for each in silent[:4])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from tests.page.stub_agent import StubGroup
 from tests.tidy.tree import ROOT
 
 PANELS = sorted(PAGE.parents[2].glob("features/*/page"))
+STYLED = ("ring", "leadership", "tickets", "views")  # panels with styles of their own, in the order of the page
 ROUTES = every_route(kind_of(Config()))
 READING = [route for route in ROUTES if route.method == "GET" and route.media == "application/json"]
 ASKED = {"/v1/members/{name}": "/v1/members/b", "/v1/owner": "/v1/owner?key=cart:42", "/v1/events": "/v1/events?internal=true"}
@@ -127,6 +130,13 @@ def test_leaders_where_there_are_no_seats(group: StubGroup) -> None:
     assert answer == {"version": 0, "leaders": [], "timing": None, "why": "seats: none are configured"}
 
 
+def test_views_where_there_are_no_seats(group: StubGroup) -> None:
+    """/v1/views: this agent has no part in views, and the missing setting is named (views 10)."""
+    answer = ask(group.url, "/v1/views").json
+    assert (answer["takes_part"], answer["serves"], answer["members"]) == (False, False, [])
+    assert answer["why"] == "seats: none are configured"
+
+
 def test_owner_is_the_hint_of_the_ring(group: StubGroup) -> None:
     """/v1/owner: the member that the ring itself names, and no promise is made by asking."""
     agent = group.agents["a"]
@@ -172,8 +182,8 @@ def test_the_page_and_its_parts_are_served(group: StubGroup) -> None:
     """H216: / is the page, with the panels of the membership and of features; every file beside it is served with its type, and nothing
     above the folder is."""
     page = ask(group.url, "/")
-    assert [name for name in ("ring", "leaders", "pools") if f'<section class="card {name}"'.encode() not in page.body] == []
-    assert b'data-panels="ring/panel.js leadership/panel.js tickets/panel.js"' in page.body
+    assert [name for name in ("ring", "leaders", "pools", "views") if f'<section class="card {name}'.encode() not in page.body] == []
+    assert b'data-panels="ring/panel.js leadership/panel.js tickets/panel.js views/panel.js"' in page.body
     assert page.status == 200
     assert page.headers["content-type"].startswith("text/html")
     for folder, below in ((PAGE, ""), *((panel, f"/{panel.parent.name}") for panel in PANELS)):
@@ -182,6 +192,39 @@ def test_the_page_and_its_parts_are_served(group: StubGroup) -> None:
                 answer = ask(group.url, f"{below}/{path.name}")
                 assert (answer.status, answer.body) == (200, path.read_bytes())
     assert ask(group.url, "/../http.py").status == 404
+    assert ask(group.url, "/ring/panel.html").status == 404
+
+
+def test_the_styles_of_a_panel_are_served_as_its_script(group: StubGroup) -> None:
+    """H216: the page asks for them behind its own. They are free as all files of the page are, the policy of the page holds for them, and
+    a browser asks again whether they changed."""
+    page = ask(group.url, "/").body.decode()
+    assert re.findall(r'<link rel="stylesheet" href="(.+?)">', page) == ["page.css", *(f"{name}/panel.css" for name in STYLED)]
+    for name in STYLED:
+        styles, script = ask(group.url, f"/{name}/panel.css"), ask(group.url, f"/{name}/panel.js")
+        assert styles.headers["content-type"].startswith("text/css")
+        assert styles.headers["cache-control"] == "no-cache"
+        assert "default-src 'self'" in styles.headers["content-security-policy"]
+        differ = {"content-type", "content-length", "date"}
+        assert {name: styles.headers[name] for name in styles.headers.keys() - differ} == {
+            name: script.headers[name] for name in script.headers.keys() - differ
+        }
+
+
+def test_a_panel_may_have_no_styles(tmp_path: Path) -> None:
+    """H216: two files make a panel; the page asks for no styles of it."""
+    folder = tmp_path / "counter" / "page"
+    folder.mkdir(parents=True)
+    (folder / "panel.html").write_text('<!-- before members -->\n    <section class="card counts wide" id="counts"></section>\n')
+    (folder / "panel.js").write_text("export default class Panel {}\n")
+    page = PageFiles([folder])
+    content = page.content("/")[0].decode()
+    assert content.index('id="counts"') < content.index('id="members"')
+    assert content.count('rel="stylesheet"') == 1
+    assert [path for path in page if "counter" in path] == ["/counter/panel.js"]
+    (folder / "panel.css").write_text(".counts { order: -1; }\n")
+    assert '<link rel="stylesheet" href="counter/panel.css">' in PageFiles([folder]).content("/")[0].decode()
+    assert PageFiles([folder]).content("/counter/panel.css") == (b".counts { order: -1; }\n", "text/css")
 
 
 def test_a_page_without_panels() -> None:

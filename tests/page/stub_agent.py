@@ -28,7 +28,9 @@ from holdfast.features.ring.agent import RingSide
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.features.tickets.missing import NoTickets
+from holdfast.features.views.agent import NoViews
 from holdfast.host import TAG_ROW, Address, Member, NodeId
+from holdfast.kit.slots import OwnSlots
 from holdfast.local.calls import GroupView
 from holdfast.net.host import NetHost
 from holdfast.wire.seal import Plain
@@ -75,6 +77,23 @@ class LeadershipHttpStub(LeadershipHttp):
         return self._stub.leaders.version
 
 
+class ViewsStub(NoViews):
+    """Missing, until a test gives it a back end by script and says how this agent uses it."""
+
+    views: Any
+    takes_part: bool
+    serves: bool
+    slot: Any
+
+    def __init__(self, agent: StubAgent) -> None:
+        super().__init__(SimpleNamespace(host=agent.host, slots=OwnSlots((), missing=agent.seats_missing)))  # type: ignore[arg-type]
+        self._host = agent.host
+
+    @property
+    def now(self) -> float:  # type: ignore[override]
+        return self._host.now
+
+
 class StubAgent:
     """One member of a ring, and what ``HttpServer`` asks of an agent."""
 
@@ -90,7 +109,9 @@ class StubAgent:
         self.grants = Grants(host)
         self.events = EventHub(lambda: self.ring.version, host.wall, asyncio.get_running_loop().call_soon)
         host.on_event = self.events.publish
+        self.emitted = 0  # not counted here
         self.leadership = LeadershipStub(self)
+        self.views = ViewsStub(self)
         farewell: Any = SimpleNamespace(
             host=host, membership=self.ring, life=SimpleNamespace(on_asked_to_leave=lambda: None), config=config
         )
@@ -98,6 +119,7 @@ class StubAgent:
             "farewell": FarewellAgent(farewell),
             "leadership": self.leadership,
             "tickets": NoTickets(self.seats_missing, config),
+            "views": self.views,
         }
         for machine in machines:
             host.node.add(machine)

@@ -31,6 +31,19 @@ WATCH = """
 """
 
 
+REACHED = """(() => {
+    const inner = (rule) => (rule instanceof CSSMediaRule ? styles(rule.cssRules) : []);
+    const styles = (rules) => [...rules].flatMap((rule) => (rule.selectorText ? [rule] : inner(rule)));
+    const place = (element) => element.closest("section")?.id ?? element.tagName;
+    const panels = [...document.styleSheets].filter((sheet) => sheet.href.endsWith("/panel.css"));
+    return Object.fromEntries(panels.map((sheet) => {
+        const rules = styles(sheet.cssRules);
+        const reached = rules.flatMap((rule) => [...document.querySelectorAll(rule.selectorText.replaceAll(/::[a-z]+/g, ""))].map(place));
+        return [sheet.href.split("/").slice(-2).join("/"), [[...new Set(reached)].sort(), rules.length]];
+    }));
+})()"""
+
+
 @pytest.fixture(scope="module")
 def fleet(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Two agents with pages; others come and go. One has a tag that would like to be markup."""
@@ -252,6 +265,41 @@ def test_pools_of_tickets(page: Page, alone: AgentProcess) -> None:
         second.release()
     assert page.js("document.querySelectorAll('img').length") == 1  # the own sign
     assert page.js("window.hit") is None
+    assert page.errors == []
+
+
+@pytest.fixture(scope="module")
+def busy(fleet: Fleet) -> Iterator[AgentProcess]:
+    """An agent with a line in every panel: its client leads, and holds the one ticket of a pool."""
+    agent = fleet.start(name="busy", key="", group="busy", state_dir=str(fleet.folder / "busy"), preset="local", lease=None)
+    with sync.join(agent=agent.socket) as group, group.lead("sched", timeout=60), group.ticket("gpu", of=1, timeout=60):
+        yield agent
+    agent.stop()
+
+
+def test_styles_of_a_panel_reach_its_section_alone(page: Page, busy: AgentProcess) -> None:
+    """H216: a rule of a ``panel.css`` selects nothing outside the section of that panel."""
+    page.open(url(busy), calm=True)
+    page.until("document.querySelector('.pool li[data-is=held]') && document.querySelector('#leader-rows tr[data-leader=busy]')")
+    page.until("document.querySelectorAll('#grant-rows tr').length === 2 && document.querySelectorAll('#seat-rows tr').length === 1")
+    page.until("document.querySelectorAll('#ring .node').length === 1")
+    reached = page.js(REACHED)
+    assert {sheet: sections for sheet, (sections, _) in reached.items()} == {
+        "ring/panel.css": ["ring-card"], "leadership/panel.css": ["leaders"], "tickets/panel.css": ["pools"],
+        "views/panel.css": ["views"],
+    }  # fmt: skip
+    assert all(rules >= 5 for _, rules in reached.values())  # A reader that finds no rule would be content.
+
+
+def test_numbers_of_grants(page: Page, busy: AgentProcess) -> None:
+    """H216: a panel says which kinds of grants have numbers. Those show theirs, 0 too, in the table and in the events; others show none."""
+    page.open(url(busy), calm=True)
+    page.until("document.querySelectorAll('#grant-rows tr').length === 2")
+    cells = "[...row.children].slice(0, 3).map((cell) => cell.textContent)"
+    rows = page.js(f"[...document.querySelectorAll('#grant-rows tr')].map((row) => {cells})")
+    assert sorted(rows) == [["lead", "sched", "\N{EN DASH}"], ["ticket", "gpu", "0"]]
+    told = page.js("[...document.querySelectorAll('#events li[data-event=Granted] p:first-child')].map((each) => each.textContent)")
+    assert sorted(told) == ["lead sched granted", "ticket gpu number 0 granted"]
     assert page.errors == []
 
 

@@ -55,6 +55,7 @@ def test_another_membership_has_no_ring_on_the_page(page: Page, group: StubGroup
     page.until("document.body?.dataset.link === 'live' && document.querySelectorAll('#rows tr').length === 1")
     page.until("document.querySelector('[data-tile=memory] dd').textContent.length > 2")
     assert page.js("document.querySelector('#ring-card')") is None
+    assert page.js("[...document.styleSheets].filter((each) => each.href.includes('/ring/')).length") == 0
     assert page.errors == []
 
 
@@ -71,6 +72,8 @@ def test_a_page_beyond_loopback_asks_for_the_token(page: Page, group: StubGroup)
     until(lambda: group.call(lambda: agent.ring.is_member), "a ring of one")
     group.http = group.run(served(agent, TOKEN.encode()))
     page.open(group.url, calm=True)
+    page.until("document.querySelector('#token')?.open")
+    assert page.js("[...document.styleSheets].filter((each) => each.cssRules.length).length") == 5  # of the page and of four panels
     for given in ("wrong", TOKEN):
         page.until("document.querySelector('#token')?.open")
         page.js(f"document.querySelector('#token-input').value = '{given}'; document.querySelector('#token form').requestSubmit()")

@@ -81,6 +81,27 @@ def test_picture_of_pools(page: Page, tmp_path: Path, pictures: Path) -> None:
         assert page.errors == []
 
 
+@pytest.mark.nightly
+def test_picture_of_views(page: Page, tmp_path: Path, pictures: Path) -> None:
+    """Seven agents in one view, three of them seats; one seat is killed, and what was attached to it goes on with another one."""
+    with Fleet(tmp_path, preset="lan", group="orders") as fleet, ExitStack() as taking_part:
+        seeds = [f"127.0.0.1:{free_port()}" for _ in range(3)]
+        for number, name in enumerate(MEMBERS):
+            own: dict[str, Any] = {"bind": seeds[number]} if number < len(seeds) else {}
+            fleet.start(name=name, seeds=seeds, http="127.0.0.1:0" if name == "kelp" else None, **own)
+        for agent in fleet.agents:
+            group = taking_part.enter_context(sync.join(agent=agent.socket))
+            taking_part.enter_context(group.views()).ready(timeout=60)
+        page.open(str(fleet.agents[0].ready["http"]), width=1360, height=1500, scale=1.5)
+        page.until("document.querySelectorAll('.view-server li[data-is=in]').length === 7")
+        page.until("document.querySelector('[data-fact=settled] dd').textContent === 'yes'")
+        fleet.agents[2].kill()
+        page.until("document.querySelector('#view-change').textContent.includes('went: skerry')")
+        page.until("document.querySelectorAll('.view-server li[data-is=in]').length === 6")
+        page.picture(pictures / "page-views.png", "#views")
+        assert page.errors == []
+
+
 @pytest.mark.nightly  # half a minute of watching each
 @pytest.mark.timeout(600)
 def test_pictures(page: Page, tmp_path: Path, pictures: Path) -> None:

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from holdfast.kit.broadcast import Broadcast
     from holdfast.kit.exchange import Exchange
     from holdfast.kit.hold import Claim, Holder
+    from holdfast.kit.overlay import Overlay
     from holdfast.kit.seats import Seats
+    from holdfast.kit.slots import OwnSlots
     from holdfast.local.calls import Call, Finding, GroupView
     from holdfast.net.host import NetHost
     from holdfast.wire.keys import Keyring
@@ -68,6 +70,8 @@ class Parts(NamedTuple):
     seats_missing: str  # which setting is missing, where ``seats`` is None
     grants: Grants
     life: Life
+    overlay: Overlay  # the other way to a peer, while this node takes part in views
+    slots: OwnSlots  # where ``seats`` is None they may be known all the same: serving views needs no journal
 
 
 class Gate(Protocol):
@@ -122,7 +126,7 @@ class HttpPart:
 
     routes: tuple[Route, ...] = ()
     lists: tuple[Lists, ...] = ()  # what the page is sent whenever it changed
-    page: Path | None = None  # a folder with ``panel.html`` and ``panel.js``: what the page shows of it
+    page: Path | None = None  # a folder with ``panel.html``, ``panel.js`` and perhaps ``panel.css``: what the page shows of it
 
     def beat(self) -> Mapping[str, Any]:
         """What the page is told four times a second, by name."""

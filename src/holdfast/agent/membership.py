@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from holdfast.agent.feature import HttpPart, Running
-from holdfast.errors import ConfigError, shown
+from holdfast.errors import ConfigError, HoldfastError, shown
 from holdfast.features import MEMBERSHIPS
 
 if TYPE_CHECKING:
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from holdfast.agent.observe.openapi import Route
     from holdfast.config import Config
     from holdfast.events import Event
-    from holdfast.host import Host, Keyed, NodeId, Standing
+    from holdfast.host import Keyed, NodeId, Standing
     from holdfast.kit.broadcast import Broadcast
     from holdfast.kit.exchange import Exchange
+    from holdfast.kit.slots import OwnSlots
+    from holdfast.net.host import NetHost
 
 
 class Hints(NamedTuple):
@@ -70,6 +72,11 @@ class Side(Running):
     retried: tuple[type[Event], ...] = ()  # facts that say that an attempt to join failed
     hints: Hints
 
+    @property
+    def unowned(self) -> HoldfastError:
+        """What a client hears that asks for the owner of a key, where keys have none."""
+        return ConfigError(f"membership: {shown(self.name)} has no owners of keys; accepted is a membership in which keys have owners")
+
     def http(self, web: Web) -> HttpSide:
         raise NotImplementedError
 
@@ -86,13 +93,14 @@ class Kind(Protocol):
     def routes(self) -> tuple[Route, ...]:
         """Over HTTP."""
 
-    def build(self, host: Host, config: Config, broadcast: Broadcast, exchange: Exchange) -> Side: ...
+    def build(self, host: NetHost, config: Config, broadcast: Broadcast, exchange: Exchange, slots: OwnSlots) -> Side:
+        """``slots``: of the seats, as the settings name them. Raises ``ConfigError`` if it needs some and there are none."""
 
 
 def owners_in(side: Side) -> Keyed:
-    """The owners of keys. Raises ``ConfigError`` where keys have none: "no" would look like another member's key."""
+    """The owners of keys. Raises ``Side.unowned`` where keys have none: "no" would look like another member's key."""
     if side.keyed is None:
-        raise ConfigError(f"membership: {shown(side.name)} has no owners of keys; accepted is a membership in which keys have owners")
+        raise side.unowned
     return side.keyed
 
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from holdfast.cli.agent_call import GRACE, asked
 from holdfast.cli.options import AGENT, GROUP, JSON, TIMEOUT, checked_timeout
+from holdfast.cli.parser import Flag, Word
 from holdfast.cli.show import print_json
-from holdfast.cli.words import Flag, Word
 from holdfast.local.calls import Join, Leave
 
 LEAVE_TIMEOUT = 60.0  # seconds; F14: leaving waits for whatever clients were told, at most a few leases

@@ -1,8 +1,8 @@
-"""Flags that several verbs share, so that they mean the same everywhere."""
+"""Flags that several verbs share (``--json``, ``--agent``, ``--group``, ``--timeout`` ...), so that they mean the same everywhere."""
 
 from __future__ import annotations
 
-from holdfast.cli.words import Flag, Word
+from holdfast.cli.parser import Flag, Word
 from holdfast.errors import ConfigError
 
 TIMEOUT_MAX = 3600.0  # seconds: who waits longer watches

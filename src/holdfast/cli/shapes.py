@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from holdfast.cli.show import shown
-from holdfast.host import Grant, Member, NodeId
+from holdfast.host import Grant, Member, NodeId, View
 from holdfast.local.calls import EventItem
 from holdfast.local.news import event_of, fields_of
 
@@ -34,14 +34,19 @@ def member_json(member: Member) -> dict[str, Any]:
 
 def event_json(item: EventItem) -> dict[str, Any]:
     """``at``, ``version`` and ``event``, then the fields of the event; members as in ``holdfast members --json``."""
-    return {"at": item.at, "version": item.version, "event": item.name} | {name: _plain(value) for name, value in _fields(item).items()}
+    return {"at": item.at, "version": item.version, "event": item.name} | {name: plain(value) for name, value in _fields(item).items()}
 
 
 def event_line(item: EventItem) -> str:
     """One line: when, what, and about whom."""
-    at = time.strftime("%H:%M:%S", time.localtime(item.at)) + f".{int(item.at * 1000) % 1000:03d}"
     words = [f"{name}={_text(value)}" if name != "member" else _text(value) for name, value in _fields(item).items()]
-    return shown(f"{at}  {item.name.ljust(12)}  {' '.join(words)}".rstrip())
+    return timed(item.at, item.name, " ".join(words))
+
+
+def timed(at: float, name: str, text: str) -> str:
+    """A line of something that happened; ``at`` is in wall-clock seconds."""
+    clock = time.strftime("%H:%M:%S", time.localtime(at)) + f".{int(at * 1000) % 1000:03d}"
+    return shown(f"{clock}  {name.ljust(12)}  {text}".rstrip())
 
 
 def _fields(item: EventItem) -> dict[str, Any]:
@@ -49,11 +54,29 @@ def _fields(item: EventItem) -> dict[str, Any]:
     return fields_of(item) if event is None else {name: getattr(event, name) for name in event.__struct_fields__}
 
 
-def _plain(value: Any) -> Any:
+def view_json(view: View) -> dict[str, Any]:
+    return {
+        "number": view.number,
+        "id": str(view.id),
+        "servers": [plain(server) for server in view.servers],
+        "members": [
+            {"name": each.id.name, "boot": each.id.boot, "address": str(each.address), "attach": each.attach, "server": plain(each.server)}
+            for each in view.members
+        ],
+        "fleet": view.fleet,
+    }
+
+
+def plain(value: Any) -> Any:
+    """A field of an event, as JSON has it."""
     if isinstance(value, Member):
         return member_json(value)
+    if isinstance(value, View):
+        return view_json(value)
     if isinstance(value, NodeId):
         return {"name": value.name, "boot": value.boot}
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return [plain(each) for each in value]
     return value
 
 
@@ -62,4 +85,8 @@ def _text(value: Any) -> str:
         return f"{value.id} {value.address} {tags_text(value.tags)}".rstrip()
     if isinstance(value, Grant):
         return f"{value.kind}:{value.name} token={value.token}"
+    if isinstance(value, View):
+        return f"{value.id} of {value.size}"
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return ",".join(map(str, value)) or "none"
     return str(value)

@@ -12,10 +12,10 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from holdfast.cli.words import Verb
+from holdfast.cli.parser import Verb
 
 if TYPE_CHECKING:
-    from holdfast.cli.run.kind import RunKind
+    from holdfast.cli.run.hold_flags import RunKind
 
 
 class Entry(NamedTuple):
@@ -119,7 +119,7 @@ def offers() -> Iterator[Offer]:
 @cache
 def everything() -> Table:
     """All of them, for ``--help``, completion and mistakes."""
-    from holdfast.cli.run.kinds import title
+    from holdfast.cli.run.hold_flags import title
     from holdfast.features import IN_ONE_SENTENCE
 
     every = sorted(offers(), key=lambda offer: offer.last)

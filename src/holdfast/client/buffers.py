@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from threading import Lock
 from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 from holdfast.errors import AgentLost, HoldfastError, shown
 from holdfast.events import Event, EventsLost
@@ -58,6 +60,30 @@ class EventBuffer(Buffer[Event]):
             else:
                 items.append(EventsLost(more))
         self._wake()
+
+
+class Watchers:
+    """Those who read the same events."""
+
+    def __init__(self) -> None:
+        self._watches: WeakSet[EventBuffer] = WeakSet()  # what is not referenced any more is not read any more
+        self._lock = Lock()  # of the set alone: threads may begin to watch while another one delivers
+
+    def add(self, watch: EventBuffer) -> None:
+        with self._lock:
+            self._watches.add(watch)
+
+    def tell(self, event: Event) -> None:
+        for watch in self._watching():
+            watch.put(event)
+
+    def finish(self, error: HoldfastError | None) -> None:
+        for watch in self._watching():
+            watch.end(error)
+
+    def _watching(self) -> list[EventBuffer]:
+        with self._lock:
+            return list(self._watches)
 
 
 class Kept(Buffer[T], Generic[T]):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import overload
 
 from holdfast.client import checks
+from holdfast.errors import Unavailable
 from holdfast.features.ring.protocol.ids import RingId, owner_of, position_of
 from holdfast.host import Member
 from holdfast.local.calls import GroupView
@@ -32,7 +33,14 @@ class Members(Sequence[Member]):
         return self._by_name.get(name)
 
     def owner(self, key: str | bytes) -> Member | None:
-        """The member whose position on the ring is closest to the key's; None while the list is empty."""
+        """The member whose position on the ring is closest to the key's; None while the list is empty.
+
+        Raises ``Unavailable`` where members have no positions.
+        """
+        if self._list and not self._positions:
+            raise Unavailable(
+                "membership: in this group keys have no owners, because its members have no positions; keys have owners on the ring"
+            )
         if self._ring is None:
             # The second number only says which member it is: positions are of 64 bits and differ.
             self._ring = sorted(RingId(pos, at) for at, pos in enumerate(self._positions))

@@ -11,19 +11,17 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from threading import Lock
 from typing import Any, TypeVar
-from weakref import WeakSet
 
 from msgspec import Raw
 from msgspec.structs import replace
 
-from holdfast.client.buffers import EVENTS_MAX, EventBuffer
+from holdfast.client.buffers import EVENTS_MAX, Watchers
 from holdfast.client.conversation import Waiter
 from holdfast.client.members import Members
 from holdfast.client.wire import ITEMS
 from holdfast.errors import HoldfastError
-from holdfast.events import Event, EventsLost
+from holdfast.events import EventsLost
 from holdfast.host import Address, Member, NodeId
 from holdfast.local.calls import EventItem, GroupView, Lines, ViewChange, Watch
 from holdfast.local.news import event_of
@@ -34,12 +32,11 @@ NO_LINES: Mapping[str, Raw] = {}
 UNKNOWN = GroupView(0, "joining", Member(NodeId("", 0), Address("", 0), {}), (), ())  # before an agent said more
 
 
-class Mirror:
+class Mirror(Watchers):
     """The stream of a ``Watch`` and the answers to ``Look``; ``look`` asks for one."""
 
     def __init__(self, look: Callable[[], None]) -> None:
-        self._watches: WeakSet[EventBuffer] = WeakSet()  # who is not referenced any more does not read any more
-        self._lock = Lock()  # of the set alone: threads may begin to watch while another one delivers
+        super().__init__()
         self._look = look
         self._looking = False
         self._asked_for = 0  # events that waited when the look was asked for
@@ -121,22 +118,6 @@ class Mirror:
         if self._started:
             self.tell(EventsLost(0))
         self._started = True
-
-    def add(self, watch: EventBuffer) -> None:
-        with self._lock:
-            self._watches.add(watch)
-
-    def tell(self, event: Event) -> None:
-        for watch in self._watching():
-            watch.put(event)
-
-    def finish(self, error: HoldfastError | None) -> None:
-        for watch in self._watching():
-            watch.end(error)
-
-    def _watching(self) -> list[EventBuffer]:
-        with self._lock:
-            return list(self._watches)
 
     def _ask(self) -> None:
         if not self._looking:

@@ -44,6 +44,7 @@ class Options(Struct, frozen=True, kw_only=True):
     tags: Mapping[str, str] | None = None
     agent: str | Path | None = None
     preset: str = ""
+    membership: str = ""
     bind: str = ""
     advertise: str = ""
     seats: Sequence[str] = ()
@@ -54,14 +55,15 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def checked(
-    *, group: Any, seeds: Any, key: Any, name: Any, tags: Any, agent: Any, preset: Any, bind: Any, advertise: Any, seats: Any,
-    state_dir: Any, config: Any, insecure: Any, http: Any,
+    *, group: Any, seeds: Any, key: Any, name: Any, tags: Any, agent: Any, preset: Any, membership: Any, bind: Any, advertise: Any,
+    seats: Any, state_dir: Any, config: Any, insecure: Any, http: Any,
 ) -> Options:  # fmt: skip
     """The arguments of ``join``, each of the type it must have; what they mean together is for ``make_plan``."""
     return Options(
         group=checks.group(group), seeds=checks.addresses(seeds, "seeds"), key=checks.group_key(key), name=checks.setting(name, "name"),
         tags=checks.first_tags(tags), agent=checks.path(agent, "agent"), preset=checks.setting(preset, "preset"),
-        bind=checks.setting(bind, "bind"), advertise=checks.setting(advertise, "advertise"), seats=checks.addresses(seats, "seats"),
+        membership=checks.setting(membership, "membership"), bind=checks.setting(bind, "bind"),
+        advertise=checks.setting(advertise, "advertise"), seats=checks.addresses(seats, "seats"),
         state_dir=checks.path(state_dir, "state_dir"), config=checks.path(config, "config"),
         insecure=checks.flag(insecure, "insecure"), http=checks.setting(http, "http"),
     )  # fmt: skip
@@ -129,7 +131,9 @@ def make_plan(options: Options, environ: Mapping[str, str]) -> Plan:
 
 def given(options: Options) -> dict[str, Any]:
     """The settings among the arguments, as a file would name them; what was not given is left to file and environment."""
-    texts = {field: str(getattr(options, field)) for field in ("group", "name", "preset", "bind", "advertise", "state_dir", "http")}
+    texts = {
+        field: str(getattr(options, field)) for field in ("group", "name", "preset", "membership", "bind", "advertise", "state_dir", "http")
+    }
     found: dict[str, Any] = {field: text for field, text in texts.items() if text}
     for field in ("seeds", "seats"):
         if value := getattr(options, field):

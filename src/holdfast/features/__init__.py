@@ -10,7 +10,7 @@ from importlib import import_module
 from types import ModuleType
 
 IN_ONE_SENTENCE = "Coordination without a coordinator: membership, leadership and tickets with proved bounds in time."
-MEMBERSHIPS = {"ring": "holdfast.features.ring.agent"}
+MEMBERSHIPS = {"ring": "holdfast.features.ring.agent", "views": "holdfast.features.views.side"}
 FEATURES = (
     "holdfast.features.names.agent:NameFeature",
     "holdfast.features.mail.agent:MailFeature",
@@ -19,12 +19,14 @@ FEATURES = (
     "holdfast.features.probe.agent:ProbeFeature",
     "holdfast.features.leadership.agent:LeadershipFeature",
     "holdfast.features.tickets.agent:TicketFeature",
+    "holdfast.features.views.agent:ViewFeature",
 )
 
 
 def rooms(name: str) -> Iterator[ModuleType]:
     """The module of this name in each listed folder that has one; memberships first. Each is imported when the caller asks for it."""
-    return found((place.partition(":")[0].rpartition(".")[0] for place in (*MEMBERSHIPS.values(), *FEATURES)), name)
+    folders = dict.fromkeys(place.partition(":")[0].rpartition(".")[0] for place in (*MEMBERSHIPS.values(), *FEATURES))
+    return found(folders, name)
 
 
 def found(packages: Iterable[str], name: str) -> Iterator[ModuleType]:

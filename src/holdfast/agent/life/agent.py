@@ -77,6 +77,7 @@ class Agent:
         lines = {name: each.view_lines for name, each in self.features.items() if each.view_lines is not None}
         self._viewer = Viewer(host, self.membership, lines)
         self.events = EventHub(lambda: self.version, clock.wall, loop.call_soon, changes=self._viewer.changes.take)
+        self.emitted = 0  # events, watched or not
         for each in features:
             if each.grant_kind is not None:
                 self.grants.add(each.grant_kind)
@@ -288,7 +289,7 @@ class Agent:
         found.update({f"grants_{name}": float(count) for name, count in sorted(self.grants.counts.items())})
         found.update(self._counts(on_seats=True))
         found["grants"] = float(len(self.grants))
-        found["events_published"], found["events_lost"] = float(self.events.published), float(self.events.lost)
+        found["events_published"], found["events_lost"] = float(self.emitted), float(self.events.lost)
         datagrams = self.host.datagrams
         found["datagrams_sent"], found["datagrams_received"] = float(datagrams.sent), float(datagrams.received)
         found["datagram_bytes_sent"], found["datagram_bytes_received"] = float(datagrams.sent_bytes), float(datagrams.received_bytes)
@@ -339,7 +340,9 @@ class Agent:
                 on_event(event)
         if isinstance(event, StorageFailed) and self.seats is not None:
             self.seats.fail(event.why)
-        self.events.publish(event)
+        self.emitted += 1
+        if self.events.subscribers:
+            self.events.publish(event)
         if type(event) not in self.narrator.silent:
             self.narrator.on_event(event)
         if (self._knocks or self._joining) and self.membership.is_member:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from holdfast.agent.feature import Life, Parts, Running, running
 from holdfast.agent.grants.grants import Grants
@@ -13,12 +13,14 @@ from holdfast.errors import ConfigError
 from holdfast.host import Machine
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
-from holdfast.kit.slots import Slot, own_slot
+from holdfast.kit.overlay import Overlay
+from holdfast.kit.slots import OwnSlots, Slot, own_slot
 from holdfast.net.host import NetHost
 
 if TYPE_CHECKING:
     from holdfast.kit.seats import Seats
 
+MEMBERSHIP = "membership"  # among the features of an agent
 VERSION_ROW = "holdfast:v"
 NO_STATE = "state_dir: {why}, and this agent is seat {slot}: a seat must remember what it promised; give it a directory"
 
@@ -30,15 +32,28 @@ class Machines:
         config = home.config
         kind = kind_of(config)
         self.broadcast = Broadcast(host)
+        overlay = Overlay()
         self.exchange = Exchange(host, self.broadcast, ae_period=kind.ae_period(config))
-        self.side = kind.build(host, config, self.broadcast, self.exchange)
+        self.slots = find_own_slots(host, home)
+        self.side = kind.build(host, config, self.broadcast, self.exchange, self.slots)
         self.membership = self.side.standing
         self.broadcast.over(self.membership)
-        self.slots = find_own_slots(host, home)
         self.seats, self.seats_missing = build_seats(host, home, self.slots)
-        parts = Parts(host, config, self.membership, self.broadcast, self.exchange, self.seats, self.seats_missing, grants, life)
+        parts = Parts(
+            host,
+            config,
+            self.membership,
+            self.broadcast,
+            self.exchange,
+            self.seats,
+            self.seats_missing,
+            grants,
+            life,
+            overlay,
+            self.slots,
+        )
         self._beside = running(parts)
-        self.features: dict[str, Running] = {self.side.name: self.side, **self._beside}
+        self.features: dict[str, Running] = {MEMBERSHIP: self.side, **self._beside}
         for each in self._in_order():
             host.node.add(each)
 
@@ -53,14 +68,6 @@ class Machines:
 
 def machines_of(features: Iterable[Running], *, on_seats: bool) -> Iterable[Machine]:
     return (machine for each in features if each.on_seats == on_seats for machine in each.machines)
-
-
-class OwnSlots(NamedTuple):
-    """The slots of the group as the settings name them (F12), and which one is this agent's. No journal is needed to know them."""
-
-    all: tuple[Slot, ...]  # empty if the settings do not say who the seats are
-    own: int | None = None  # None: this agent is no seat
-    missing: str = ""  # which setting is missing, if there are none
 
 
 def find_own_slots(host: NetHost, home: Home) -> OwnSlots:

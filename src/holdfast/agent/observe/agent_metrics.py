@@ -120,7 +120,7 @@ def of_agent(agent: Agent, membership: Iterable[Metric], feed: Feed, lateness: L
         *of_clients(agent),
         *of_seats(agent),
         labelled("drops_total", "counter", "Messages that went no further, by reason.", "reason", drops),
-        counter("events_published_total", "Events of this agent.", agent.events.published),
+        counter("events_published_total", "Events of this agent.", agent.emitted),
         gauge("event_subscribers", "Subscribers, this server included.", len(agent.events)),
         counter("events_lost_total", "Events that subscribers did not read in time.", agent.events.lost + feed.lost),
         gauge("http_streams", "Readers of /events.", feed.readers),

@@ -20,8 +20,8 @@ from holdfast.agent.observe.http_answers import (
 )
 from holdfast.agent.observe.seat_views import seat_views
 from holdfast.errors import NotAMember, shown
-from holdfast.events import Event
-from holdfast.host import Grant, Member, NodeId
+from holdfast.events import Event, ViewChanged
+from holdfast.host import Grant, Member, NodeId, View, ViewId
 from holdfast.local.verdict import verdict
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from holdfast.local.calls import SeatView
 
 POSITIONS = 1 << 64  # that a member or a key can have
+LISTED_MAX = 256  # members of a view that an event names: a buffer of events must stay small when 2,000 come and go
 EXACT_MAX = 1 << 53  # integers above are written as hexadecimal text: JavaScript would round them
 
 
@@ -138,6 +139,14 @@ def _member(member: Member, position: int | None, since: Mapping[NodeId, float],
 
 def fields_of(event: Event, http: HttpSide) -> dict[str, Any]:
     """The fields of an event as JSON has them: ids of the membership with the names behind them, now, while they are known."""
+    if isinstance(event, ViewChanged):
+        counts = {"added_count": len(event.added), "removed_count": len(event.removed)}
+        event = ViewChanged(event.view, event.added[:LISTED_MAX], event.removed[:LISTED_MAX])
+        return _fields_of(event, http) | counts
+    return _fields_of(event, http)
+
+
+def _fields_of(event: Event, http: HttpSide) -> dict[str, Any]:
     return {field: _plain(getattr(event, field), http) for field in event.__struct_fields__}
 
 
@@ -147,10 +156,22 @@ def _plain(value: Any, http: HttpSide) -> Any:
         return {**shown, "tags": value.tags}
     if isinstance(value, NodeId):
         return {"name": value.name, "boot": value.boot}
+    if isinstance(value, View):  # Its members are in /v1/views: a large view is not told whole with every change.
+        return {
+            "id": str(value.id),
+            "number": value.number,
+            "size": value.size,
+            "fleet": value.fleet,
+            "servers": _plain(value.servers, http),
+        }
+    if isinstance(value, ViewId):
+        return str(value)
     if isinstance(value, Grant):
         return {"kind": value.kind, "name": value.name, "token": value.token, "number": value.number}
     if isinstance(value, bool | str) or value is None:
         return value
+    if isinstance(value, bytes):
+        return value.hex()
     if isinstance(value, int):
         return value if -EXACT_MAX < value < EXACT_MAX else f"{value:x}"
     if isinstance(value, float):

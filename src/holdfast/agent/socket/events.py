@@ -89,7 +89,7 @@ def _nothing() -> ViewChange | None:
 
 
 class EventHub:
-    """Where all events of an agent pass."""
+    """Hands events to those that watch. While there are no ``subscribers`` an agent publishes nothing here."""
 
     def __init__(
         self,
@@ -105,23 +105,19 @@ class EventHub:
         assert buffer_max >= 1
         self._version, self._wall, self._soon, self._buffer_max = version, wall, soon, buffer_max
         self._changes = changes
-        self._subscribers: dict[Subscription, None] = {}
+        self.subscribers: dict[Subscription, None] = {}
         self._fresh: list[tuple[Event, float]] = []
-        self.published = 0
         self.lost = 0  # of all subscribers together
 
     def __len__(self) -> int:
-        return len(self._subscribers)
+        return len(self.subscribers)
 
     @property
     def full(self) -> bool:
-        return len(self._subscribers) >= SUBSCRIBERS_MAX
+        return len(self.subscribers) >= SUBSCRIBERS_MAX
 
     def publish(self, event: Event) -> None:
         """Called inside turns: it must cost next to nothing, and raises nothing."""
-        self.published += 1
-        if not self._subscribers:
-            return
         if not self._fresh:
             self._soon(self.distribute)
         self._fresh.append((event, self._wall()))
@@ -133,11 +129,11 @@ class EventHub:
         assert not self.full
         self.distribute()  # What happened before is for those who were there.
         subscription = Subscription(self, wake, internal=internal, buffer_max=self._buffer_max)
-        self._subscribers[subscription] = None
+        self.subscribers[subscription] = None
         return subscription
 
     def forget(self, subscription: Subscription) -> None:
-        self._subscribers.pop(subscription, None)
+        self.subscribers.pop(subscription, None)
 
     def missing(self, count: int) -> Record:
         return Record(EventsLost(count), self._wall(), self._version())
@@ -151,8 +147,8 @@ class EventHub:
         for event, at in fresh:
             internal = isinstance(event, Internal)
             record = Record(event, at, version, None if internal else self._changes())  # The first of a turn takes all of it.
-            for subscriber in self._subscribers:
+            for subscriber in self.subscribers:
                 if subscriber.internal or not internal:
                     subscriber.put(record)
-        for subscriber in tuple(self._subscribers):
+        for subscriber in tuple(self.subscribers):
             subscriber.tell()

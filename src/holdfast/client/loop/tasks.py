@@ -8,6 +8,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
+from holdfast.host import SLEEP_MAX
+from holdfast.net.clock import now
+
 ROOM = "client"  # the module in a feature's folder that has its client, in this spelling
 
 in_thread = asyncio.to_thread  # What would hold up the loop.
@@ -38,6 +41,27 @@ class Flag:
             async with asyncio.timeout(timeout):
                 await self._event.wait()
         return self._event.is_set()
+
+
+class News:
+    """What is true of something may have changed; callers wait until it is what they want."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def tell(self) -> None:
+        self._event.set()
+
+    async def until(self, true: Callable[[], bool], end_at: float) -> bool:
+        """Wait until it is true; False if time is up before. Timers of a loop stand still while the machine is suspended (F10)."""
+        while not true():
+            if now() >= end_at:
+                return False
+            self._event.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, min(SLEEP_MAX, end_at - now()))):
+                    await self._event.wait()
+        return True
 
 
 class Beside:

@@ -29,6 +29,7 @@ from holdfast.features.mail import client_sync as mail
 from holdfast.features.mail.client_sync import Messages
 from holdfast.features.tickets import client_sync as tickets
 from holdfast.features.tickets.client_sync import Pool, Ticket
+from holdfast.features.views.client_sync import GroupViews
 from holdfast.host import Grant, Member, NodeId
 from holdfast.local import calls
 from holdfast.net.clock import now
@@ -45,6 +46,7 @@ def join(
     tags: Mapping[str, str] | None = None,
     agent: str | Path | None = None,
     preset: str = "",
+    membership: str = "",
     bind: str = "",
     advertise: str = "",
     seats: Sequence[str] = (),
@@ -63,7 +65,8 @@ def join(
 
     ``seeds`` are addresses of some members ("10.0.0.5:7946"); ``key`` is the group's (``holdfast keys generate``); ``name`` is unique in
     the group and drawn if it is not given; ``tags`` are published with it. ``bind`` is chosen if it is not given: one of the seeds if
-    that is a free address of this machine, else a free port at the address from which they are reached. ``config`` is a file of settings;
+    that is a free address of this machine, else a free port at the address from which they are reached. ``membership`` says how members
+    are found: "ring", which is what is meant if nothing is said, or "views". ``config`` is a file of settings;
     what is given here comes first, then HOLDFAST_* of the environment, then the file.
 
     Returns when this agent is a member, which takes a few round trips; raises ``JoinTimeout`` after ``timeout`` seconds, ``ConfigError``
@@ -71,8 +74,8 @@ def join(
     attached to, or started, again: ``watch`` then says ``EventsLost(0)``, and what was held is not held any more.
     """
     options = checked(
-        group=group, seeds=seeds, key=key, name=name, tags=tags, agent=agent, preset=preset, bind=bind, advertise=advertise,
-        seats=seats, state_dir=state_dir, config=config, insecure=insecure, http=http,
+        group=group, seeds=seeds, key=key, name=name, tags=tags, agent=agent, preset=preset, membership=membership, bind=bind,
+        advertise=advertise, seats=seats, state_dir=state_dir, config=config, insecure=insecure, http=http,
     )  # fmt: skip
     limit, again = checks.seconds(timeout, "timeout"), checks.flag(reconnect, "reconnect")
     return _joined(options, limit, again)
@@ -185,7 +188,7 @@ class Group:
         what the reader there does with it is not known.
 
         Raises ``NotAMember`` if it is not in the group, ``Timeout`` if no answer came (it may have arrived all the same), ``Unavailable``
-        if no client reads there. Costs a round trip to that member."""
+        if no client reads there, ``Tripped`` if the view gave it up meanwhile. Costs a round trip to that member."""
         mail.send(self._link, peer, data, timeout)
 
     def cast(self, data: bytes, *, topic: str) -> None:
@@ -278,6 +281,12 @@ class Group:
         """Who holds the tickets of a pool: ``hint()`` is what this agent heard, ``read()`` what a majority of the seats says,
         ``watch()`` news of either. None is a permission to act: that is the holder's own ``ticket``."""
         return Pool(self._link, pool)
+
+    def views(self) -> GroupViews:
+        """Agreed views: this agent takes part in them from now on, until what is returned is closed. ``views.ready()`` returns when
+        there is a view. Every member of it can reach every other one, or another view comes; ``views.leased`` says whether this process may
+        count on it, ``views.watch()`` tells what changes. Needs seats, or ZooKeeper: ``ConfigError`` names the setting that is missing."""
+        return GroupViews(self._link)
 
     def info(self) -> dict[str, Any]:
         """What this agent is: version, settings without secrets, counters."""

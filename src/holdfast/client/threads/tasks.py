@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from threading import Event, Lock
+from threading import Condition, Event, Lock
 from typing import ParamSpec, TypeVar
+
+from holdfast.host import SLEEP_MAX
+from holdfast.net.clock import now
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -18,6 +21,26 @@ Flag = Event  # set once; callers may wait for it
 def in_thread(function: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
     """What would hold up a loop; the caller is a thread."""
     return function(*args, **options)
+
+
+class News:
+    """What is true of something may have changed; callers wait until it is what they want."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+
+    def tell(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def until(self, true: Callable[[], bool], end_at: float) -> bool:
+        """Wait until it is true; False if time is up before. Waits of the kernel stand still while the machine is suspended (F10)."""
+        with self._changed:
+            while not true():
+                if now() >= end_at:
+                    return False
+                self._changed.wait(max(0.0, min(SLEEP_MAX, end_at - now())))
+            return True
 
 
 class Beside:
