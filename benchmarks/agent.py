@@ -35,7 +35,17 @@ from typing import Any, NamedTuple
 from urllib.request import urlopen
 
 from benchmarks.agent_events import Watched
-from benchmarks.agent_fleet import POLL_INTERVAL, AgentProcess, Traffic, cpu_seconds, group_of, group_without_seats, lone_agent, until
+from benchmarks.agent_fleet import (
+    POLL_INTERVAL,
+    AgentProcess,
+    Traffic,
+    compile_package,
+    cpu_seconds,
+    group_of,
+    group_without_seats,
+    lone_agent,
+    until,
+)
 from benchmarks.datagrams import child
 from benchmarks.harness import ROOT, Contestant, Report, at_least, at_most, median_ratio, ratio, show_progress, take_turns
 from holdfast.local import calls
@@ -99,6 +109,7 @@ SIZE = Size()
 
 
 def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
+    compile_package()
     with TemporaryDirectory() as folder, ExitStack() as stack:
         ring = ring_alone(Path(folder), size)
         show_progress(f"a group of {size.members}")

@@ -14,13 +14,16 @@ from holdfast.features.leadership import metrics as lead_metrics
 from holdfast.features.mail import http as mail_http
 from holdfast.features.ring import http as ring_http
 from holdfast.features.tickets import metrics as ticket_metrics
+from holdfast.features.views import http as view_http
 from holdfast.host import SEEDS_MAX
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "operations.md").read_text()
 SOURCES = [ROOT / "src" / "holdfast" / name for name in ("agent/observe/doctor.py", "agent/observe/symptoms.py", "cli/doctor.py")]
 SOURCES += [
-    path for name in ("agent", "missing", "running") for path in sorted((ROOT / "src" / "holdfast" / "features").glob(f"*/{name}.py"))
+    path
+    for name in ("agent", "findings", "missing", "running")
+    for path in sorted((ROOT / "src" / "holdfast" / "features").glob(f"*/{name}.py"))
 ]
 FINDING = re.compile(r'\b(?:error|warning|note|say|Finding)\(\s*"([a-z_]+)"')
 METRIC = re.compile(r"\bholdfast_([a-z_]+)")
@@ -46,10 +49,11 @@ def test_every_finding_is_explained() -> None:
 
 def exposed() -> set[str]:
     """The names of metrics, as the code that exposes them spells them."""
-    modules = (metrics, agent_metrics, mail_http, ring_http, lead_metrics, ticket_metrics, http_app)
+    modules = (metrics, agent_metrics, mail_http, ring_http, lead_metrics, ticket_metrics, view_http, http_app)
     text = "".join(Path(str(module.__file__)).read_text() for module in modules)
     plain = set(re.findall(r'(?:counter|gauge|labelled|histogram|Metric)\(\s*"([a-z_]+)"', text))
     ring = {f"ring_{ring_http.RING_SECONDS.get(name, name)}" for name in ring_http.RING_GAUGES}
+    plain |= {name for name, _ in (*view_http.GAUGES.values(), *view_http.COUNTERS.values())}
     plain |= {f"ticket_{name}_total" for name in ticket_metrics.COUNTED}
     return plain | ring | {f"ring_{name}_total" for name in ring_http.RING_COUNTERS}
 

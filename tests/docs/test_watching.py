@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from holdfast import sync
 from holdfast.agent.observe import agent_metrics, http_app, metrics
 from holdfast.agent.observe.http_server import PROBES
 from holdfast.features.leadership import metrics as lead_metrics
 from holdfast.features.ring import http as ring_http
 from holdfast.features.tickets import metrics as ticket_metrics
+from holdfast.features.views import http as view_http
 from tests.docs.test_deployment import DEPLOY, image_environment
 from tests.docs.test_operations import GUIDE, METRIC
 from tests.http.test_metrics import parsed
@@ -27,13 +29,14 @@ from tests.support.agents import Fleet, until
 HEALTHCHECK = DEPLOY / "healthcheck.sh"
 WORD = re.compile(r'"(?:[^"\\]|\\.)*"|\[[^\]]*\]|[A-Za-z_:$][A-Za-z0-9_:$]*|[0-9.]+(?:e[0-9]+)?|=~|!=|[<>=]=|[-+*/<>=(){},]|\s+')
 FUNCTIONS = {
-    "rate", "increase", "histogram_quantile", "scalar", "sum", "count", "max", "min", "count_values", "by", "label_values",
+    "rate", "increase", "histogram_quantile", "scalar", "sum", "count", "max", "min", "count_values", "by", "and",
+    "label_values",
 }  # of PromQL, as far as they are used here  # fmt: skip
 LABELS = {"job", "instance", "reason", "what", "le", "state", "member"}
 # Metrics that are there only when there is something to say: after a renewal, in a group of several, when something was counted.
 SOMETIMES = {
     "holdfast_ring_departures_total", "holdfast_drops_total", "holdfast_ring_safe_for_seconds", "holdfast_ring_safe_for_seconds_least",
-    "holdfast_lead_margin_seconds_least", "holdfast_ticket_margin_seconds_least",
+    "holdfast_lead_margin_seconds_least", "holdfast_ticket_margin_seconds_least", "holdfast_view_lease_margin_seconds_least",
 }  # fmt: skip
 
 
@@ -86,11 +89,14 @@ def base(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def exposed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Types by name, as a real agent with a seat of its own exposes them."""
+    """Types by name, as a real agent with a seat of its own exposes them; a client of it takes part in views."""
     with Fleet(tmp_path_factory.mktemp("watching")) as fleet:
         agent = fleet.start(name="a", http="127.0.0.1:0", key=None, group="alone")
         until(lambda: ask(str(agent.ready["http"]), "/readyz").status == 200, "its seat votes")
-        types, samples = parsed(ask(str(agent.ready["http"]), "/metrics").body.decode())
+        with sync.join(agent=agent.socket) as joined, joined.views() as views:
+            views.ready(timeout=60)
+            types, samples = parsed(ask(str(agent.ready["http"]), "/metrics").body.decode())
+        assert (samples["holdfast_view_number"] > 0, samples["holdfast_view_members"], samples["holdfast_view_clients"]) == (True, 1, 1)
         assert (samples["holdfast_seats"], samples["holdfast_seats_voting"], samples["holdfast_seat_voting"]) == (1, 1, 1)
         yield types
 
@@ -99,7 +105,7 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
 def test_every_expression_names_what_exists(where: str, exposed: dict[str, str]) -> None:
     """An alert or a panel on a name that no agent exposes never says anything; a rate of a gauge says nothing true."""
     expression = expressions()[where]
-    modules = (metrics, agent_metrics, lead_metrics, ring_http, ticket_metrics, http_app)
+    modules = (metrics, agent_metrics, lead_metrics, ring_http, ticket_metrics, view_http, http_app)
     source = "".join(Path(str(module.__file__)).read_text() for module in modules)
     for name in names_in(expression):
         if name in SOMETIMES:
