@@ -13,6 +13,7 @@ DEBIAN_PACKAGES := iproute2:ip nftables:nft chromium:chromium busybox-static:bus
 PYTEST_ARGS ?=
 SOAK_ARGS ?= --all --resume --seeds 100000 --jobs $(shell nproc 2>/dev/null || echo 1)
 FUZZ_ARGS ?= --inputs 1000000
+FUZZ_VIEWS_ARGS ?= --inputs 20000
 BENCH ?= simulator datagrams memory
 
 # The names of the stamps hold check sums, so that neither a clone's file times nor a checkout can fool them: another lock
@@ -32,7 +33,7 @@ demo: setup ## seven agents on this machine: they find each other, one is killed
 check: setup ## style, spelling, types, imports, and the tests of protocols without a clock, in a minute: before every commit
 	@exec env PYTEST_ARGS="$(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py style format spelling types imports pure
 
-test: setup debian ## every check: style, spelling, types, imports, documentation, tests in random order with 20 seeds of each scenario, in 6 minutes
+test: setup debian ## every check: style, spelling, types, imports, documentation, tests in random order with 20 seeds of each scenario, in 6 to 9 minutes
 	@exec env PYTEST_ARGS="$(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py
 
 test-all: setup debian ## as make test, with the nightly tests, 200 seeds of each scenario and every page as printed; takes as long as it takes
@@ -47,9 +48,10 @@ docs: setup ## the documentation, into docs/_build/html
 soak: setup ## seeded sweeps for as long as you like; an interrupted one resumes (SOAK_ARGS)
 	@$(VENV)/bin/holdfast lab sweep $(SOAK_ARGS)
 
-fuzz: setup ## hostile messages against the wire (FUZZ_ARGS) and against three real agents (FUZZ_AGENTS_ARGS)
+fuzz: setup ## hostile messages: the wire (FUZZ_ARGS), three real agents (FUZZ_AGENTS_ARGS), a machine of views alone (FUZZ_VIEWS_ARGS)
 	@$(VENV)/bin/python -m fuzz.wire $(FUZZ_ARGS)
 	@$(VENV)/bin/python -m fuzz.agents $(FUZZ_AGENTS_ARGS)
+	@$(VENV)/bin/python -m fuzz.views $(FUZZ_VIEWS_ARGS)
 
 bench: setup ## the short benchmarks, or others: make bench BENCH=tickets; fails if a goal is missed
 	@missed=0; for name in $(BENCH); do $(VENV)/bin/python -m benchmarks $$name || missed=1; done; exit $$missed

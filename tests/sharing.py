@@ -25,7 +25,10 @@ VIRTUAL_TIME = {"tests/cli/test_bad_input.py", "tests/cli/test_experiments_as_js
 
 # Files that take longer than most, and about how many seconds.
 LONG = {
+    "tests/features/views/process/test_six.py": 75,
     "tests/cli/test_run.py": 45,
+    "tests/features/views/process/test_figure_5.py": 45,
+    "tests/features/views/process/test_processes.py": 45,
     "tests/e2e/test_run_standby.py": 40,
     "tests/cli/test_doctor.py": 40,
     "tests/e2e/test_demo.py": 40,

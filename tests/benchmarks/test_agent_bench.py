@@ -6,6 +6,7 @@ No test here asserts a speed. The whole benchmark, with real agents, runs in ``t
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import os
 import time
 from contextlib import closing
@@ -16,7 +17,7 @@ import pytest
 from benchmarks.agent import ONE_BY_ONE, PIPED, RATIOS, Size, echo_server, least_cpu, sent_per_member
 from benchmarks.agent_echo import EchoConnection, EchoLine
 from benchmarks.agent_events import Watched
-from benchmarks.agent_fleet import Traffic, cpu_seconds
+from benchmarks.agent_fleet import Traffic, compile_package, cpu_seconds
 
 
 @pytest.mark.parametrize("members, packets", [(16, 12.0), (4, 6.0)])
@@ -26,6 +27,15 @@ def test_packets_are_compared_with_equation_2(members: int, packets: float) -> N
     assert found["equation_2_packets_per_second"] == packets
     assert (found["packets_per_second"], found["payload_bytes_per_second"]) == (12.0, 2400.0)
     assert found["ip_bytes_per_second"] == 2400 + 12 * 28
+
+
+def test_agents_have_byte_code(tmp_path: Path) -> None:
+    """H221: memory is that of an agent that was installed, and does not compile what it imports."""
+    source = tmp_path / "deep" / "module.py"
+    source.parent.mkdir()
+    source.write_text("answer = 42\n")
+    compile_package(tmp_path)
+    assert Path(importlib.util.cache_from_source(str(source))).exists()
 
 
 def test_each_side_keeps_its_best_round() -> None:

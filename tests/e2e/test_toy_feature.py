@@ -26,7 +26,7 @@ from tests.support.agents import AgentProcess, Fleet, clean_environ, until
 PACKAGE = Path(holdfast.__file__).parent
 TOY = Path(__file__).parents[1] / "toy" / "counter"
 HOME = "holdfast.features.counter"
-LAST_LINE = '    "holdfast.features.tickets.agent:TicketFeature",\n'
+LAST_LINE = '    "holdfast.features.views.agent:ViewFeature",\n'
 LINE = f'    "{HOME}.agent:CounterFeature",\n'
 TIMEOUT = 60.0  # seconds; only a broken program or a broken machine reaches it
 

@@ -27,7 +27,7 @@ from holdfast.cli import exits as cli_exits
 from holdfast.cli.app import app
 from holdfast.config import Config
 from holdfast.disk.horizon import Horizon
-from holdfast.disk.state import State
+from holdfast.disk.state_directory import State
 from holdfast.drops import Drop
 from holdfast.errors import HoldfastError
 from holdfast.events import Event, Internal
@@ -36,6 +36,8 @@ from holdfast.features.leadership.running import LeadershipAgent
 from holdfast.features.mail.calls import MessageItem
 from holdfast.features.ring.agent import RingSide
 from holdfast.features.tickets.running import TicketAgent
+from holdfast.features.views.agent import ViewAgent
+from holdfast.features.views.calls import ViewItem
 from holdfast.host import Message, NodeId
 from holdfast.lab.checker import Checker
 from holdfast.lab.disk import LabDisk
@@ -60,7 +62,8 @@ __all__ = [
 
 LOCAL_VERSION = VERSION
 LINES = {leader_calls.LINES: leader_calls.LeaderView}  # what features add to a view, by the name of the feature
-STREAMED: tuple[Any, ...] = (EventItem, MessageItem, GrantItem)  # what ``Pushed`` carries; calls say in ``answers`` what ``Done`` carries
+# What ``Pushed`` carries; calls say in ``answers`` what ``Done`` carries.
+STREAMED: tuple[Any, ...] = (EventItem, MessageItem, GrantItem, ViewItem)
 
 # Modules that no agent, client or command loads: what they define stays inside the lab and the tests.
 STAYS_INSIDE = ("lab", "papers")
@@ -90,7 +93,7 @@ class _Lines:
 def log_line(event: Event) -> str:
     """What an agent that debugs writes into its log: the level, the name, the names of the fields."""
     lines = _Lines()
-    warning = (*RingSide.warning, *LeadershipAgent.warning, *TicketAgent.warning)
+    warning = (*RingSide.warning, *LeadershipAgent.warning, *TicketAgent.warning, *ViewAgent.warning)
     Narrator(lines, info=(*RingSide.info, *SeatWatch.info), warning=warning).on_event(event)  # type: ignore[arg-type]
     return " / ".join(lines.said) or "(none)"
 

@@ -34,7 +34,7 @@ class Example:
             case types.IntType() | types.FloatType():
                 return self._number(type_)
             case types.StrType() | types.BytesType():
-                text = name[: type_.max_length] if self._full else "x" * (type_.min_length or 0)
+                text = (name[: type_.max_length] if self._full else "").ljust(type_.min_length or 0, "x")
                 return text if isinstance(type_, types.StrType) else text.encode()
             case types.BoolType():
                 return self._full

@@ -19,11 +19,11 @@ from tests.pins.conftest import Pinned
 
 MODULES = (holdfast, holdfast.sync, holdfast.events, holdfast.errors)
 # The two spellings of the client have one name for one thing, to await and to wait for (H219).
-SPELLED_TWICE = ["Group", "Holding", "Pool", "Term", "Ticket", "join"]
+SPELLED_TWICE = ["Group", "GroupViews", "Holding", "Pool", "Term", "Ticket", "join"]
 MODULE_PATH = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z_])")
 PYTHONS_OWN = {"builtins", "typing", "enum", "msgspec", "collections.abc"}
 # What only Holdfast makes, and what only Holdfast calls on it: a program gets the object, and the rest is free to change.
-NOT_MADE = {"Group", "Holding", "Term", "Ticket", "Pool", "Members", "Watch", "Messages", "PoolWatch"}
+NOT_MADE = {"Group", "Holding", "Term", "Ticket", "Pool", "Members", "Watch", "Messages", "PoolWatch", "GroupViews", "ViewWatch"}
 NOT_CALLED = {"push", "end", "refusals", "lost_error"}
 CALLED = {"__init__", "__call__", "__enter__", "__exit__", "__aenter__", "__aexit__", "__iter__", "__next__", "__aiter__", "__anext__"}
 CALLED |= {"__len__", "__getitem__", "__contains__", "__await__", "__bool__", "__int__", "__float__"}

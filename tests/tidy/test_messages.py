@@ -18,6 +18,7 @@ RANGES = {
     "holdfast.features.tickets": range(64, 96),
     "holdfast.features.gossip": range(96, 112),
     "holdfast.features.election": range(112, 128),
+    "holdfast.features.views.lab": range(176, 256),
     "holdfast.features.views": range(128, 152),
     "holdfast.features.limits": range(152, 176),
     "holdfast.lab": range(176, 256),

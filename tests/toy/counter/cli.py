@@ -7,8 +7,8 @@ from typing import Annotated
 from holdfast.cli.agent_call import asked
 from holdfast.cli.exits import FOUND, OK
 from holdfast.cli.options import AGENT, GROUP, JSON
+from holdfast.cli.parser import Flag, Word
 from holdfast.cli.show import print_json, print_pairs
-from holdfast.cli.words import Flag, Word
 from tests.toy.counter.calls import CounterAdd, CounterValues
 
 NAME = Word(help="A counter.", metavar="NAME")
