@@ -9,11 +9,15 @@ import pytest
 from tests.tidy.tree import ROOT
 
 CONFTEST = """
+import tests.pace
 from tests.budget import Budgets
+
+tests.pace.measured = lambda: {pace}
 
 def pytest_configure(config):
     config.pluginmanager.register(Budgets.of(config.rootpath))
 """
+QUIET = CONFTEST.format(pace=1.0)
 BUSY = """
 import time
 
@@ -35,7 +39,7 @@ TOTAL_MAX = 970.0  # CPU seconds on a slow machine, where the whole takes nine m
 @pytest.fixture
 def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    pytester.makeconftest(CONFTEST)
+    pytester.makeconftest(QUIET)
     return pytester
 
 
@@ -60,12 +64,20 @@ def test_cpu_over_budget_fails(session: pytest.Pytester, options: tuple[str, ...
     result = run(session, area="unit", test=BUSY, budgets="unit = 0.2", options=options)
     result.assert_outcomes(passed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["BUDGET tests/unit took 0.* s of CPU, its budget is 0.2 s"])
+    result.stdout.fnmatch_lines(["BUDGET tests/unit took 0.* s of CPU, 0.* s on a quiet machine; its budget is 0.2 s"])
+
+
+def test_cpu_seconds_of_a_slow_machine_count_less(session: pytest.Pytester) -> None:
+    """H234: where everything takes three times the CPU seconds, 0.3 s fit into a budget of 0.2 s."""
+    session.makeconftest(CONFTEST.format(pace=3.0))
+    result = run(session, area="unit", test=BUSY, budgets="unit = 0.2")
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["CPU seconds of budget: unit 0.*/0.2", "used were 0 s of CPU, 3.00 times what a quiet machine needs"])
 
 
 def test_sleeping_over_the_wall_factor_fails(session: pytest.Pytester) -> None:
     """H206: where time is real a sleep costs no CPU and still counts, unless the machine was late: 1 s is over eight times 0.1 s."""
-    session.makeconftest("import tests.budget\ntests.budget.pressure = lambda: 0.0\n" + CONFTEST)
+    session.makeconftest("import tests.budget\ntests.budget.pressure = lambda: 0.0\n" + QUIET)
     result = run(session, area="net", test=SLEEPY, budgets="net = 0.1")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["BUDGET tests/net took 1.* s in which the machine was not late, over 8 times its budget of 0.1 s"])
@@ -74,7 +86,7 @@ def test_sleeping_over_the_wall_factor_fails(session: pytest.Pytester) -> None:
 @pytest.mark.parametrize("area, pressure", [("net", "time.monotonic"), ("sim", "lambda: 0.0")], ids=["busy", "virtual"])
 def test_sleeping_that_does_not_count(session: pytest.Pytester, area: str, pressure: str) -> None:
     """H206: what the machine took does not count, nor does wall-clock count where time is virtual."""
-    session.makeconftest(f"import time, tests.budget\ntests.budget.pressure = {pressure}\n{CONFTEST}")
+    session.makeconftest(f"import time, tests.budget\ntests.budget.pressure = {pressure}\n{QUIET}")
     result = run(session, area=area, test=SLEEPY, budgets=f"{area} = 0.1")
     assert result.ret == pytest.ExitCode.OK
 
@@ -82,7 +94,7 @@ def test_sleeping_that_does_not_count(session: pytest.Pytester, area: str, press
 @pytest.mark.parametrize("question, code", [("process", pytest.ExitCode.TESTS_FAILED), ("sim", pytest.ExitCode.OK)])
 def test_a_feature_has_one_budget(session: pytest.Pytester, question: str, code: pytest.ExitCode) -> None:
     """H206: the folders of a feature share a number; wall-clock counts in the one of real processes alone."""
-    session.makeconftest("import tests.budget\ntests.budget.pressure = lambda: 0.0\n" + CONFTEST)
+    session.makeconftest("import tests.budget\ntests.budget.pressure = lambda: 0.0\n" + QUIET)
     result = run(session, area=f"features/ring/{question}", test=SLEEPY, budgets='"features/ring" = 0.1')
     assert result.ret == code
     result.stdout.fnmatch_lines(["CPU seconds of budget: features/ring 0.*/0.1"])
