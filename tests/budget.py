@@ -1,12 +1,13 @@
 """How long the tests of one area may take, checked at the end of every run.
 
-An area is a folder directly under ``tests/``, or a feature: a folder under ``tests/features/``, with all its questions. Its budget
-stands in ``[tool.holdfast.test-budgets]`` of pyproject.toml, in CPU seconds of a quiet machine. What counts is the CPU time of this process
-and of the children it has waited for, over set-up, call and tear-down, divided by the pace of the machine (tests/pace.py): wall-clock on a
-busy machine measures the neighbours, CPU seconds do to a lesser degree, and a test that waits for a timeout is not slow code. In files of
-virtual time that is all. Where time is real, a test that only sleeps costs people the same minutes, so there wall-clock has a limit as well,
-``WALL_FACTOR`` times the budget; time in which some process of the machine waited for a core does not count. An area that has no budget
-fails: who starts one says how long it may take.
+An area is a folder directly under ``tests/``, or a feature: a folder under ``tests/features/``, with all its questions.
+Its budget stands in ``[tool.holdfast.test-budgets]`` of pyproject.toml, in CPU seconds of a quiet machine. What counts
+is the CPU time of this process and of the children it has waited for, over set-up, call and tear-down, divided by the
+pace of the machine (tests/pace.py): wall-clock on a busy machine measures the neighbours, CPU seconds do to a lesser
+degree, and a test that waits for a timeout is not slow code. In files of virtual time that is all. Where time is real,
+a test that only sleeps costs people the same minutes, so there wall-clock has a limit as well, ``WALL_FACTOR`` times
+the budget; time in which some process of the machine waited for a core does not count. An area that has no budget
+fails: its author says how long it may take.
 """
 
 from __future__ import annotations
