@@ -360,6 +360,14 @@ class Views(Protocol):
         """From then on, while leased and not changing, all that this view left out have stopped (views G6). inf: no view."""
 
     @property
+    def settle(self) -> float:
+        """Seconds from the installation of a view to ``settled_at``, and from ``left_at`` to the end of the last lease on that view."""
+
+    @property
+    def lease(self) -> float:
+        """The longest time for which a lease runs on without word from the server, in seconds."""
+
+    @property
     def left_at(self) -> float | None:
         """When it first left the attachment that its view lists; None: it is still attached so."""
 
@@ -371,8 +379,11 @@ class Views(Protocol):
     def carry(self, to: NodeId, message: Message, done: Callable[[Carried], None]) -> None:
         """Bring a message of a ``carried`` type to a member of the present view, round whatever is cut. ``done`` runs once."""
 
-    def trip(self, why: str) -> bool:
-        """Believe the view no more, and force another one. False: it was done too lately."""
+    def trip(self, why: str, *, above: int = 0) -> bool:
+        """Believe the view no more, and force another one, whose number is also greater than ``above``. False: it was done too lately."""
+
+    def hurry(self) -> None:
+        """A peer knows a newer view: ask for it now instead of with the next tick. Costs one message, and twice in a tick none."""
 
 
 def only(listener: Callable[[MembershipEvent], None], *kinds: type[MembershipEvent]) -> Callable[[MembershipEvent], None]:

@@ -22,6 +22,8 @@ def view_of(lives: Iterable[NodeId], number: int = 1) -> View:
 class FakeViews:
     """Implements ``holdfast.host.Views`` by recording."""
 
+    settle, lease = 5.4, 1.5
+
     def __init__(self, *lives: NodeId) -> None:
         self.view: View | None = view_of(lives) if lives else None
         self.state = ViewState.STABLE
@@ -41,8 +43,11 @@ class FakeViews:
         else:
             done(self.answer)
 
-    def trip(self, why: str) -> bool:
+    def trip(self, why: str, *, above: int = 0) -> bool:
         return False
+
+    def hurry(self) -> None:
+        """No newer view comes by itself."""
 
     # What only tests call.
 

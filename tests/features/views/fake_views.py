@@ -69,6 +69,7 @@ class FakeViews:
     handles: Sequence[type[Message]] = ()
     fingerprint = b""
     left = False
+    settle, lease = 5.4, 1.5
 
     def __init__(self, *, own: int | None = None) -> None:
         self.own = own
@@ -106,9 +107,11 @@ class FakeViews:
         self.takes_part = False
         self.stand(None)
 
-    def trip(self, why: str) -> bool:
+    def trip(self, why: str, *, above: int = 0) -> bool:
         self.said.append(why)
         return not self.trips_again_in
+
+    def hurry(self) -> None: ...
 
     def carry(self, to: NodeId, message: Message, done: Callable[[Carried], None]) -> None:
         done(Carried.NOT_IN_VIEW)

@@ -443,6 +443,27 @@ def test_a_trip_voids_the_lease(leased: ClientStand) -> None:
     assert not leased.client.leased
 
 
+def test_a_trip_may_ask_for_a_number_above(leased: ClientStand) -> None:
+    """Limits D22: a member that counted up by itself forces a view that its number does not bar."""
+    seen = leased.client.last_num
+    leased.client.trip("why", above=seen + 7)
+    assert leased.last_ping().last_num == seen + 7
+    leased.host.clock += TRIP_PAUSE
+    leased.client.trip("why", above=1)
+    assert leased.last_ping().last_num == seen + 7
+
+
+def test_hurry_asks_once_in_a_tick(leased: ClientStand) -> None:
+    """Limits D16: a peer that is in a newer view makes a member ask its server; ten such peers make it ask once."""
+    leased.pings()
+    for _ in range(10):
+        leased.client.hurry()
+    assert len(leased.pings()) == 1
+    leased.host.clock += leased.client._config.heartbeat
+    leased.client.hurry()
+    assert len(leased.pings()) == 1
+
+
 def test_trips_have_a_pause_that_doubles(leased: ClientStand) -> None:
     """Views 5.7: at most one in 10 s, doubling to five minutes while they go on; after calm it is short again."""
     pauses = []

@@ -35,6 +35,8 @@ KINDS = (Joined, Left, Failed, Decided, Updated, Expelled)
 class FakeViews:
     """Implements ``membership.TakesPart``; the test says what happens."""
 
+    settle, lease = 5.4, 1.5
+
     def __init__(self) -> None:
         self.view: View | None = None
         self.state = ViewState.LOST
@@ -52,7 +54,10 @@ class FakeViews:
     def carry(self, to: NodeId, message: Message, done: Callable[[Carried], None]) -> None:
         raise AssertionError
 
-    def trip(self, why: str) -> bool:
+    def trip(self, why: str, *, above: int = 0) -> bool:
+        raise AssertionError
+
+    def hurry(self) -> None:
         raise AssertionError
 
     def take_part(self) -> None:

@@ -56,6 +56,7 @@ class RoughViews:
     settled_at = -inf
     left_at: float | None = None
     settled = True
+    settle, lease = 5.4, 1.5
 
     def __init__(self, host: LabHost, calm_at: float) -> None:
         self._host, self._calm_at = host, calm_at
@@ -81,8 +82,11 @@ class RoughViews:
     def subscribe(self, listener: Callable[[ViewEvent], None]) -> None:
         """Mail asks at every use."""
 
-    def trip(self, why: str) -> bool:
+    def trip(self, why: str, *, above: int = 0) -> bool:
         return False
+
+    def hurry(self) -> None:
+        """The next look comes soon."""
 
     def carry(self, to: NodeId, message: Message, done: Callable[[Carried], None]) -> None:
         found = None if self.view is None else self.view.find(to.name)

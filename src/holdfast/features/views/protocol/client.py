@@ -84,6 +84,7 @@ class ViewClient:
         self._want_full = False
         self._trip_at: float = -inf if former is None else former._trip_at  # when it tripped last
         self._trip_pause: float = TRIP_PAUSE if former is None else former._trip_pause
+        self._hurried_at = -inf
         self._anew_at = -inf  # when it attached anew at once because of an answer
         self._is_over = False
 
@@ -128,19 +129,27 @@ class ViewClient:
         if not self.leased:
             self._lose(self._why_lost())
 
-    def trip(self, why: str, peer: NodeId | None = None) -> bool:
+    def trip(self, why: str, peer: NodeId | None = None, *, above: int = 0) -> bool:
         """Believe the view no more: a new attachment changes the key at every server, and so forces another view."""
         now = self._host.now
         if self._is_over or now < self._trip_at + self._trip_pause:
             return False
         self._trip_pause = min(2 * self._trip_pause, TRIP_PAUSE_MAX) if now < self._trip_at + 2 * self._trip_pause else TRIP_PAUSE
         self._trip_at = now
+        self.last_num = max(self.last_num, above)
         self.lease_until = -inf
         self._told(ViewTripped(peer, why))
         self._lose(f"tripped: {why}")
         self._begin_attachment(self.at, f"tripped: {why}")
         self._ping()
         return True
+
+    def hurry(self) -> None:
+        """Ask the server once between two ticks."""
+        now = self._host.now
+        if now - self._hurried_at >= self._config.heartbeat:
+            self._hurried_at = now
+            self._ping()
 
     @property
     def trips_again_in(self) -> float:

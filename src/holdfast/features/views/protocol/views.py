@@ -131,6 +131,14 @@ class ViewNode:
         return inf if self.client is None else self.client.settled_at
 
     @property
+    def settle(self) -> float:
+        return self.config.settle
+
+    @property
+    def lease(self) -> float:
+        return self.config.held
+
+    @property
     def left_at(self) -> float | None:
         return None if self.client is None else self.client.left_at
 
@@ -147,8 +155,12 @@ class ViewNode:
         else:
             self.carrier.carry(to, message, done)
 
-    def trip(self, why: str) -> bool:
-        return self.client is not None and self.client.trip(why)
+    def trip(self, why: str, *, above: int = 0) -> bool:
+        return self.client is not None and self.client.trip(why, above=above)
+
+    def hurry(self) -> None:
+        if self.client is not None:
+            self.client.hurry()
 
     @property
     def trips_again_in(self) -> float:

@@ -173,6 +173,10 @@ class ZooKeeperViews:
         return self._installed_at + self.settle
 
     @property
+    def lease(self) -> float:
+        return self._config.held
+
+    @property
     def left_at(self) -> float | None:
         """Always None: views G6 (c) has no bound here, so nothing may be counted from it (views 5Z)."""
         return None
@@ -194,8 +198,12 @@ class ZooKeeperViews:
         else:
             self.outbox.send(member, parcel, done)
 
-    def trip(self, why: str) -> bool:
+    def trip(self, why: str, *, above: int = 0) -> bool:
+        del above  # The number of the next change is greater than those of all views that any member has seen.
         return self._trip(None, why)
+
+    def hurry(self) -> None:
+        """A watch of ZooKeeper tells it already."""
 
     # For people.
 
