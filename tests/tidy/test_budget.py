@@ -33,7 +33,7 @@ def test_sleepy():
     time.sleep(1.0)
 """
 QUICK = "def test_quick(): pass"
-TOTAL_MAX = 970.0  # CPU seconds on a slow machine, where the whole takes nine minutes of two cores; six on a fast one
+TOTAL_MAX = 920.0  # CPU seconds of a quiet machine: one and a half times what all areas took there together, and room for a feature
 
 
 @pytest.fixture
@@ -108,6 +108,6 @@ def test_area_without_budget_fails(session: pytest.Pytester) -> None:
 
 
 def test_all_budgets_together() -> None:
-    """H206: the whole of `make test` stays under nine minutes of two cores, also on a machine that needs twice the CPU seconds."""
+    """H206, H234: the whole of `make test` takes ten minutes of two quiet cores when every area has used its budget."""
     budgets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["holdfast"]["test-budgets"]
     assert sum(budgets.values()) <= TOTAL_MAX

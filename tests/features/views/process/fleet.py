@@ -251,13 +251,25 @@ class ViewFleet:
         """The seats with which this one has no link."""
         return {SEATS[look.slot] for look in self.report(seat).seats if look.link != "up"}
 
+    def come_home(self, seat: str) -> list[str]:
+        """All members whose first server is this seat attach to it again, wherever faults have moved them. These members."""
+        names = [name for name in self.clients if first_server(name) == seat]
+        for name in names:
+            self.again(name)
+        self.until(lambda: all(self.server_of(name) == seat for name in names), f"{', '.join(names)} attached to {seat}")
+        return names
+
     def server_of(self, name: str) -> str:
         """The seat to which this member is attached."""
         return str(self.report(name).server).partition("#")[0]
 
 
+def first_server(name: str) -> str:
+    """The seat that a client of this name asks first."""
+    slots = [Slot(number, "", Address("", number)) for number in range(len(SEATS))]
+    return SEATS[in_order(name, slots, None)[0].number]
+
+
 def clients_of(seat: str, many: int, stem: str = "c") -> list[str]:
     """So many names whose first server is this seat."""
-    slots = [Slot(number, "", Address("", number)) for number in range(len(SEATS))]
-    found = (name for name in map(f"{stem}{{}}".format, count()) if in_order(name, slots, None)[0].number == SEATS.index(seat))
-    return list(islice(found, many))
+    return list(islice((name for name in map(f"{stem}{{}}".format, count()) if first_server(name) == seat), many))

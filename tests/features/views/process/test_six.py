@@ -16,7 +16,7 @@ from holdfast.local import calls
 from holdfast.local.calls import GroupView, SeatView
 from holdfast.sync import Group
 from tests.agent.raw_client import RawClient, now
-from tests.features.views.process.fleet import LONG_NAME, SEATS, ViewFleet
+from tests.features.views.process.fleet import LONG_NAME, SEATS, ViewFleet, first_server
 from tests.support.netns import Namespaces, unavailable
 
 pytestmark = [pytest.mark.netns, pytest.mark.timeout(240)]
@@ -200,7 +200,9 @@ def test_faults_one_after_the_other(fleet: ViewFleet) -> None:
 def test_a_hole(fleet: ViewFleet) -> None:
     """Views D24, D25, H1: heartbeats of a seat pass, its link states reach no other seat. Every client is leased again in one of two clean
     views; the end of the hole and of the quarantine makes one of them."""
-    seat = fleet.server_of(fleet.others[0])  # Its link state names a client with a long name, so it is a large one.
+    seat = first_server(fleet.others[0])
+    fleet.come_home(seat)  # Its link state names clients with long names, so it is a large one.
+    fleet.together()
     one, other = (each for each in SEATS if each != seat)
     fleet.hole(seat, one, other)
     at = now()

@@ -444,7 +444,7 @@ def test_a_trip_voids_the_lease(leased: ClientStand) -> None:
 
 
 def test_a_trip_may_ask_for_a_number_above(leased: ClientStand) -> None:
-    """Limits D22: a member that counted up by itself forces a view that its number does not bar."""
+    """Views 5.7: a member that counted up by itself forces a view that its number does not bar."""
     seen = leased.client.last_num
     leased.client.trip("why", above=seen + 7)
     assert leased.last_ping().last_num == seen + 7
@@ -454,7 +454,7 @@ def test_a_trip_may_ask_for_a_number_above(leased: ClientStand) -> None:
 
 
 def test_hurry_asks_once_in_a_tick(leased: ClientStand) -> None:
-    """Limits D16: a peer that is in a newer view makes a member ask its server; ten such peers make it ask once."""
+    """Views 5.6: a peer that is in a newer view makes a member ask its server; ten such peers make it ask once."""
     leased.pings()
     for _ in range(10):
         leased.client.hurry()
