@@ -136,7 +136,7 @@ def test_5_2_a_message_is_an_ephemeral_znode() -> None:
 
 def test_5_2_messages_are_in_order() -> None:
     """Paper 003, section 5.2: "the system assigns new message znodes monotonically increasing sequence numbers, ensuring ordered message
-    delivery". The znodes of the messages have these numbers; the mailbox is a normal one (D23)."""
+    delivery". The znodes of the messages have these numbers; the mailbox is a normal one (views D23)."""
     stand = Stand("abc", seed=2)
     a, b, c = stand.seats
     for seat in stand.seats:

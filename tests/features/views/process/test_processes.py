@@ -126,7 +126,7 @@ def test_a_view_of_five(group: Views) -> None:
         assert (said.takes_part, said.users, said.serves, [seat.link for seat in said.seats]) == (True, 1, True, ["up", "up"])
 
 
-def test_a_goodbye(group: Views) -> None:
+def test_an_agent_that_leaves(group: Views) -> None:
     """Views 5.5 (leave): an agent whose last client closes is out of the view of the others at once, and not when it has been silent for
     ``client_timeout``."""
 
