@@ -3,9 +3,10 @@
     python -m fuzz.agents --messages 1000000 --seed 1
 
 Three agents in this process, all of them seats: real settings, journals, sockets, timers and grants. Clients of each take and give back
-tickets and leaderships all the time. A forger with the group's key makes messages (``shapes``) from the annotations of every type that
-any machine handles and from what it sees the agents say to each other; each is sealed and enters an agent where its datagrams do, so it
-passes everything that a real one does: seal, codec, node, machine. Its sender is one of the agents, or nobody, at that agent's address.
+tickets and leaderships all the time, and one of them takes part in views (``viewer``). A forger with the group's key makes messages
+(``shapes``) from the annotations of every type that any machine handles and from what it sees the agents say to each other; each is sealed
+and enters an agent where its datagrams do, so it passes everything that a real one does: seal, codec, node, machine. Its sender is one of
+the agents, or nobody, at that agent's address.
 
 Nothing but a counted drop or a handled message may come of it. A raised exception or an agent that ends is a failure, with the message
 that came before it. One that begins a new life, or leaves because a message asked it to, is started again. At the end the forger stops:
@@ -30,6 +31,7 @@ from typing import Any, TextIO
 import msgspec
 
 from fuzz.shapes import Harvest, Shapes, leaves_of
+from fuzz.viewer import Viewer
 from holdfast.agent.grants.bodies import Body
 from holdfast.agent.life.agent import Agent, Ending
 from holdfast.agent.life.home import Home
@@ -47,6 +49,7 @@ from holdfast.wire.keys import Keyring, parse_key
 
 GROUP = "fuzz"
 NAMES = ("alfa", "bravo", "carol")
+VIEWER = "bravo"  # takes part in views: the messages from servers to clients are for it, and the last hop of the overlay
 POOLS, LEADS = ("gpus", "licences"), ("scheduler", "janitor")
 TICKETS = 3
 RATE = 2000.0  # messages a second: a tenth of a core, so that timers, leases and clients run beside them as they do in a group
@@ -129,6 +132,7 @@ class Player:
         self._fuzz, self.name, self._settings, self._folder = fuzz, name, settings, folder
         self.agent: Agent
         self.clients = [Client(self, number) for number in (1, 2, 3)]
+        self.viewer = Viewer() if name == VIEWER else None
         self.lives = 0
         self._home: Home | None = None
 
@@ -209,10 +213,12 @@ class Fuzz:
         await self.until(
             lambda: all(len(player.agent.membership.members()) >= len(NAMES) for player in self.players), "the group is one", SETTLE
         )
-        self._types = list(self.players[0].agent.host.node.types)
-        self._codec = Codec(self._types)
         self._clients = [asyncio.create_task(self._use(player)) for player in self.players]
         await self.until(lambda: all(self.counted(player, "granted") for player in self.players), "clients are served", SETTLE)
+        await self.until(lambda: all(viewer.counts["view"] for viewer in self.viewers), "there is a view", SETTLE)
+        found = {kind: None for player in self.players for kind in player.agent.host.node.types}
+        self._types = list(found)  # the seats serve views by now
+        self._codec = Codec(self._types)
 
     async def run(self, messages: int, rate: float, progress: TextIO | None) -> None:
         began_at, told = time.monotonic(), 0
@@ -283,6 +289,8 @@ class Fuzz:
             await asyncio.sleep(CLIENT_PERIOD * random.random() * 2)
             for client in player.clients:
                 player.agent.host.post(lambda client=client: self._step(client, random))  # type: ignore[misc]
+            if player.viewer is not None:
+                player.agent.host.post(lambda viewer=player.viewer: viewer.step(player.agent, random))  # type: ignore[misc]
 
     def _step(self, client: Client, random: Random) -> None:
         if random.random() < 0.2:
@@ -352,12 +360,18 @@ class Fuzz:
                 raise Misbehaved(f"never happened: {what}")
             await asyncio.sleep(0.05)
 
+    @property
+    def viewers(self) -> list[Viewer]:
+        return [player.viewer for player in self.players if player.viewer is not None]
+
     def counted(self, player: Player, what: str) -> int:
         return sum(client.counts[what] for client in player.clients)
 
     def dropped(self, player: Player) -> None:
         for why, count in player.agent.host.drops.items():
             self.outcomes[why.value] += count
+        unread = player.agent.features["views"].counts().get("views_not_for_this_part", 0)
+        self.outcomes["(of views, for another part)"] += int(unread)
 
     async def close(self) -> None:
         for task in self._clients:
@@ -380,6 +394,8 @@ async def _run(messages: int, seed: int, rate: float, folder: Path, progress: Te
         await fuzz.close()
     fuzz.outcomes["(granted to clients)"] = sum(fuzz.counted(player, "granted") for player in fuzz.players)
     fuzz.outcomes["(holds lost)"] = sum(fuzz.counted(player, "lost") for player in fuzz.players)
+    for what, count in sum((viewer.counts for viewer in fuzz.viewers), Counter[str]()).items():
+        fuzz.outcomes[f"(views told: {what})"] = count
     return fuzz.outcomes
 
 

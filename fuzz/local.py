@@ -30,10 +30,12 @@ from holdfast.agent.life.agent import Agent
 from holdfast.agent.life.home import Home
 from holdfast.agent.observe.logs import Log
 from holdfast.agent.socket.api import LocalServer
+from holdfast.cli.demo.fleet import free_ports
 from holdfast.config import load
 from holdfast.features.farewell import calls as farewell_calls
 from holdfast.features.keys import calls as key_calls
 from holdfast.features.mail import calls as mail_calls
+from holdfast.features.views import calls as view_calls
 from holdfast.kit.hold import Holder
 from holdfast.local import calls
 from holdfast.local.calls import Closed, Done, FromAgent, Refused
@@ -110,6 +112,9 @@ def draw(random: Random, serial: int) -> calls.Call:
         lambda: mail_calls.Send(serial, name, payload, timeout),
         lambda: mail_calls.Cast(serial, topic, payload),
         lambda: mail_calls.Messages(serial, topic),
+        lambda: view_calls.WatchViews(serial),
+        lambda: view_calls.TripView(serial, random.choice((topic, name, "x" * 201, "silent"))),
+        lambda: view_calls.SurveyViews(serial),
         lambda: calls.Acquire(serial, random.choice(("lock", "lock", "moon")), name, {"of": 8, "deep": {"x": [1, None]}}),
         lambda: calls.Stopped(serial, random.choice((0, serial - 1, serial - 2, 1 << 40))),
         lambda: calls.Body(serial, random.choice((serial - 1, 1)), random.choice((os.getpid(), 1, 0, -1, 1 << 31, 1 << 40))),
@@ -238,7 +243,10 @@ def run(inputs: int, seed: int, *, progress: TextIO | None = None) -> Counter[st
 
 async def _run(inputs: int, seed: int, folder: Path, quiet: int, progress: TextIO | None) -> Counter[str]:
     path = str(folder / "agent.sock")
-    settings = {"group": "fuzz", "name": "fuzz", "bind": "127.0.0.1:0", "socket": path, "preset": "local"}
+    (port,) = free_ports(1)
+    address = f"127.0.0.1:{port}"  # of the only seat, so that there are views to watch
+    seat = {"seats": [f"fuzz@{address}"], "state_dir": str(folder / "state")}
+    settings = {"group": "fuzz", "name": "fuzz", "bind": address, "socket": path, "preset": "local", **seat}
     home = Home.open(load(None, {}, settings), {"HOLDFAST_RUNTIME_DIR": str(folder)})
     agent = await Agent.open(home, Log(level="error", fd=quiet))
     _keep(agent)
@@ -284,11 +292,13 @@ async def _feed(target: Target, inputs: int, seed: int, progress: TextIO | None)
 
 
 async def _settled(target: Target, agent: Agent, server: LocalServer, pidfds: int) -> None:
-    """Nothing stays: no session, no grant, no pidfd; and no machine has raised."""
+    """Nothing stays: no session, no grant, no pidfd, no part in views; and no machine has raised."""
     end_at = time.monotonic() + PATIENCE
-    while server.connections or len(agent.grants) or _pidfds() > pidfds:
+    views: Any = agent.features["views"]
+    while server.connections or len(agent.grants) or views.takes_part or _pidfds() > pidfds:
         if time.monotonic() > end_at:
-            raise Misbehaved(f"{len(server.connections)} sessions, {len(agent.grants)} grants and {_pidfds()} pidfds stay")
+            kept = f"{len(server.connections)} sessions, {len(agent.grants)} grants and {_pidfds()} pidfds stay"
+            raise Misbehaved(f"{kept}, and the agent takes {'part' if views.takes_part else 'no part'} in views")
         await asyncio.sleep(0.01)
     if agent.host.failed.done() or target.wrongs:
         raise Misbehaved(f"a machine raised: {target.wrongs}")

@@ -1,4 +1,5 @@
-"""Paper 003, section 5.1: Moshe with an integrated messaging overlay.  One test per rule. (5.2 is the ``zookeeper`` back end.)"""
+"""Paper 003, section 5.1: Moshe with an integrated messaging overlay.  One test per rule. (5.2 is in
+``test_section5_zookeeper``.)"""
 
 from __future__ import annotations
 

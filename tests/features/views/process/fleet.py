@@ -6,7 +6,7 @@ with ViewFleet(folder, net, ("x", "y", "z")) as fleet:
     ...
     net.heal()
     fleet.together()
-    fleet.check()                     # nothing in the records that must never be seen
+    assert fleet.check() > 0          # nothing in the records that must never be seen, and settled clients to compare
 """
 
 from __future__ import annotations
@@ -190,6 +190,18 @@ class ViewFleet:
         time.sleep(seconds)
         self.together()
 
+    def settled(self) -> float:
+        """All are in one view, and it is settled: what comes next is compared with it (views CB6). Returns a moment since when each of them
+        has said so."""
+        self.together()
+
+        def are() -> bool:
+            lines = [line for line in map(self.last, self.clients) if line is not None]
+            return self.one_view(self.clients) and now() - max(line.installed_at for line in lines) > self.config.settle
+
+        self.until(are, "all are settled in one view")
+        return min(line.at for line in map(self.last, self.clients) if line is not None)
+
     def hole(self, seat: str, *others: str) -> None:
         """Heartbeats pass; the link states of the seat do not reach these others, and there is a new one."""
         for other in others:
@@ -231,10 +243,10 @@ class ViewFleet:
         """What this member heard of its view since then, but for extensions of its lease."""
         return [line.what for line in self._lives.read(self._records[name]) if line.at > since and line.what != "lease"]
 
-    def check(self) -> int:
-        """Nothing must be seen that is wrong; returns how many pairs of settled clients there were to compare (views CB6, b)."""
+    def check(self, since: float = 0.0) -> int:
+        """Nothing must be seen that is wrong; returns how many pairs of settled clients there were to compare since then (views CB6, b)."""
         assert self.wrongs(self.config.settle) == []
-        return settled_pairs(self.lines(), self.config.settle)
+        return settled_pairs([line for line in self.lines() if line.at >= since], self.config.settle)
 
     def wrongs(self, settle: float) -> list[str]:
         lines = self.lines()

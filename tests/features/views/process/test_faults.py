@@ -37,11 +37,10 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ViewFleet]:
 
 @pytest.fixture
 def fleet(running: ViewFleet) -> Iterator[ViewFleet]:
-    """All nine in one view; in the end the record shows nothing wrong, and settled clients to compare."""
-    running.together()
-    running.lasts(running.config.settle + 1.0)
+    """All nine settled in one view; in the end the record of this test shows nothing wrong, and settled clients to compare."""
+    since = running.settled()
     yield running
-    assert running.check() > 0
+    assert running.check(since) > 0
 
 
 def told(what: str, took: list[float]) -> None:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import holdfast
 import holdfast.sync
 from holdfast.cli.demo.fleet import free_ports
+from holdfast.client.buffers import EVENTS_MAX
 from holdfast.errors import ConfigError, Unavailable
-from holdfast.events import Event, Failed, Joined, Left
+from holdfast.events import Event, EventsLost, Expelled, Failed, Joined, Left, ViewChanged
+from holdfast.features.keys.calls import Keys, MemberReport
+from holdfast.host import NodeId, View, ViewId
 from holdfast.sync import Group
+from holdfast.wire.keys import generate, parse_key
+from tests.agent.live import Live
+from tests.agent.raw_client import RawClient
 from tests.support.agents import AgentProcess, Fleet, until
 
 SEATS = 3
+WAIT = 40.0  # seconds
 
 
 class Views:
@@ -55,6 +65,16 @@ def group(views: Views) -> Iterator[Group]:
         yield group
 
 
+def waiting(watch: Any) -> list[Event]:
+    """What is there to read now."""
+    found = []
+    try:
+        while True:
+            found.append(watch.next(timeout=0))
+    except holdfast.Timeout:
+        return found
+
+
 def hear(group: Group, kind: type[Event], name: str) -> Event:
     """The next event of this kind about this member."""
     return next(event for event in group.watch() if isinstance(event, kind) and event.member.name == name)  # type: ignore[attr-defined]
@@ -84,6 +104,30 @@ def test_keys_have_no_owner(group: Group) -> None:
         group.owns("cart:42")
 
 
+def test_keys_are_changed(views: Views, group: Group) -> None:
+    """Views D31, docs/keys.md: install, use, remove. Every member of the view reports, none goes, and what they say to each other is sealed
+    with the new key alone."""
+    old, new = views.fleet.settings["key"], generate()
+    first, second = parse_key(old).id.hex(), parse_key(new).id.hex()
+    goings = group.watch()
+    with RawClient(views.agents["a3"].socket) as client:
+        for action, key, held in (
+            ("list", "", (first,)),
+            ("install", new, (first, second)),
+            ("use", second, (second, first)),
+            ("remove", first, (second,)),
+        ):
+            reports: tuple[MemberReport, ...] = client.ask(Keys, action, key, WAIT)
+            assert {each.member: (each.done, each.keys) for each in reports} == dict.fromkeys(views.agents, (True, held)), action
+    views.fleet.settings["key"] = new  # for the lives that other tests start
+    with holdfast.sync.join(agent=views.agents["a1"].socket) as other:
+        letters = other.messages()
+        group.send("a1", b"sealed anew", timeout=WAIT)
+        assert next(letters).data == b"sealed anew"
+    until(lambda: sorted(group.members.names) == sorted(views.agents), "all are listed")
+    assert [event for event in waiting(goings) if isinstance(event, Failed | Left | Expelled)] == []
+
+
 def test_a_death_ends_no_grant(views: Views, group: Group) -> None:
     """Foundation 5, F15: a member that is killed is Failed, never certain; what is held elsewhere stays held. Its next life joins."""
     with group.lead("kept", timeout=60) as term:
@@ -107,6 +151,42 @@ def test_a_goodbye(views: Views, group: Group) -> None:
     assert extra.stop() == 0
     gone = next(event for event in events if isinstance(event, Left | Failed) and event.member.name == "z9")
     assert isinstance(gone, Left)
+
+
+def test_a_watcher_that_stands_still(tmp_path: Path) -> None:
+    """Views 10, foundation 5: while it reads nothing more views come than are kept for it. It reads ``EventsLost(n)`` with the number that
+    it missed, and goes on with what comes then."""
+    with Live(tmp_path, name="solo", membership="views") as live, holdfast.sync.join(agent=live.path) as group:
+        views = group.views()
+        views.ready(timeout=WAIT)
+        watch, me, many = group.watch(), live.agent.me, EVENTS_MAX + 500
+
+        def change(numbers: range) -> None:
+            for number in numbers:
+                live.agent.host.emit(ViewChanged(View(ViewId(number, me.name, me.boot), (me,), (), 1), (NodeId("b", number),), ()))
+
+        for start in range(1, many + 1, 100):
+            live.turn(partial(change, range(start, min(start + 100, many + 1))))
+        until(lambda: len(watch._items) > EVENTS_MAX, "more has come than is kept")
+        seen: list[Event] = []
+
+        def all_counted() -> bool:
+            seen.extend(waiting(watch))
+            return counted(seen) >= many
+
+        until(all_counted, "every view is read, or counted as lost")
+        assert counted(seen) < many + 100  # what is lost may be another event: that this agent was late
+        assert [event.view.number for event in seen if isinstance(event, ViewChanged)][:EVENTS_MAX] == [*range(1, EVENTS_MAX + 1)]
+        assert any(isinstance(event, EventsLost) for event in seen)
+        views.trip("to see that it goes on")
+        changed = next(event for event in watch if isinstance(event, ViewChanged))
+        assert [member.id for member in changed.view.members] == [me]
+        views.close()
+
+
+def counted(events: list[Event]) -> int:
+    """Views that were told, and that were told to be missing."""
+    return sum(event.count if isinstance(event, EventsLost) else isinstance(event, ViewChanged) for event in events)
 
 
 def test_without_servers(tmp_path: Path) -> None:

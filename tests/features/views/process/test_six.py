@@ -38,11 +38,11 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ViewFleet]:
 
 @pytest.fixture
 def fleet(running: ViewFleet) -> Iterator[ViewFleet]:
-    """All six in one view and in one ring; in the end again, and the record shows nothing wrong."""
-    running.together()
+    """All six settled in one view and in one ring; in the end its record shows nothing wrong, and settled clients to compare."""
     running.until(lambda: is_ring(running, running.names), "a ring of six", RING_PATIENCE)
+    since = running.settled()
     yield running
-    running.check()
+    assert running.check(since) > 0
 
 
 @pytest.fixture
@@ -110,10 +110,10 @@ def test_a_partition(fleet: ViewFleet, groups: dict[str, Group], parts: int) -> 
     settled_in = cut_at + max(took) + fleet.config.settle - now()
     fleet.never(lambda: not all(map(fleet.one_view, sides)), "a part lost its view", max(settled_in, 0.0) + 1.0)
     assert sum(no_ring(fleet, side) for side in sides) >= need
+    assert fleet.check(cut_at + max(took) + fleet.config.settle) > 0  # in the parts, beside each other
     view, ring = healed(fleet)
     told(f"{parts} parts: views after {{}}, the ring ended after {{}}, the longest way of a letter {{}}", max(took), ended, max(letters))
     told("healed: one view of six after {}, one ring of six after {}", view, ring)
-    assert fleet.check() > 0
     assert fleet.wrongs(settle=0.0) != []  # The record is fine enough to show the old lease of one beside the new view of another.
 
 
@@ -194,7 +194,6 @@ def test_faults_one_after_the_other(fleet: ViewFleet) -> None:
         took[f"{cut.__name__}, healed"] = fleet.healed()
     assert max(took.values()) <= fleet.bound
     told("one view after: " + ", ".join(f"{what} {{}}" for what in took), *took.values())
-    assert fleet.check() > 0
 
 
 def test_a_hole(fleet: ViewFleet) -> None:

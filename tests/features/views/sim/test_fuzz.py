@@ -9,6 +9,7 @@ from itertools import chain
 import pytest
 
 from fuzz import views
+from holdfast.features.views.lab import mutations
 from holdfast.features.views.lab.mutations import Mutation, lease_from_receipt, no_handshake, no_numbers, same_number, without
 from tests import sizes
 
@@ -33,10 +34,18 @@ def test_no_run_is_bad_and_everything_happens() -> None:
         (same_number, "server", 1, "D3: two keys under number"),
         (no_numbers, "server", 48, "D26: it vouches for"),
         (no_handshake, "server", 1, "echoed nothing"),
+        (mutations.vouches_blindly, "server", 48, "D26: it vouches for"),
+        (mutations.keeps_its_key, "server", 1, "D5: it vouches for a view with"),
+        (mutations.first_place, "server", 19, "D24: it vouches for"),
+        (mutations.forgets_the_removed, "server", 2, "is attached again after"),
+        (mutations.answers_blindly, "server", 5, "it vouches for a view with"),
+        (mutations.no_floor, "server", 20, "D20: it delivers"),
+        (mutations.one_portion, "server", 15, "F17: one callback sends to more than 64 peers"),
     ],
 )
 def test_rule_that_is_taken_out(mutation: Mutation, target: str, seed: int, rule: str) -> None:
-    """Views 7, teeth: lease from the send time, one key per number, no stable without fresh numbers, stamp echo."""
+    """Views 7, teeth: lease from the send time, one key per number, no stable without fresh numbers, stamp echo; and what
+    ``test_teeth`` takes out, where one server alone can show it (D5, D9, D10, D17, D20, D26, D29)."""
     with without(mutation):
         tried = chain((seed,), range(1, RUNS_MUTATED + 1))
         found = next((bad for each in tried if (bad := views.run(1, each, targets=[target]).failures)), None)
