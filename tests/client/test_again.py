@@ -91,13 +91,14 @@ def test_a_shared_agent_that_leaves_for_too_long(client: Spelling, runtime: Path
         client.join("orders", timeout=0.2)
 
 
-def test_a_shared_agent_that_leaves_after_it_was_found(client: Spelling, runtime: Path) -> None:
-    """H193: a client that is attached already looks for another agent, too."""
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_shared_agent_that_leaves_after_it_was_found(client: Spelling, runtime: Path, wait: bool) -> None:
+    """H193, H248: a client that is attached already looks for another agent, too, also if it does not wait for a member."""
     with FakeAgent(runtime / "orders.sock") as agent:
-        seen = [view(1, state="joining"), view(1, state="joining"), view(1, state="leaving")]
+        seen = [view(1, state="joining")] * (1 + wait) + [view(1, state="leaving")]
         agent.answers[calls.Look] = lambda call: seen.pop(0) if len(seen) > 1 else seen[0]
         with pytest.raises(JoinTimeout, match="leaving the group"):
-            client.join("orders", timeout=0.5)
+            client.join("orders", timeout=0.5, wait=wait)
 
 
 def test_an_agent_that_was_named_is_the_only_one(client: Spelling, agent: FakeAgent, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,7 +91,7 @@ JOIN: dict[str, tuple[str, ...]] = {
     "bind": ("no text", "text", "huge text"), "advertise": ("no text", "text", "huge text"),
     "seats": ("list",), "state_dir": (*PATH, "text", "huge text", "lines", "surrogate"),
     "config": (*PATH, "text", "huge text", "lines", "surrogate"), "insecure": ("true",), "http": ("no text", "text", "huge text"),
-    "timeout": SECONDS, "reconnect": ("true",),
+    "timeout": SECONDS, "wait": ("true",), "reconnect": ("true",),
 }  # fmt: skip
 
 

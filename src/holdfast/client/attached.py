@@ -12,6 +12,7 @@ from holdfast.net.clock import now
 
 LEAVE_TIMEOUT = 30.0  # seconds for an agent to drain and leave: the longest deadline it may have published, and the last round trips
 END_TIMEOUT = 5.0  # seconds for a process that has left to end
+KNOCK_TIMEOUT = 0.001  # seconds for an agent that is not waited for: what it refuses, it refuses at once
 PAUSE_MIN, PAUSE_MAX = 0.01, 0.2  # seconds between looks whether the group was joined
 RETRY_MIN, RETRY_MAX = 0.1, 2.0  # seconds between attempts to find an agent again
 

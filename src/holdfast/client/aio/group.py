@@ -55,6 +55,7 @@ def join(
     insecure: bool = False,
     http: str = "",
     timeout: Seconds = 30.0,
+    wait: bool = True,
     reconnect: bool = False,
     # sync: ) -> Group:
 ) -> Joining:  # aio
@@ -71,19 +72,21 @@ def join(
     what is given here comes first, then HOLDFAST_* of the environment, then the file.
 
     Returns when this agent is a member, which takes a few round trips; raises ``JoinTimeout`` after ``timeout`` seconds, ``ConfigError``
-    for what cannot be used, ``JoinFailed`` when it cannot be joined however long one waits. With ``reconnect`` an agent that is lost is
-    attached to, or started, again: ``watch`` then says ``EventsLost(0)``, and what was held is not held any more.
+    for what cannot be used, ``JoinFailed`` when it cannot be joined however long one waits. With ``wait=False`` it returns as soon as the
+    agent answers: ``group.state`` says whether it is a member, ``group.members`` is empty until then, and ``views()`` and messages inside
+    the view work meanwhile. With ``reconnect`` an agent that is lost is attached to, or started, again: ``watch`` then says
+    ``EventsLost(0)``, and what was held is not held any more.
     """
     options = checked(
         group=group, seeds=seeds, key=key, name=name, tags=tags, agent=agent, preset=preset, membership=membership, bind=bind,
         advertise=advertise, seats=seats, state_dir=state_dir, config=config, insecure=insecure, http=http,
     )  # fmt: skip
-    limit, again = checks.seconds(timeout, "timeout"), checks.flag(reconnect, "reconnect")
-    # sync: return _joined(options, limit, again)
-    return Joining(partial(_joined, options, limit, again), options.group)  # aio
+    limit, waits, again = checks.seconds(timeout, "timeout"), checks.flag(wait, "wait"), checks.flag(reconnect, "reconnect")
+    # sync: return _joined(options, limit, waits, again)
+    return Joining(partial(_joined, options, limit, waits, again), options.group)  # aio
 
 
-async def _joined(options: Options, timeout: float, reconnect: bool) -> Group:  # noqa: ASYNC109 - of several steps
+async def _joined(options: Options, timeout: float, wait: bool, reconnect: bool) -> Group:  # noqa: ASYNC109 - of several steps
     end_at = now() + timeout
     plan, attempts = await in_thread(make_plan, options, os.environ), Attempts(end_at)
     while True:
@@ -91,7 +94,7 @@ async def _joined(options: Options, timeout: float, reconnect: bool) -> Group:  
         link = Link(plan, child, reconnect=reconnect)
         try:
             await link.attach()
-            await link.become_member(end_at, options)
+            await link.become_member(end_at, options, wait=wait)
             return Group(link)
         except AgentLost as error:
             await link.abandon()

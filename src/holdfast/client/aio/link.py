@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from signal import SIGTERM
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from weakref import WeakSet
 from holdfast.client import checks
 from holdfast.client.aio.holds import Holding
 from holdfast.client.aio.streams import Opened, Watch
-from holdfast.client.attached import END_TIMEOUT, FINAL, LEAVE_TIMEOUT, check_welcome, left, not_joined, pauses, retries
+from holdfast.client.attached import END_TIMEOUT, FINAL, KNOCK_TIMEOUT, LEAVE_TIMEOUT, check_welcome, left, not_joined, pauses, retries
 from holdfast.client.attempts import check_stays
 from holdfast.client.checks import CALL_SECONDS_MAX, Seconds
 from holdfast.client.loop.connection import Connection
@@ -23,7 +23,7 @@ from holdfast.client.options import Options, Plan
 from holdfast.client.ownership import Ownership
 from holdfast.client.start import Child, NotWanted
 from holdfast.client.wire import CALL_TIMEOUT, forked
-from holdfast.errors import AgentLost, HoldfastError, NotAMember
+from holdfast.errors import AgentLost, HoldfastError, JoinTimeout, NotAMember
 from holdfast.local import calls
 from holdfast.net.clock import now
 
@@ -133,20 +133,35 @@ class Link:
             raise
         self.name = connection.welcome.group
 
-    async def become_member(self, end_at: float, options: Options) -> None:
-        """Wait until this agent is a member, and has what was asked for."""
+    async def become_member(self, end_at: float, options: Options, *, wait: bool) -> None:
+        """Have this agent join, with what was asked for. Without ``wait`` it goes on to join by itself, and may stay outside (H248)."""
         if self.mirror.members.state not in ("joining", "member") and options.seeds:
-            await self.call(calls.Join, tuple(options.seeds), min(CALL_SECONDS_MAX, end_at - now()), timeout=end_at - now() + CALL_TIMEOUT)
+            await self._knock(options.seeds, end_at, wait=wait)
+        if wait:
+            await self._wait_for_group(end_at, options)
+        else:
+            await self.look()
+            check_stays(self.plan, self.mirror.members.state)
+        if options.tags and self.child is None:
+            await self.set_tags(options.tags)
+
+    async def _knock(self, seeds: Sequence[str], end_at: float, *, wait: bool) -> None:
+        """Without ``wait`` returns when the agent has begun."""
+        limit = min(CALL_SECONDS_MAX, end_at - now()) if wait else KNOCK_TIMEOUT
+        try:
+            await self.call(calls.Join, tuple(seeds), limit, timeout=end_at - now() + CALL_TIMEOUT)
+        except JoinTimeout:
+            if wait:
+                raise
+
+    async def _wait_for_group(self, end_at: float, options: Options) -> None:
         for pause in pauses(end_at):
             await self.look()
             if self.mirror.members.state == "member":
-                break
+                return
             check_stays(self.plan, self.mirror.members.state)
             await self._leaving.wait(pause)
-        else:
-            raise not_joined(self.plan, self.mirror.view, options)
-        if options.tags and self.child is None:
-            await self.set_tags(options.tags)
+        raise not_joined(self.plan, self.mirror.view, options)
 
     async def set_tags(self, tags: Mapping[str, str | None]) -> None:
         await self.call(calls.SetTags, tags)

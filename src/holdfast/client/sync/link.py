@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from signal import SIGTERM
 from typing import Any, TypeVar
 from weakref import WeakSet
 
 from holdfast.client import checks
-from holdfast.client.attached import END_TIMEOUT, FINAL, LEAVE_TIMEOUT, check_welcome, left, not_joined, pauses, retries
+from holdfast.client.attached import END_TIMEOUT, FINAL, KNOCK_TIMEOUT, LEAVE_TIMEOUT, check_welcome, left, not_joined, pauses, retries
 from holdfast.client.attempts import check_stays
 from holdfast.client.checks import CALL_SECONDS_MAX, Seconds
 from holdfast.client.mirror import Looking, Mirror, Opening
@@ -24,7 +24,7 @@ from holdfast.client.threads.connection import Connection
 from holdfast.client.threads.reaching import reach
 from holdfast.client.threads.tasks import Beside, Flag, Guard, all_done, in_thread
 from holdfast.client.wire import CALL_TIMEOUT, forked
-from holdfast.errors import AgentLost, HoldfastError, NotAMember
+from holdfast.errors import AgentLost, HoldfastError, JoinTimeout, NotAMember
 from holdfast.local import calls
 from holdfast.net.clock import now
 
@@ -134,20 +134,35 @@ class Link:
             raise
         self.name = connection.welcome.group
 
-    def become_member(self, end_at: float, options: Options) -> None:
-        """Wait until this agent is a member, and has what was asked for."""
+    def become_member(self, end_at: float, options: Options, *, wait: bool) -> None:
+        """Have this agent join, with what was asked for. Without ``wait`` it goes on to join by itself, and may stay outside (H248)."""
         if self.mirror.members.state not in ("joining", "member") and options.seeds:
-            self.call(calls.Join, tuple(options.seeds), min(CALL_SECONDS_MAX, end_at - now()), timeout=end_at - now() + CALL_TIMEOUT)
+            self._knock(options.seeds, end_at, wait=wait)
+        if wait:
+            self._wait_for_group(end_at, options)
+        else:
+            self.look()
+            check_stays(self.plan, self.mirror.members.state)
+        if options.tags and self.child is None:
+            self.set_tags(options.tags)
+
+    def _knock(self, seeds: Sequence[str], end_at: float, *, wait: bool) -> None:
+        """Without ``wait`` returns when the agent has begun."""
+        limit = min(CALL_SECONDS_MAX, end_at - now()) if wait else KNOCK_TIMEOUT
+        try:
+            self.call(calls.Join, tuple(seeds), limit, timeout=end_at - now() + CALL_TIMEOUT)
+        except JoinTimeout:
+            if wait:
+                raise
+
+    def _wait_for_group(self, end_at: float, options: Options) -> None:
         for pause in pauses(end_at):
             self.look()
             if self.mirror.members.state == "member":
-                break
+                return
             check_stays(self.plan, self.mirror.members.state)
             self._leaving.wait(pause)
-        else:
-            raise not_joined(self.plan, self.mirror.view, options)
-        if options.tags and self.child is None:
-            self.set_tags(options.tags)
+        raise not_joined(self.plan, self.mirror.view, options)
 
     def set_tags(self, tags: Mapping[str, str | None]) -> None:
         self.call(calls.SetTags, tags)

@@ -62,9 +62,15 @@ class MailAgent(Running):
         timeout = checked_timeout(call.timeout)
         present = self.mail.addressee(call.name)
         if present is None:
-            raise NotAMember(f"name: no member is called {shown(call.name)}")
+            raise NotAMember(f"name: no member is called {shown(call.name)}{self._outside()}")
         done = partial(_on_letter, client, call.serial, call.name, timeout)
         self.mail.send(NodeId(call.name, call.boot) if call.boot else present, call.payload, timeout, done)
+
+    def _outside(self) -> str:
+        """Why members of the group may be missing."""
+        if self._parts.membership.is_member:
+            return ""
+        return "; this agent is in no group now, and sends to members of its view alone (`holdfast members`, `holdfast views`)"
 
     def _cast(self, client: Connection, call: Cast) -> None:
         self.messages.cast(call.topic, call.payload, self._me, client)

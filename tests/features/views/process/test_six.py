@@ -12,6 +12,7 @@ from contextlib import ExitStack
 import pytest
 
 import holdfast.sync
+from holdfast.errors import JoinTimeout, NotAMember
 from holdfast.local import calls
 from holdfast.local.calls import GroupView, SeatView
 from holdfast.sync import Group
@@ -115,6 +116,48 @@ def test_a_partition(fleet: ViewFleet, groups: dict[str, Group], parts: int) -> 
     told(f"{parts} parts: views after {{}}, the ring ended after {{}}, the longest way of a letter {{}}", max(took), ended, max(letters))
     told("healed: one view of six after {}, one ring of six after {}", view, ring)
     assert fleet.wrongs(settle=0.0) != []  # The record is fine enough to show the old lease of one beside the new view of another.
+
+
+def test_clients_that_come_during_a_partition(fleet: ViewFleet) -> None:
+    """Views D31, H248: the ring is empty in all three parts. New clients attach, get the view of their part, and send inside it; what needs
+    the ring is refused. An agent that restarts meanwhile is in the view again, and so is its client, which reconnects. After the heal all
+    have the member list, without another call."""
+    x, y, z = fleet.others
+    sides = [["s0", x], ["s1", y], ["s2", z]]
+    cut_at = now()
+    fleet.split(*sides)
+    for side in sides:
+        fleet.together(side, since=cut_at)
+    fleet.until(lambda: no_ring(fleet, fleet.names), "the ring ends")
+    took = []
+    with ExitStack() as stack:
+        came = {}
+        for name in (x, "s0", y):
+            with pytest.raises(JoinTimeout, match="the agent is 'joining'"):
+                holdfast.sync.join(agent=fleet.agents[name].socket, timeout=0.5)
+            at = now()
+            group = came[name] = stack.enter_context(holdfast.sync.join(agent=fleet.agents[name].socket, wait=False))
+            view = stack.enter_context(group.views()).ready(timeout=LETTER_TIMEOUT)
+            took.append(now() - at)
+            assert {str(member.id) for member in view.members} == {fleet.agents[each].id for side in sides if name in side for each in side}
+            assert (group.state, group.members.names) == ("joining", ())
+        way = letter(came, x, "s0")
+        with pytest.raises(NotAMember, match="this agent is in no group now"):
+            came[x].send(y, b"another part", timeout=LETTER_TIMEOUT)
+        group = stack.enter_context(holdfast.sync.join(agent=fleet.agents[z].socket, wait=False, reconnect=True))
+        views = stack.enter_context(group.views())
+        former = views.ready(timeout=LETTER_TIMEOUT)
+        fleet.kill(z)
+        fleet.start(z)
+        fleet.until(lambda: views.view is not None and views.view.number > former.number, "another life of an agent has a view")
+        fleet.until(lambda: group.state == "joining", "its client follows it")
+        came[z] = group
+        assert no_ring(fleet, fleet.names)
+        view_of_six, ring_of_six = healed(fleet)
+        fleet.until(lambda: all(set(group.members.names) == set(fleet.names) for group in came.values()), "clients have the list")
+        letter(came, x, y)
+    told("new clients of agents outside the ring: their view after {}, a letter after {}", max(took), way)
+    told("healed: one view of six after {}, one ring of six after {}", view_of_six, ring_of_six)
 
 
 def test_grants_stay_and_an_expelled_seat_serves(fleet: ViewFleet, groups: dict[str, Group]) -> None:
