@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from math import inf
 from typing import Any
 
 from msgspec.structs import replace
@@ -141,6 +142,11 @@ def late_fail_over(stack: ExitStack) -> None:
     put(stack, ViewsConfig, "server_timeout", ViewsConfig.lease)
 
 
+def patient_clients(stack: ExitStack) -> None:
+    """H235: a client waits for the view that its server names, however long."""
+    put(stack, ViewsConfig, "view_timeout", property(lambda self: inf))
+
+
 def no_failure_detection(stack: ExitStack) -> None:
     """D13: an overlay hop that used up its tries says nothing of what it led to."""
     put(stack, ViewServer, "on_client_lost", lambda self, life: None)
@@ -161,4 +167,5 @@ DIRECTED: Mapping[str, Mutation] = {
     "whole neighbourhood": whole_neighbourhood,
     "no handshake": no_handshake,
     "late fail-over": late_fail_over,
+    "patient clients": patient_clients,
 }

@@ -15,6 +15,7 @@ from holdfast.events import Changing, ViewChanged, ViewEvent, ViewLost, ViewRest
 from holdfast.features.views.protocol.config import CLIENTS_MAX, TRIP_PAUSE, TRIP_PAUSE_MAX, ViewsConfig
 from holdfast.features.views.protocol.deltas import applied
 from holdfast.features.views.protocol.facts import Attached, Detached
+from holdfast.features.views.protocol.links import Quarantine
 from holdfast.features.views.protocol.messages import (
     ATTACHING,
     CHANGING,
@@ -32,7 +33,7 @@ from holdfast.kit.slots import Slot
 
 LEAVE_TRIES = 3  # leaving is said so often: what is lost costs the others ``client_timeout``
 HINT_AHEAD_MAX = 1 << 20  # attachments of this life that only servers remember; one answer must not use up all numbers
-SILENT = "its server does not answer"
+SILENT, MISSING = "its server does not answer", "the view of its server does not arrive"
 
 Send = Callable[[NodeId | Address, Message], None]
 
@@ -82,6 +83,9 @@ class ViewClient:
         self._is_attached = False
         self._known_by = 0  # newest ping that was answered as one of an attached client; answers to older pings may come later
         self._want_full = False
+        self._missing_since: float | None = None  # its server names a view that does not arrive
+        self._stays_until: float = -inf if former is None else former._stays_until  # it leaves no server for that reason before
+        self._stays: Quarantine = Quarantine(config) if former is None else former._stays
         self._trip_at: float = -inf if former is None else former._trip_at  # when it tripped last
         self._trip_pause: float = TRIP_PAUSE if former is None else former._trip_pause
         self._hurried_at = -inf
@@ -95,9 +99,16 @@ class ViewClient:
     def on_tick(self) -> None:
         """Once per heartbeat. A tick that is late heard nothing for so long, and accuses no server (F11)."""
         self.check_lease()
-        silent = self._host.now - max(self._last_pong, self.attached_at)
-        if silent > self._config.server_timeout and self._host.late <= 2 * self._config.heartbeat:
-            self._begin_attachment(self.at + 1, SILENT)
+        now = self._host.now
+        is_silent = now - max(self._last_pong, self.attached_at) > self._config.server_timeout
+        if self.lost and (is_silent or now - self.attached_at > self._config.lease):
+            self.lost_why = self._why_lost()  # What ended the last view may be over, and something else keep it from the next one.
+        if self._host.late <= 2 * self._config.heartbeat:
+            if is_silent:
+                self._begin_attachment(self.at + 1, SILENT)
+            elif self._is_view_missing():
+                self._stays_until = now + self._stays.length(MISSING, now)
+                self._begin_attachment(self.at + 1, MISSING)
         self._ping()
 
     def leave(self) -> None:
@@ -251,6 +262,7 @@ class ViewClient:
         self._sent.clear()
         self._answered = self._is_attached = False
         self._stamp, self._stamped_by, self._sc = 0.0, 0, 0
+        self._missing_since = None
         self._set_changing(True)
         self._host.emit(Detached(former, self.attach, why))
 
@@ -286,16 +298,25 @@ class ViewClient:
     def _on_stable(self, pong: ClientPong, sent_at: float) -> None:
         view = self.view
         if view is None or pong.view != view.id or pong.sc < self._sc:
+            if self._missing_since is None and pong.view is not None and pong.view.number > self.last_num and pong.seq > self._echo:
+                self._missing_since = self._host.now
             return
         me = view.find(self._host.me.name)
         if me is None or me.attach != self.attach:
             return
         self.check_lease()  # F9: it may have ended since the last look, and then that is told.
+        self._missing_since = None
         self._set_changing(False)
         self._extend(sent_at)
         if self.lost and self.leased:
             self.lost = False
             self._told(ViewRestored(view))
+
+    def _is_view_missing(self) -> bool:
+        """For so long, and another server may bring one (H235). Each move changes the view of all, so it is made less and less often."""
+        since, now = self._missing_since, self._host.now
+        is_missing = since is not None and now - since > self._config.view_timeout
+        return is_missing and len(self.servers) > 1 and now >= self._stays_until
 
     def _begin_changing(self, number: int) -> None:
         if not self.changing:
@@ -312,6 +333,7 @@ class ViewClient:
         self.last_num, self.installed_at, self.left_at = view.number, self._host.now, None
         self._set_changing(False)
         self._want_full = False
+        self._missing_since = None
         self.lost = False
         self.lease_until = -inf  # of the former view
         self._extend(sent_at)
@@ -340,6 +362,8 @@ class ViewClient:
             return f"no view server answers; the last one asked is {slot}"
         if not self._is_attached:
             return f"the view server {slot} does not let this agent in"
+        if self._missing_since is not None:
+            return f"the view server {slot} answers, and its view does not arrive: are larger messages lost?"
         return f"the view server {slot} did not confirm the view for {self._config.lease:g} s"
 
 

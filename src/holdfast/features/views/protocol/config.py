@@ -81,6 +81,11 @@ class ViewsConfig(Struct, frozen=True, kw_only=True):
         return holder_length(self.lease, self.rho)
 
     @property
+    def view_timeout(self) -> float:
+        """How long a client waits for a view that its server names (H235): longer than a lease, and as servers wait for link states."""
+        return self.lsa_max_age
+
+    @property
     def client_timeout(self) -> float:
         """Age of the last proof of life at which a server drops a client; longer than a lease."""
         return 7 * self.heartbeat
