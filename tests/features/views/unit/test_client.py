@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
+from holdfast.bounds import AHEAD_MAX
 from holdfast.events import Changing, ViewChanged, ViewLost, ViewRestored, ViewTripped
 from holdfast.features.views.protocol.client import HINT_AHEAD_MAX, LEAVE_TRIES, MISSING, SILENT, in_order
 from holdfast.features.views.protocol.config import CLIENTS_MAX, TRIP_PAUSE, TRIP_PAUSE_MAX
@@ -527,6 +528,17 @@ def test_a_trip_may_ask_for_a_number_above(leased: ClientStand) -> None:
     leased.host.clock += TRIP_PAUSE
     leased.client.trip("why", above=1)
     assert leased.last_ping().last_num == seen + 7
+
+
+def test_a_trip_above_what_is_possible_is_a_trip_alone(leased: ClientStand) -> None:
+    """H228, views 5.7: peers refuse a ping whose number is too far ahead of the clock, so such a number is not taken up."""
+    highest = int(leased.host.wall() * 1000) + AHEAD_MAX
+    assert leased.client.trip("why", above=highest + 1)
+    assert leased.last_ping().last_num == 1
+    assert leased.counts["malformed"] == 1
+    leased.host.clock += TRIP_PAUSE
+    assert leased.client.trip("why", above=highest)
+    assert leased.last_ping().last_num == highest
 
 
 def test_hurry_asks_once_in_a_tick(leased: ClientStand) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from math import inf
 
+from holdfast.bounds import is_beyond
 from holdfast.events import Changing, ViewChanged, ViewEvent, ViewLost, ViewRestored, ViewTripped
 from holdfast.features.views.protocol.config import CLIENTS_MAX, TRIP_PAUSE, TRIP_PAUSE_MAX, ViewsConfig
 from holdfast.features.views.protocol.deltas import applied
@@ -141,13 +142,17 @@ class ViewClient:
             self._lose(self._why_lost())
 
     def trip(self, why: str, peer: NodeId | None = None, *, above: int = 0) -> bool:
-        """Believe the view no more: a new attachment changes the key at every server, and so forces another view."""
+        """Believe the view no more: a new attachment changes the key at every server, and so forces another view. ``above``: its number shall
+        be higher than this one, too. A number that no honest server can have reached is left out: with it no ping would be read (H228)."""
         now = self._host.now
         if self._is_over or now < self._trip_at + self._trip_pause:
             return False
         self._trip_pause = min(2 * self._trip_pause, TRIP_PAUSE_MAX) if now < self._trip_at + 2 * self._trip_pause else TRIP_PAUSE
         self._trip_at = now
-        self.last_num = max(self.last_num, above)
+        if is_beyond(above, self._host.wall):
+            self._counts["malformed"] += 1
+        else:
+            self.last_num = max(self.last_num, above)
         self.lease_until = -inf
         self._told(ViewTripped(peer, why))
         self._lose(f"tripped: {why}")
