@@ -381,14 +381,14 @@ def test_cb8_knows_the_pause_between_two_trips(times: int) -> None:
     """H233, H237: in it the answer is enough. It is over after 10, 20, 40 s, and then a message that fails is a trip."""
     pause = TRIP_PAUSE * 2 ** (times - 1)
     fail_after(tripped(times), pause - NEAR)
-    with pytest.raises(Violation, match="CB8 trip: .* told of no change"):
+    with pytest.raises(Violation, match=r"CB8 trip: .* told of no change"):
         fail_after(tripped(times), pause + NEAR)
 
 
 @pytest.mark.parametrize("name, to", [("s1", TO), ("c0", NodeId("s1", 1))])
 def test_cb8_excuses_nothing_that_a_hop_has_shown(name: str, to: NodeId) -> None:
     """Views D13, H237: a hop to the receiver failed, or one of the sender: that changes the view, in a pause as well."""
-    with pytest.raises(Violation, match="CB8 trip: .* told of no change"):
+    with pytest.raises(Violation, match=r"CB8 trip: .* told of no change"):
         fail_after(tripped(1), 1.0, (name, HopFailed(to, 1)))
     fail_after(tripped(1), 1.0, ("s1", HopFailed(NodeId("s2", 1), 1)))
 
@@ -397,7 +397,7 @@ def test_cb8_excuses_no_silence() -> None:
     """H237: the answer itself is owed in a pause, too; and the trip of another member is no excuse."""
     stage = tripped(1)
     stage.tell("c0", Said(TO, 1))
-    with pytest.raises(Violation, match="CB8 trip: .* told of no change"):
+    with pytest.raises(Violation, match=r"CB8 trip: .* told of no change"):
         stage.run(PATIENCE + NEAR)
     stage = tripped(1)
     stage.group.user("c2").here = True

@@ -142,8 +142,11 @@ class ViewClient:
             self._lose(self._why_lost())
 
     def trip(self, why: str, peer: NodeId | None = None, *, above: int = 0) -> bool:
-        """Believe the view no more: a new attachment changes the key at every server, and so forces another view. ``above``: its number shall
-        be higher than this one, too. A number that no honest server can have reached is left out: with it no ping would be read (H228)."""
+        """Believe the view no more: a new attachment changes the key at every server, and so forces another view.
+
+        ``above``: its number shall be higher than this one, too. One that no honest server can have reached is left out: with it no ping of
+        this life would be read (H228).
+        """
         now = self._host.now
         if self._is_over or now < self._trip_at + self._trip_pause:
             return False
