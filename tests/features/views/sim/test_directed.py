@@ -303,12 +303,12 @@ def test_a_client_of_one_server_waits() -> None:
 
 
 def test_a_client_that_no_view_reaches_moves_less_and_less_often() -> None:
-    """H235: each move changes the view of all other members, so the pause between two of them doubles, up to a minute."""
+    """H235: each move changes the view of all other members, so the pause between two of them doubles."""
     group = views_do_not_arrive(3, "s0", "s1", "s2")
     group.run(200.0)
     at = moves(group)
     pauses = [later - earlier for earlier, later in pairwise(at)]
-    assert [round(pause / group.config.heartbeat) for pause in pauses] == [10, 16, 32, 64, 128, 240, 240]
+    assert [round(pause / group.config.heartbeat) for pause in pauses] == [10, 16, 32, 64, 128, 256]
     assert {name for _, name, event in group.events if isinstance(event, ViewLost)} == {"c0"}
     assert group.views() == [["c0", "c1", "c2"], ["c0 alone"]]
 

@@ -468,6 +468,23 @@ def test_the_pause_between_two_such_moves_doubles(leased: ClientStand) -> None:
     assert [later - earlier for earlier, later in pairwise(moved)] == [9, 16, 32]
 
 
+def test_the_longest_pause_and_what_ends_it(leased: ClientStand) -> None:
+    """H235: 1200 heartbeats, so that hundreds of members that no view reaches let the others rest; short again after twice as long."""
+    client = leased.client
+    pauses = []
+    for _ in range(10):
+        client._leave_for_a_view()
+        pauses.append(round(client._move_pause / HB))
+        leased.host.clock += client._move_pause
+    assert pauses == [8, 16, 32, 64, 128, 256, 512, 1024, 1200, 1200]
+    again = ClientStand(former=client, host=leased.host).client  # It left the view, and came back.
+    again._leave_for_a_view()
+    assert again._move_pause == CONFIG.move_pause_max
+    leased.host.clock += 2 * again._move_pause
+    again._leave_for_a_view()
+    assert again._move_pause == CONFIG.move_pause
+
+
 def test_the_only_server_is_not_left() -> None:
     """H235: a new attachment at it brings no other view, and changes that of all others."""
     one = ClientStand(servers=1)

@@ -16,7 +16,6 @@ from holdfast.events import Changing, ViewChanged, ViewEvent, ViewLost, ViewRest
 from holdfast.features.views.protocol.config import CLIENTS_MAX, TRIP_PAUSE, TRIP_PAUSE_MAX, ViewsConfig
 from holdfast.features.views.protocol.deltas import applied
 from holdfast.features.views.protocol.facts import Attached, Detached
-from holdfast.features.views.protocol.links import Quarantine
 from holdfast.features.views.protocol.messages import (
     ATTACHING,
     CHANGING,
@@ -85,8 +84,8 @@ class ViewClient:
         self._known_by = 0  # newest ping that was answered as one of an attached client; answers to older pings may come later
         self._want_full = False
         self._missing_since: float | None = None  # its server names a view that does not arrive
-        self._stays_until: float = -inf if former is None else former._stays_until  # it leaves no server for that reason before
-        self._stays: Quarantine = Quarantine(config) if former is None else former._stays
+        self._moved_at: float = -inf if former is None else former._moved_at  # when it left a server for that reason last
+        self._move_pause: float = config.move_pause if former is None else former._move_pause
         self._trip_at: float = -inf if former is None else former._trip_at  # when it tripped last
         self._trip_pause: float = TRIP_PAUSE if former is None else former._trip_pause
         self._hurried_at = -inf
@@ -108,8 +107,7 @@ class ViewClient:
             if is_silent:
                 self._begin_attachment(self.at + 1, SILENT)
             elif self._is_view_missing():
-                self._stays_until = now + self._stays.length(MISSING, now)
-                self._begin_attachment(self.at + 1, MISSING)
+                self._leave_for_a_view()
         self._ping()
 
     def leave(self) -> None:
@@ -324,7 +322,14 @@ class ViewClient:
         """For so long, and another server may bring one (H235). Each move changes the view of all, so it is made less and less often."""
         since, now = self._missing_since, self._host.now
         is_missing = since is not None and now - since > self._config.view_timeout
-        return is_missing and len(self.servers) > 1 and now >= self._stays_until
+        return is_missing and len(self.servers) > 1 and now >= self._moved_at + self._move_pause
+
+    def _leave_for_a_view(self) -> None:
+        config, now = self._config, self._host.now
+        goes_on = now < self._moved_at + 2 * self._move_pause
+        self._move_pause = min(2 * self._move_pause, config.move_pause_max) if goes_on else config.move_pause
+        self._moved_at = now
+        self._begin_attachment(self.at + 1, MISSING)
 
     def _begin_changing(self, number: int) -> None:
         if not self.changing:

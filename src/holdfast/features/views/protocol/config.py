@@ -86,6 +86,15 @@ class ViewsConfig(Struct, frozen=True, kw_only=True):
         return self.lsa_max_age
 
     @property
+    def move_pause(self) -> float:
+        """Between two moves of one client for such a view; doubles while they go on, since each of them changes the view of all."""
+        return 8 * self.heartbeat
+
+    @property
+    def move_pause_max(self) -> float:
+        return 1200 * self.heartbeat
+
+    @property
     def client_timeout(self) -> float:
         """Age of the last proof of life at which a server drops a client; longer than a lease."""
         return 7 * self.heartbeat
