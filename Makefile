@@ -45,7 +45,8 @@ lint: setup ## style, spelling, types and imports only
 docs: setup ## the documentation, into docs/_build/html
 	@$(VENV)/bin/python scripts/checks.py docs
 
-soak: setup ## seeded sweeps for as long as you like; an interrupted one resumes (SOAK_ARGS)
+soak: setup ## a machine of views alone (FUZZ_VIEWS_ARGS), then seeded sweeps for as long as you like, resumed (SOAK_ARGS)
+	@$(VENV)/bin/python -m fuzz.views $(FUZZ_VIEWS_ARGS)
 	@$(VENV)/bin/holdfast lab sweep $(SOAK_ARGS)
 
 fuzz: setup ## hostile messages: the wire (FUZZ_ARGS), three real agents (FUZZ_AGENTS_ARGS), a machine of views alone (FUZZ_VIEWS_ARGS)

@@ -336,7 +336,7 @@ class Carried(IntEnum):
 
     DELIVERED = 0
     NOT_IN_VIEW = 1  # the receiver is not in the present view, or there is none; nothing was sent
-    TRIPPED = 2  # not delivered in time; a newer view, ``Changing`` or ``ViewLost`` comes or came. It may have arrived
+    TRIPPED = 2  # not delivered in time; a newer view, ``Changing`` or ``ViewLost`` comes or came (views G5). It may have arrived
     BUSY = 3  # too many messages are under way here or at a server; nothing was delivered
     TOO_LARGE = 4
 
@@ -380,7 +380,9 @@ class Views(Protocol):
         """Bring a message of a ``carried`` type to a member of the present view, round whatever is cut. ``done`` runs once."""
 
     def trip(self, why: str, *, above: int = 0) -> bool:
-        """Believe the view no more, and force another one, whose number is also greater than ``above``. False: it was done too lately."""
+        """Believe the view no more, and force another one, whose number is also greater than ``above``. False: it was done too lately.
+
+        A number that is further ahead of the clock than an honest one can be is left out: ``above`` may be the word of a peer."""
 
     def hurry(self) -> None:
         """A peer knows a newer view: ask for it now instead of with the next tick. Costs one message, and twice in a tick none."""

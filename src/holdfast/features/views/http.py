@@ -57,8 +57,13 @@ COUNTERS = {
     "tripped": ("view_overlay_trips_total", "Messages of this agent that were not delivered in time, so that it gave its view up."),
     "hops_failed": ("view_hops_failed_total", "Hops of the overlay that used up their tries: what they led to was held to be lost."),
     "quarantines": ("view_quarantines_total", "Clients that this server shut out for a while, because a message did not reach them."),
+    "link_quarantines": (
+        "view_link_quarantines_total",
+        "Links with other seats that this server kept down for a while, because messages or link states did not pass.",
+    ),
     "lsa_bytes": ("view_link_state_bytes_total", "Bytes of link states that this server sent."),
-    "proposals": ("view_proposals_total", "Proposals that this server sent or passed on; each has about 100 bytes."),
+    "proposals": ("view_proposals_total", "Proposals that this server sent or passed on."),
+    "proposal_bytes": ("view_proposal_bytes_total", "Bytes of proposals that this server sent or passed on."),
 }
 REFUSED = ("stranger", "malformed", "duplicate", "late", "future", "old_life", "full", "busy", "not_for_this_part", "deltas_refused")
 

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
-from holdfast.events import Changing, Event, Paused, ViewChanged
+from holdfast.events import Changing, Event, Paused, ViewChanged, ViewTripped
 from holdfast.features.views.lab import mutations
 from holdfast.features.views.lab.checkers import Agreed, Disjoint, Monotone, OwnView, UniqueId
 from holdfast.features.views.lab.groups import NO_LINK, ViewGroup
@@ -16,8 +16,8 @@ from holdfast.features.views.lab.leases import OneGroup
 from holdfast.features.views.lab.letters import Once, Trip
 from holdfast.features.views.lab.settled import Convergence
 from holdfast.features.views.lab.users import Answered, Habits, Heard, Said
-from holdfast.features.views.protocol.config import ViewsConfig
-from holdfast.features.views.protocol.facts import Delivered, Detached, Proposed, Received
+from holdfast.features.views.protocol.config import TRIP_PAUSE, ViewsConfig
+from holdfast.features.views.protocol.facts import Delivered, Detached, HopFailed, Proposed, Received
 from holdfast.host import Address, Carried, NodeId, View, ViewId, ViewMember
 from holdfast.lab.checker import Checker, Violation
 
@@ -354,6 +354,56 @@ def test_cb8_is_content(events: list[Event]) -> None:
     stage.group.user("c0").here = True
     stage.tell("c0", Said(TO, 1), *events)
     stage.run(PATIENCE + NEAR)
+
+
+def fail_after(stage: Stage, seconds: float, *events: tuple[str, Event]) -> None:
+    """A message that is said so long after a trip, that comes to nothing a moment later, and of which nothing else is told."""
+    stage.run(seconds)
+    stage.tell("c0", Said(TO, 1))
+    for name, event in events:
+        stage.tell(name, event)
+    stage.tell("c0", Answered(TO, 1, Carried.TRIPPED))
+    stage.run(PATIENCE + NEAR)
+
+
+def tripped(times: int) -> Stage:
+    """c0 trips as often as it may."""
+    stage = Stage(Trip(CONFIG))
+    stage.group.user("c0").here = True
+    for at in range(times):
+        stage.run(TRIP_PAUSE * 2 ** (at - 1) if at else 0.0)
+        stage.tell("c0", ViewTripped(None, "test"))
+    return stage
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_cb8_knows_the_pause_between_two_trips(times: int) -> None:
+    """H233, H237: in it the answer is enough. It is over after 10, 20, 40 s, and then a message that fails is a trip."""
+    pause = TRIP_PAUSE * 2 ** (times - 1)
+    fail_after(tripped(times), pause - NEAR)
+    with pytest.raises(Violation, match=r"CB8 trip: .* told of no change"):
+        fail_after(tripped(times), pause + NEAR)
+
+
+@pytest.mark.parametrize("name, to", [("s1", TO), ("c0", NodeId("s1", 1))])
+def test_cb8_excuses_nothing_that_a_hop_has_shown(name: str, to: NodeId) -> None:
+    """Views D13, H237: a hop to the receiver failed, or one of the sender: that changes the view, in a pause as well."""
+    with pytest.raises(Violation, match=r"CB8 trip: .* told of no change"):
+        fail_after(tripped(1), 1.0, (name, HopFailed(to, 1)))
+    fail_after(tripped(1), 1.0, ("s1", HopFailed(NodeId("s2", 1), 1)))
+
+
+def test_cb8_excuses_no_silence() -> None:
+    """H237: the answer itself is owed in a pause, too; and the trip of another member is no excuse."""
+    stage = tripped(1)
+    stage.tell("c0", Said(TO, 1))
+    with pytest.raises(Violation, match=r"CB8 trip: .* told of no change"):
+        stage.run(PATIENCE + NEAR)
+    stage = tripped(1)
+    stage.group.user("c2").here = True
+    stage.tell("c2", Said(TO, 1), Answered(TO, 1, Carried.TRIPPED))
+    with pytest.raises(Violation, match=r"CB8 trip: .* of c2#1"):
+        stage.run(PATIENCE + NEAR)
 
 
 def test_cb8_waits_for_the_stopped_and_not_for_the_dead() -> None:

@@ -6,6 +6,7 @@ Spec: views 5.8, 7 (CB6 to CB8), D8, D11-D13, D24-D28. All runs are under the ch
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 import pytest
 
@@ -14,6 +15,7 @@ from holdfast.features.views.lab import mutations
 from holdfast.features.views.lab.groups import ViewGroup
 from holdfast.features.views.lab.mutations import without
 from holdfast.features.views.lab.users import Answered, Habits
+from holdfast.features.views.protocol.client import MISSING
 from holdfast.features.views.protocol.facts import Carried as CarriedFact
 from holdfast.features.views.protocol.facts import Delivered, Detached, LinkDown
 from holdfast.host import Carried, NodeId
@@ -245,6 +247,70 @@ def test_without_early_fail_over_leases_end() -> None:
         group.crash("s1")
         group.run(SETTLE)
         assert sorted({name for _, name, _ in group.events}) == sorted(orphans)
+
+
+def views_do_not_arrive(servers: int, *silent: str) -> ViewGroup:
+    """c0 gets no view from these servers from now on (none: from its own), everything else passes, and another member dies."""
+    group = formed(ViewGroup(1, servers, 4, habits=QUIET))
+    group.note(ViewLost, Detached)
+    for server in silent or (home(group, "c0"),):
+        group.hole(server, "c0", "ViewMsg")
+    group.crash("c3")
+    return group
+
+
+def home(group: ViewGroup, client: str) -> str:
+    return str(group.node(client).survey().server).partition("#")[0]
+
+
+def moves(group: ViewGroup) -> list[float]:
+    """When c0 left its server because no view arrived."""
+    return [at for at, name, event in group.events if name == "c0" and isinstance(event, Detached) and event.why == MISSING]
+
+
+def test_a_view_that_does_not_arrive_is_had_from_the_next_server() -> None:
+    """H235: pongs pass and name a view that does not arrive, as where TCP is closed and a view is larger than a datagram."""
+    group = views_do_not_arrive(3)
+    former = home(group, "c0")
+    assert group.until(group.is_one, 2 * SETTLE)
+    assert len(moves(group)) == 1
+    assert home(group, "c0") != former
+    (why,) = [event.why for _, _, event in group.events if isinstance(event, ViewLost)]
+    assert "its view does not arrive" in why
+    group.events.clear()
+    group.run(30.0)
+    assert group.events == []
+
+
+def test_without_that_a_client_waits_for_ever() -> None:
+    """H235: its server answers, so it never tries another one."""
+    with without(mutations.patient_clients):
+        group = views_do_not_arrive(3)
+        group.run(30.0)
+        assert group.leased("c0") is None
+        assert moves(group) == []
+
+
+def test_a_client_of_one_server_waits() -> None:
+    """H235: there is no other server, and a new attachment would change the view of all. It says why it has none; then it gets one."""
+    group = views_do_not_arrive(1)
+    group.run(30.0)
+    assert group.leased("c0") is None
+    assert moves(group) == []
+    assert "its view does not arrive" in group.node("c0").survey().lost_why
+    group.world.network.clear()
+    assert group.until(group.is_one, 1.0)
+
+
+def test_a_client_that_no_view_reaches_moves_less_and_less_often() -> None:
+    """H235: each move changes the view of all other members, so the pause between two of them doubles."""
+    group = views_do_not_arrive(3, "s0", "s1", "s2")
+    group.run(200.0)
+    at = moves(group)
+    pauses = [later - earlier for earlier, later in pairwise(at)]
+    assert [round(pause / group.config.heartbeat) for pause in pauses] == [10, 16, 32, 64, 128, 256]
+    assert {name for _, name, event in group.events if isinstance(event, ViewLost)} == {"c0"}
+    assert group.views() == [["c0", "c1", "c2"], ["c0 alone"]]
 
 
 def talk_to_the_deaf(seconds: float) -> ViewGroup:

@@ -7,7 +7,7 @@ from msgspec import msgpack
 
 from holdfast.drops import Drop
 from holdfast.events import ViewLost, ViewTripped
-from holdfast.features.views.protocol import carrier, received
+from holdfast.features.views.protocol import carrier, hops, received
 from holdfast.features.views.protocol.carrier import Carrier
 from holdfast.features.views.protocol.config import ViewsConfig
 from holdfast.features.views.protocol.facts import Carried as CarriedFact
@@ -192,6 +192,40 @@ def test_busy_says_that_nothing_was_delivered(stand: Stand) -> None:
     assert stand.outcomes == [Carried.BUSY]
     stand.result(2)
     assert stand.outcomes == [Carried.BUSY, Carried.DELIVERED]
+
+
+def test_busy_is_no_trip_however_long(stand: Stand) -> None:
+    """H236, views 5.7: busy to the last copy, of several. It may have arrived, so it is not "busy"; and the view is not to blame."""
+    stand.carry()
+    stand.keep(CONFIG.ov_deadline - 2 * HB)
+    stand.result(1, BUSY)
+    assert stand.outcomes == []
+    stand.keep(3 * HB)
+    assert stand.outcomes == [Carried.TRIPPED]
+    assert stand.told == []
+    assert stand.client.attach == 1
+    assert stand.counts["tripped"] == 0
+
+
+def test_busy_to_an_earlier_copy_excuses_no_silence(stand: Stand) -> None:
+    """H236: the newest copy counts. Its server had room again, and nothing came of it."""
+    stand.carry()
+    stand.keep(CONFIG.e2e_rto + HB)
+    stand.result(1, BUSY)
+    stand.keep(CONFIG.ov_deadline)
+    assert stand.outcomes == [Carried.TRIPPED]
+    assert isinstance(stand.told[0], ViewTripped)
+    assert stand.counts["tripped"] == 1
+
+
+def test_a_message_that_never_left_is_busy(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H236: this node has too much under way until the deadline; nothing was delivered."""
+    monkeypatch.setattr(hops, "HOPS_MAX", 0)
+    stand.carry()
+    stand.keep(CONFIG.ov_deadline + HB)
+    assert stand.outcomes == [Carried.BUSY]
+    assert stand.sent() == []
+    assert stand.told == []
 
 
 def test_results_of_others_are_dropped(stand: Stand) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from msgspec.structs import replace
 
+from holdfast.bounds import AHEAD_MAX
 from holdfast.events import Changing, ViewChanged, ViewLost, ViewRestored, ViewTripped
-from holdfast.features.views.protocol.client import HINT_AHEAD_MAX, LEAVE_TRIES, in_order
+from holdfast.features.views.protocol.client import HINT_AHEAD_MAX, LEAVE_TRIES, MISSING, SILENT, in_order
 from holdfast.features.views.protocol.config import CLIENTS_MAX, TRIP_PAUSE, TRIP_PAUSE_MAX
 from holdfast.features.views.protocol.facts import Attached, Detached
 from holdfast.features.views.protocol.messages import (
@@ -433,6 +436,97 @@ def test_a_message_that_did_not_reach_its_server_moves_it(leased: ClientStand) -
     assert leased.client.at == 1
 
 
+def miss(stand: ClientStand, heartbeats: int, *, number: int = 7) -> int:
+    """So many heartbeats in which its server names a view that does not arrive, and the attachments that begin meanwhile."""
+    before = stand.client.attach
+    for _ in range(heartbeats):
+        stand.pong(STABLE, view=stand.mine(number))
+        stand.tick()
+    return stand.client.attach - before
+
+
+def test_a_view_that_does_not_arrive_is_sought_at_the_next_server(leased: ClientStand) -> None:
+    """H235: after ``view_timeout``, and not before. By then the lease is over, so the move costs the client nothing (views G6)."""
+    assert miss(leased, 8) == 0
+    assert not leased.client.leased
+    leased.pong(STABLE, view=leased.mine(7))
+    leased.tick()
+    assert (leased.client.attach, leased.client.at) == (2, 1)
+    assert leased.host.events(Detached)[-1].why == MISSING
+    assert leased.client.left_at == leased.host.now
+    (lost,) = [event for event in leased.told if isinstance(event, ViewLost)]
+    assert "its view does not arrive" in lost.why
+
+
+def test_the_pause_between_two_such_moves_doubles(leased: ClientStand) -> None:
+    """H235: it stays at the second server for as long as a view is waited for, at the third one for twice as long, then four times."""
+    moved: list[int] = []
+    for beat in range(100):
+        if leased.client.server is None:
+            leased.pong(ATTACHING)
+        moved += [beat] * miss(leased, 1)
+    assert [later - earlier for earlier, later in pairwise(moved)] == [9, 16, 32]
+
+
+def test_the_longest_pause_and_what_ends_it(leased: ClientStand) -> None:
+    """H235: 1200 heartbeats, so that hundreds of members that no view reaches let the others rest; short again after twice as long."""
+    client = leased.client
+    pauses = []
+    for _ in range(10):
+        client._leave_for_a_view()
+        pauses.append(round(client._move_pause / HB))
+        leased.host.clock += client._move_pause
+    assert pauses == [8, 16, 32, 64, 128, 256, 512, 1024, 1200, 1200]
+    again = ClientStand(former=client, host=leased.host).client  # It left the view, and came back.
+    again._leave_for_a_view()
+    assert again._move_pause == CONFIG.move_pause_max
+    leased.host.clock += 2 * again._move_pause
+    again._leave_for_a_view()
+    assert again._move_pause == CONFIG.move_pause
+
+
+def test_the_only_server_is_not_left() -> None:
+    """H235: a new attachment at it brings no other view, and changes that of all others."""
+    one = ClientStand(servers=1)
+    one.install(1, member(B))
+    assert miss(one, 100) == 0
+    assert "its view does not arrive" in one.client.lost_why
+
+
+def test_what_ends_the_wait_for_a_view(leased: ClientStand) -> None:
+    """H235: a view that arrives, or the word that the own one holds. Each time the wait begins anew."""
+    for number in (7, 8):
+        assert miss(leased, 7, number=number) == 0
+        leased.view(leased.mine(number))
+    assert miss(leased, 7, number=9) == 0
+    leased.pong(STABLE, view=leased.client.view)
+    assert miss(leased, 8, number=9) == 0
+
+
+def test_an_old_answer_names_no_missing_view(leased: ClientStand) -> None:
+    """H235: a view before the own one, or in an answer to a ping that the own view has overtaken."""
+    early = leased.last_ping().seq
+    leased.tick()
+    leased.view(leased.mine(7))
+    for _ in range(20):
+        leased.pong(STABLE, view=leased.mine(6))
+        leased.pong(STABLE, view=leased.mine(8), seq=early)
+        leased.tick()
+    assert leased.client.attach == 1
+
+
+def test_why_there_is_no_view_is_said_as_it_is_now() -> None:
+    """H235: no server answered at first; then one does, and its view does not arrive."""
+    stand = ClientStand()
+    assert stand.client.lost_why == "it was not attached yet"
+    stand.tick(4)
+    assert "no view server answers" in stand.client.lost_why
+    assert stand.host.events(Detached)[-1].why == SILENT
+    stand.pong(ATTACHING)
+    miss(stand, 8)
+    assert "its view does not arrive" in stand.client.lost_why
+
+
 def test_a_trip_voids_the_lease(leased: ClientStand) -> None:
     """Views D28, 5.7: the view is not believed; a new attachment changes the key at every server."""
     assert leased.client.trip("why", B)
@@ -451,6 +545,17 @@ def test_a_trip_may_ask_for_a_number_above(leased: ClientStand) -> None:
     leased.host.clock += TRIP_PAUSE
     leased.client.trip("why", above=1)
     assert leased.last_ping().last_num == seen + 7
+
+
+def test_a_trip_above_what_is_possible_is_a_trip_alone(leased: ClientStand) -> None:
+    """H228, views 5.7: peers refuse a ping whose number is too far ahead of the clock, so such a number is not taken up."""
+    highest = int(leased.host.wall() * 1000) + AHEAD_MAX
+    assert leased.client.trip("why", above=highest + 1)
+    assert leased.last_ping().last_num == 1
+    assert leased.counts["malformed"] == 1
+    leased.host.clock += TRIP_PAUSE
+    assert leased.client.trip("why", above=highest)
+    assert leased.last_ping().last_num == highest
 
 
 def test_hurry_asks_once_in_a_tick(leased: ClientStand) -> None:

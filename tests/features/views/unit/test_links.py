@@ -190,6 +190,7 @@ def test_messages_that_fail_together_are_one_failure(stand: Stand) -> None:
     for _ in range(20):
         stand.links.fail(stand.first, "a message did not pass")
     assert stand.first.quarantine_until == stand.host.now + CONFIG.quarantine
+    assert stand.links.quarantines == 1
     assert stand.changes.count(("down", S1)) == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import msgpack
 
 from holdfast.features.views.protocol import server as server_module
 from holdfast.features.views.protocol.facts import ClientRemoved, Delivered, LinkDown
@@ -557,8 +558,10 @@ def test_an_expired_neighbour_is_a_link_that_is_down(stand: ServerStand) -> None
 def test_proposals_are_routed(stand: ServerStand) -> None:
     """Views 5.4, 5.7: for another destination they go on while there is a hop left; no path, no message."""
     proposal = Propose(1, S1, 9, b"k" * 16, 0, False, 3, S2)
+    proposals, size = stand.server.proposals, stand.server.proposal_bytes
     stand.server.on_propose(S1, proposal)
     assert [(to, each.ttl) for to, each in stand.host.take(Propose)] == [(S2, 2)]
+    assert (stand.server.proposals, stand.server.proposal_bytes) == (proposals + 1, size + len(msgpack.encode(proposal)))
     stand.server.on_propose(S1, Propose(1, S1, 9, b"k" * 16, 0, False, 1, S2))
     stand.server.on_propose(S1, Propose(1, S1, 9, b"k" * 16, 0, False, 3, NodeId("x", 1)))
     assert stand.host.take(Propose) == []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from math import inf
 from typing import Any
 
 from msgspec.structs import replace
@@ -263,6 +264,11 @@ def forgets_the_removed(stack: ExitStack) -> None:
 def late_fail_over(stack: ExitStack) -> None:
     """D28: a client tries the next server when its lease ends."""
     put(stack, ViewsConfig, "server_timeout", ViewsConfig.lease)
+
+
+def patient_clients(stack: ExitStack) -> None:
+    """H235: a client waits for the view that its server names, however long."""
+    put(stack, ViewsConfig, "view_timeout", property(lambda self: inf))
 
 
 def no_failure_detection(stack: ExitStack) -> None:

@@ -1,7 +1,7 @@
 """Carrier: a client's messages through the overlay, at most once at the receiver.  Spec: views 5.7, G5, G7, D13, D30.
 
 A message is given to the own server until it says what became of it. If it says nothing in time although the view stands, the view is not
-worth its name: the client trips.
+worth its name: the client trips. Not where its server had too much to carry (H236).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from holdfast.host import Carried, Host, Message, NodeId, Timer, View, ViewState
 from holdfast.kit.parcels import Parcel, Parcels
 
 Done = Callable[[Carried], None]
+NO_ANSWER, OVERLOAD = "no answer", WHY[BUSY]  # what became of the newest copy; the words of servers are in ``WHY``
 
 
 class Sending:
@@ -31,7 +32,7 @@ class Sending:
     def __init__(self, mid: int, to: NodeId, parcel: Parcel, view: View, deadline: float, done: Done) -> None:
         self.mid, self.to, self.parcel, self.view, self.deadline, self.done = mid, to, parcel, view, deadline, done
         self.copies = 0  # that were given to a server
-        self.why = "no answer"
+        self.why = NO_ANSWER
         self.timer: Timer | None = None
 
 
@@ -120,7 +121,7 @@ class Carrier:
         elif result.why == BUSY and sending.copies == 1:  # Of two copies the other one may have arrived.
             self._end(sending, Carried.BUSY)
         else:
-            sending.why = WHY.get(result.why, "given up")  # A change is under way: asked again until it is through, or time is over.
+            sending.why = WHY.get(result.why, "given up")  # A change is under way, or too much is: asked again until time is over.
 
     def on_view(self, view: View) -> None:
         """A newer one: who is not in it is not asked for any more."""
@@ -135,6 +136,7 @@ class Carrier:
         now = self._host.now
         sending.timer = self._host.at(min(now + self._config.e2e_rto, sending.deadline), partial(self._on_timer, sending))
         server = self._client.server
+        sending.why = OVERLOAD if self._hops.is_full else NO_ANSWER
         if server is None or self._hops.is_full:
             return  # The next try finds one.
         sending.copies += 1
@@ -153,13 +155,13 @@ class Carrier:
             return
         client = self._client
         client.check_lease()
-        # Read before ``done``: what it calls may change both.
-        trips = client.view is sending.view and client.state is not ViewState.LOST
+        # Read before ``done``: what it calls may change both. Too much to carry says nothing against the view (H236).
+        overload = sending.why == OVERLOAD
+        trips = client.view is sending.view and client.state is not ViewState.LOST and not overload
         why = f"{sending.to} was not reached in {self._config.ov_deadline:g} s: {sending.why}"
-        self._counts["tripped"] += 1
-        self._end(sending, Carried.TRIPPED)
-        if trips:
-            client.trip(why, sending.to)
+        self._end(sending, Carried.BUSY if overload and not sending.copies else Carried.TRIPPED)
+        if trips and client.trip(why, sending.to):
+            self._counts["tripped"] += 1
 
     def _end(self, sending: Sending, outcome: Carried) -> None:
         if self._sending.pop(sending.mid, None) is None:

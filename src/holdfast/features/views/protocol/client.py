@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from math import inf
 
+from holdfast.bounds import is_beyond
 from holdfast.events import Changing, ViewChanged, ViewEvent, ViewLost, ViewRestored, ViewTripped
 from holdfast.features.views.protocol.config import CLIENTS_MAX, TRIP_PAUSE, TRIP_PAUSE_MAX, ViewsConfig
 from holdfast.features.views.protocol.deltas import applied
@@ -32,7 +33,7 @@ from holdfast.kit.slots import Slot
 
 LEAVE_TRIES = 3  # leaving is said so often: what is lost costs the others ``client_timeout``
 HINT_AHEAD_MAX = 1 << 20  # attachments of this life that only servers remember; one answer must not use up all numbers
-SILENT = "its server does not answer"
+SILENT, MISSING = "its server does not answer", "the view of its server does not arrive"
 
 Send = Callable[[NodeId | Address, Message], None]
 
@@ -82,6 +83,9 @@ class ViewClient:
         self._is_attached = False
         self._known_by = 0  # newest ping that was answered as one of an attached client; answers to older pings may come later
         self._want_full = False
+        self._missing_since: float | None = None  # its server names a view that does not arrive
+        self._moved_at: float = -inf if former is None else former._moved_at  # when it left a server for that reason last
+        self._move_pause: float = config.move_pause if former is None else former._move_pause
         self._trip_at: float = -inf if former is None else former._trip_at  # when it tripped last
         self._trip_pause: float = TRIP_PAUSE if former is None else former._trip_pause
         self._hurried_at = -inf
@@ -95,9 +99,15 @@ class ViewClient:
     def on_tick(self) -> None:
         """Once per heartbeat. A tick that is late heard nothing for so long, and accuses no server (F11)."""
         self.check_lease()
-        silent = self._host.now - max(self._last_pong, self.attached_at)
-        if silent > self._config.server_timeout and self._host.late <= 2 * self._config.heartbeat:
-            self._begin_attachment(self.at + 1, SILENT)
+        now = self._host.now
+        is_silent = now - max(self._last_pong, self.attached_at) > self._config.server_timeout
+        if self.lost and (is_silent or now - self.attached_at > self._config.lease):
+            self.lost_why = self._why_lost()  # What ended the last view may be over, and something else keep it from the next one.
+        if self._host.late <= 2 * self._config.heartbeat:
+            if is_silent:
+                self._begin_attachment(self.at + 1, SILENT)
+            elif self._is_view_missing():
+                self._leave_for_a_view()
         self._ping()
 
     def leave(self) -> None:
@@ -130,13 +140,20 @@ class ViewClient:
             self._lose(self._why_lost())
 
     def trip(self, why: str, peer: NodeId | None = None, *, above: int = 0) -> bool:
-        """Believe the view no more: a new attachment changes the key at every server, and so forces another view."""
+        """Believe the view no more: a new attachment changes the key at every server, and so forces another view.
+
+        ``above``: its number shall be higher than this one, too. One that no honest server can have reached is left out: with it no ping of
+        this life would be read (H228).
+        """
         now = self._host.now
         if self._is_over or now < self._trip_at + self._trip_pause:
             return False
         self._trip_pause = min(2 * self._trip_pause, TRIP_PAUSE_MAX) if now < self._trip_at + 2 * self._trip_pause else TRIP_PAUSE
         self._trip_at = now
-        self.last_num = max(self.last_num, above)
+        if is_beyond(above, self._host.wall):
+            self._counts["malformed"] += 1
+        else:
+            self.last_num = max(self.last_num, above)
         self.lease_until = -inf
         self._told(ViewTripped(peer, why))
         self._lose(f"tripped: {why}")
@@ -251,6 +268,7 @@ class ViewClient:
         self._sent.clear()
         self._answered = self._is_attached = False
         self._stamp, self._stamped_by, self._sc = 0.0, 0, 0
+        self._missing_since = None
         self._set_changing(True)
         self._host.emit(Detached(former, self.attach, why))
 
@@ -286,16 +304,32 @@ class ViewClient:
     def _on_stable(self, pong: ClientPong, sent_at: float) -> None:
         view = self.view
         if view is None or pong.view != view.id or pong.sc < self._sc:
+            if self._missing_since is None and pong.view is not None and pong.view.number > self.last_num and pong.seq > self._echo:
+                self._missing_since = self._host.now
             return
         me = view.find(self._host.me.name)
         if me is None or me.attach != self.attach:
             return
         self.check_lease()  # F9: it may have ended since the last look, and then that is told.
+        self._missing_since = None
         self._set_changing(False)
         self._extend(sent_at)
         if self.lost and self.leased:
             self.lost = False
             self._told(ViewRestored(view))
+
+    def _is_view_missing(self) -> bool:
+        """For so long, and another server may bring one (H235). Each move changes the view of all, so it is made less and less often."""
+        since, now = self._missing_since, self._host.now
+        is_missing = since is not None and now - since > self._config.view_timeout
+        return is_missing and len(self.servers) > 1 and now >= self._moved_at + self._move_pause
+
+    def _leave_for_a_view(self) -> None:
+        config, now = self._config, self._host.now
+        goes_on = now < self._moved_at + 2 * self._move_pause
+        self._move_pause = min(2 * self._move_pause, config.move_pause_max) if goes_on else config.move_pause
+        self._moved_at = now
+        self._begin_attachment(self.at + 1, MISSING)
 
     def _begin_changing(self, number: int) -> None:
         if not self.changing:
@@ -312,6 +346,7 @@ class ViewClient:
         self.last_num, self.installed_at, self.left_at = view.number, self._host.now, None
         self._set_changing(False)
         self._want_full = False
+        self._missing_since = None
         self.lost = False
         self.lease_until = -inf  # of the former view
         self._extend(sent_at)
@@ -340,6 +375,8 @@ class ViewClient:
             return f"no view server answers; the last one asked is {slot}"
         if not self._is_attached:
             return f"the view server {slot} does not let this agent in"
+        if self._missing_since is not None:
+            return f"the view server {slot} answers, and its view does not arrive: are larger messages lost?"
         return f"the view server {slot} did not confirm the view for {self._config.lease:g} s"
 
 

@@ -81,6 +81,20 @@ class ViewsConfig(Struct, frozen=True, kw_only=True):
         return holder_length(self.lease, self.rho)
 
     @property
+    def view_timeout(self) -> float:
+        """How long a client waits for a view that its server names (H235): longer than a lease, and as servers wait for link states."""
+        return self.lsa_max_age
+
+    @property
+    def move_pause(self) -> float:
+        """Between two moves of one client for such a view; doubles while they go on, since each of them changes the view of all."""
+        return 8 * self.heartbeat
+
+    @property
+    def move_pause_max(self) -> float:
+        return 1200 * self.heartbeat
+
+    @property
     def client_timeout(self) -> float:
         """Age of the last proof of life at which a server drops a client; longer than a lease."""
         return 7 * self.heartbeat

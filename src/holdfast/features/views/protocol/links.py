@@ -88,6 +88,7 @@ class Links:
         self._host, self._config, self._own, self._owner, self._counts = host, config, own, owner, counts
         self.all = {slot.number: Link(slot) for slot in slots if slot.number != own}
         self.trips = RoundTrips()
+        self.quarantines = 0
         self._quarantine = Quarantine(config)
         self._seq = 0
 
@@ -168,6 +169,7 @@ class Links:
         """Something else than silence speaks against it (D13, D25): down, and in quarantine."""
         if self._host.now < link.quarantine_until:
             return  # Messages that were under way when it failed fail together; that is one failure.
+        self.quarantines += 1
         seconds = self._quarantine.length(link.slot.number, self._host.now)
         link.quarantine_until = self._host.now + seconds
         if link.up:

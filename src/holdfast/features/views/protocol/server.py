@@ -68,7 +68,7 @@ class ViewServer:
         self._looking = False
         self.idle_since: float | None = host.now
         self.lsa_bytes = 0  # that were sent, without their envelopes
-        self.proposals = 0
+        self.proposals = self.proposal_bytes = 0  # sent or passed on
 
     @property
     def used(self) -> bool:
@@ -370,6 +370,7 @@ class ViewServer:
             step = proposal.dst
         if step is not None:
             self.proposals += 1
+            self.proposal_bytes += len(msgspec.msgpack.encode(proposal))
             self._send(step, proposal)
 
     def _start_change(self, client: Client, sc: int, num: int) -> None:

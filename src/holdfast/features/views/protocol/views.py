@@ -251,8 +251,10 @@ class ViewNode:
             found["seconds_changing"] = agreement.seconds_changing + changing
             found["links_down"] = float(sum(not link.up for link in server.links.all.values()))
             found["quarantines"] = float(server.clients.quarantines)
+            found["link_quarantines"] = float(server.links.quarantines)
             found["lsa_bytes"] = float(server.lsa_bytes)
             found["proposals"] = float(server.proposals)
+            found["proposal_bytes"] = float(server.proposal_bytes)
             found["clients"] = float(len(server.clients))
         return found
 
