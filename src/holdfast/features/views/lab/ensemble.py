@@ -16,8 +16,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from random import Random
 from socket import create_connection, socket
 from typing import NamedTuple
 
@@ -43,6 +44,7 @@ STALE = SETTINGS["syncLimit"] * TICK / 1000  # type: ignore[operator] # seconds 
 PATIENCE = 90.0  # seconds for what a loaded machine does in four
 LOOK_INTERVAL = 0.05
 SHOWN = 1500  # characters of a log in a failure
+PORTS = range(20_000, 32_000)  # below those that Linux gives to connections
 
 
 class NeverHappened(HoldfastError):
@@ -93,8 +95,9 @@ class Server:
         self._process.send_signal(signal.SIGCONT)
 
     def check(self) -> None:
-        if self._process is not None and self._process.poll() is not None:
-            raise NeverHappened(f"server {self.number} of ZooKeeper ended: {self.log.read_text(errors='replace')[-SHOWN:]}")
+        code = None if self._process is None else self._process.poll()
+        if code is not None:
+            raise NeverHappened(f"server {self.number} of ZooKeeper ended with {code}: {self.log.read_text(errors='replace')[-SHOWN:]}")
 
     def mode(self) -> str:
         """How it serves: "leader", "follower" or "standalone"; nothing if it does not, now."""
@@ -215,9 +218,13 @@ class Ensemble:
 
 
 def free_addresses(count: int) -> list[Address]:
-    """Ports of loopback that no process listens on; asked for at once, so that no two are the same."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind((LOOPBACK, 0))
-        return [Address(LOOPBACK, each.getsockname()[1]) for each in sockets]
+    """Ports of loopback that no process listens on. They are not of the range from which the system gives ports to connections: it could
+    give one away before its server listens there."""
+    found: list[Address] = []
+    for port in Random().sample(PORTS, len(PORTS)):
+        with socket() as place, suppress(OSError):
+            place.bind((LOOPBACK, port))
+            found.append(Address(LOOPBACK, port))
+        if len(found) == count:
+            return found
+    raise NeverHappened(f"{count} free ports from {PORTS.start} to {PORTS.stop}")
