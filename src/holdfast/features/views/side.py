@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.agent.membership import Hints, HttpSide, Side
 from holdfast.errors import ConfigError, Unavailable
-from holdfast.features.views.protocol.membership import ViewMembership
+from holdfast.features.views.protocol.membership import RowsBeside, ViewMembership
 from holdfast.features.views.settings import ViewsSettings
 from holdfast.kit.exchange import AE_PERIOD
 
@@ -78,4 +78,5 @@ def build(host: NetHost, config: Config, broadcast: Broadcast, exchange: Exchang
     if not slots.all and not settings.zookeeper:
         raise ConfigError(f'membership: "views" needs servers: {slots.missing}')
     views = back_end(host, config.group, settings, slots)
-    return ViewsSide(ViewMembership(host, views, exchange, heartbeat=settings.view_heartbeat), views)
+    beside = cast("RowsBeside", views) if settings.zookeeper else None
+    return ViewsSide(ViewMembership(host, views, exchange, heartbeat=settings.view_heartbeat, beside=beside), views)
