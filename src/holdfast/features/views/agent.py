@@ -50,7 +50,7 @@ class ViewFeature(Feature):
             return ()
         from holdfast.features.views.zookeeper.servers import would
 
-        return would(settings, is_membership=config.membership == self.name)
+        return would(settings.zookeeper, settings.zk_session, is_membership=config.membership == self.name)
 
 
 class NoViews(Missing):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ class Agents:
     def __init__(self, fleet: Fleet, servers: str, group: str) -> None:
         self.fleet, self._servers, self._group = fleet, servers, group
 
-    def start(self, name: str, **more: object) -> AgentProcess:
+    def start(self, name: str, **more: Any) -> AgentProcess:
         return self.fleet.start(
             name=name, group=self._group, runtime=self.fleet.folder / name, membership="views", zookeeper=self._servers, zk_session=SESSION,
             zk_stale=STALE, **more,

@@ -11,6 +11,7 @@ is to lead at first: it gets the highest number that ZooKeeper knows it by, and 
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -94,6 +95,12 @@ class Server:
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
+    def cpu_seconds(self) -> float:
+        """What its process has used so far."""
+        assert self._process is not None
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # in user mode and in the kernel
+
     def check(self) -> None:
         code = None if self._process is None else self._process.poll()
         if code is not None:
@@ -158,6 +165,9 @@ class Ensemble:
     def heal_all(self) -> None:
         for pair in self._between:
             self.heal(*pair)
+
+    def cpu_seconds(self) -> float:
+        return sum(server.cpu_seconds() for server in self.servers)
 
     def leader(self) -> int | None:
         """The server that leads, if there is one."""

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from holdfast.errors import ConfigError, ExtraMissing, installing, shown
 from holdfast.kit.slots import dns, literal
-
-if TYPE_CHECKING:
-    from holdfast.features.views.settings import ViewsSettings
 
 SERVERS_MAX = 7  # an ensemble of more is slower, not safer; ZooKeeper's own advice is 3, 5 or 7
 ACCEPTED = f"accepted are 1 to {SERVERS_MAX} of HOST:PORT, with commas between them; IPv6 in brackets"
@@ -31,15 +27,15 @@ def parse_servers(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def would(settings: ViewsSettings, *, is_membership: bool) -> tuple[str, ...]:
+def would(zookeeper: str, zk_session: float, *, is_membership: bool) -> tuple[str, ...]:
     """What an agent with these settings does with the ensemble. Raises ``ConfigError`` if it cannot."""
-    servers = parse_servers(settings.zookeeper)
+    servers = parse_servers(zookeeper)
     check_kazoo()
     when = "from the start, because the view is the member list" if is_membership else "while a program of this agent asks for views"
     return (
         f"Views come from the ZooKeeper ensemble {', '.join(servers)}, not from seats. The agent connects with kazoo, in a thread of its"
         f" own, {when}.",
-        f"It asks for a session timeout of {settings.zk_session:g} s: a member that dies stays in the view for so long. The ensemble may"
+        f"It asks for a session timeout of {zk_session:g} s: a member that dies stays in the view for so long. The ensemble may"
         " grant another one; `holdfast doctor` says if it is longer.",
         "There is one view. A member that reaches no majority of the ensemble has none.",
     )
