@@ -134,6 +134,13 @@ def stand() -> Stand:
     return found
 
 
+def test_metrics_before_it_starts() -> None:
+    """Views D31: an agent with `http` and this membership starts: the page and the metrics are made before the machines start."""
+    host = FakeHost("a")
+    it = ViewMembership(host, FakeViews(), Exchange(host, Broadcast(host)), heartbeat=HEARTBEAT)
+    assert it.metrics() == {"members": 0.0, "rows": 0.0}
+
+
 def test_the_view_is_the_list(stand: Stand) -> None:
     """Views D31: members, sorted by id, self included, with their addresses; the version grows with every change."""
     assert (stand.it.members(), stand.it.is_member, stand.it.is_joining) == ((), False, True)

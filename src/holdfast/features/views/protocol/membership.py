@@ -186,7 +186,8 @@ class ViewMembership:
         return {}
 
     def metrics(self) -> Mapping[str, float]:
-        return {"members": float(len(self._sorted)), "rows": float(len(self._table))}
+        """Asked for before ``start``, too: the HTTP server is made first."""
+        return {"members": float(len(self._sorted)), "rows": 0.0 if self._shared is None else float(len(self._shared))}
 
     # Machine.
 

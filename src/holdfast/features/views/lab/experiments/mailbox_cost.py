@@ -70,7 +70,7 @@ class MailboxCost(Experiment[MailboxParameters]):
         "alone every message is delivered"
     )
     parameters = MailboxParameters
-    seconds_per_cell = 30
+    seconds_per_cell = 60  # most of them waiting, where it is a real ensemble
     quick: ClassVar[dict[str, str]] = {"back_ends": '["moshe"]', "members": "12", "seconds": "2.0", "messages": "20"}
 
     def cells(self, parameters: MailboxParameters, seed: int) -> Sequence[Cell]:
