@@ -7,6 +7,8 @@ LOCK := requirements-dev.txt
 # Debian packages that tests use, each with the command it brings. Without them these tests are skipped, and say so. (The package busybox
 # brings the same command without a cron daemon.)
 DEBIAN_PACKAGES := iproute2:ip nftables:nft chromium:chromium busybox-static:busybox
+# What nightly tests use beside them: an ensemble of ZooKeeper, which brings Java.
+NIGHTLY_PACKAGES := zookeeper
 
 # (exec: make tells only the process it started that it ends, and that one must be the one that passes it on.)
 # What the longer jobs run; override on the command line, e.g. make test PYTEST_ARGS="tests/kit -x".
@@ -36,6 +38,7 @@ check: setup ## style, spelling, types, imports, and the tests of protocols with
 test: setup debian ## every check: style, spelling, types, imports, documentation, tests in random order with 20 seeds of each scenario, in 6 to 9 minutes
 	@exec env PYTEST_ARGS="$(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py
 
+test-all: DEBIAN_PACKAGES += $(NIGHTLY_PACKAGES)
 test-all: setup debian ## as make test, with the nightly tests, 200 seeds of each scenario and every page as printed; takes as long as it takes
 	@exec env PYTEST_ARGS="--all $(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py
 

@@ -28,6 +28,7 @@ BAD_INPUT = [
     ("leader x --wait --timeout -1", "--timeout"),
     ("agent --check --config missing.toml", "missing.toml"),
     ("agent --lease soon", "lease: 'soon'"),
+    ("agent --check --zookeeper a:1,a:1", "names a server twice"),
     ("agent --bind nonsense", "bind"),
     ("agent --bind 127.0.0.1:0 --key-file missing", "missing"),
     ("agent --bind 192.0.2.1:0 --seeds 10.0.0.1:1", "key"),
@@ -51,6 +52,7 @@ NO_EXTRA = [
     ("lab sweep detection/omega --on dask:tcp://127.0.0.1:9 --out out/sweeps.jsonl", "cluster"),
     ("agent --group x --bind 127.0.0.1:0 --http 127.0.0.1:0 --state-dir state", "http"),
     ("agent --check --http 127.0.0.1:0", "http"),
+    ("agent --check --zookeeper zk1:2181", "zookeeper"),
 ]
 
 

@@ -190,6 +190,17 @@ def test_agent_check(tmp_path: Path) -> None:
     assert "arbitration" not in sources
 
 
+def test_agent_check_says_what_the_agent_would_do(tmp_path: Path) -> None:
+    """`agent --check`: below the settings, and as `would`, what their values do not say."""
+    words = [sys.executable, "-m", "holdfast", "agent", "--check", "--zookeeper", "zk1:2181"]
+    told = subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    would = json.loads(subprocess.run([*words, "--json"], capture_output=True, text=True, check=True, cwd=tmp_path).stdout)["would"]
+    assert "ensemble zk1:2181" in would[0]
+    assert told.splitlines()[-len(would) :] == would
+    plain = [*words[:5], "--json"]
+    assert json.loads(subprocess.run(plain, capture_output=True, text=True, check=True, cwd=tmp_path).stdout)["would"] == []
+
+
 def test_agent_flags_are_the_settings() -> None:
     """Every setting has a flag of its name, except the key."""
     from holdfast.cli import agent

@@ -24,6 +24,7 @@ def pytest_configure(config):
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Told(config))
 """
+TESTS = ("test", "test-all")
 BUSY = """
 def test_busy():
     while True:
@@ -141,3 +142,10 @@ def test_make_tells_the_checks() -> None:
     recipes = [line for line in (ROOT / "Makefile").read_text().splitlines() if "scripts/checks.py" in line and "PYTEST_ARGS" in line]
     assert len(recipes) == 3
     assert all(line.startswith("\t@exec env ") for line in recipes)
+
+
+def test_make_installs_what_a_run_uses() -> None:
+    """CONTRIBUTING: the nightly tests have an ensemble of ZooKeeper, and Java with it; the short run installs neither."""
+    told = {target: subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True).stdout for target in TESTS}
+    installs = {target: next(line for line in text.splitlines() if line.startswith("scripts/debian.sh")) for target, text in told.items()}
+    assert installs["test-all"] == f"{installs['test']} zookeeper"

@@ -241,6 +241,12 @@ class Feature:
         """Over HTTP, whether it runs or is missing."""
         return ()
 
+    def would(self, config: Config) -> Iterable[str]:
+        """For ``holdfast agent --check``: what an agent with these settings would do that their values alone do not say, in sentences.
+        Raises the error with which it could not do that here."""
+        del config
+        return ()
+
 
 def features() -> list[Feature]:
     """All that there are, in the order of the list."""

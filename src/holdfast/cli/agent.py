@@ -13,10 +13,11 @@ from typing import Annotated, Any, NoReturn
 
 import msgspec
 
+from holdfast.agent.feature import features
 from holdfast.agent.observe.http_extra import check_http
 from holdfast.cli.options import JSON
 from holdfast.cli.parser import Flag
-from holdfast.cli.show import print_json, print_table
+from holdfast.cli.show import print_json, print_table, shown
 from holdfast.config import DEFAULTS, SETTINGS, load_with_sources
 
 NOT_A_FLAG = ("key",)
@@ -47,12 +48,15 @@ def _check(path: str, overrides: dict[str, Any], *, as_json: bool) -> None:
     settings, sources = load_with_sources(path or None, os.environ, overrides)
     if settings.http:
         check_http()
+    would = [line for feature in features() for line in feature.would(settings)]
     values = {**settings.shown(), "socket_mode": f"{settings.socket_mode:04o}"}
     if as_json:
-        print_json({"settings": values, "sources": sources})
+        print_json({"settings": values, "sources": sources, "would": would})
         return
     rows = [(name, _text(value), sources.get(name, "default")) for name, value in values.items()]
     print_table(("SETTING", "VALUE", "FROM"), rows)
+    for line in would:
+        print(shown(line))
 
 
 def _text(value: Any) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from holdfast.agent.feature import HttpPart, Web
     from holdfast.agent.observe.openapi import Route
     from holdfast.agent.socket.connection import Handler
+    from holdfast.config import Config
     from holdfast.events import Event
     from holdfast.features.views.backend import Backend
     from holdfast.features.views.handlers import ViewHandlers
@@ -42,6 +43,14 @@ class ViewFeature(Feature):
         from holdfast.features.views.http import ROUTES
 
         return ROUTES
+
+    def would(self, config: Config) -> Iterable[str]:
+        settings = ViewsSettings.of(config)
+        if not settings.zookeeper:
+            return ()
+        from holdfast.features.views.zookeeper.servers import would
+
+        return would(settings.zookeeper, settings.zk_session, is_membership=config.membership == self.name)
 
 
 class NoViews(Missing):

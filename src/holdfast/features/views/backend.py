@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
-from holdfast.errors import ExtraMissing, installing
 from holdfast.host import Machine, Views
 from holdfast.kit.parcels import Parcels
 
@@ -16,9 +14,6 @@ if TYPE_CHECKING:
     from holdfast.features.views.settings import ViewsSettings
     from holdfast.kit.slots import OwnSlots
     from holdfast.net.host import NetHost
-
-
-ZOOKEEPER = "holdfast.features.views.zookeeper"
 
 
 class Backend(Machine, Views, Protocol):
@@ -59,18 +54,16 @@ def back_end(host: NetHost, group: str, settings: ViewsSettings, slots: OwnSlots
 
 
 def _zookeeper(host: NetHost, group: str, settings: ViewsSettings, parcels: Parcels) -> Backend:
-    """By name: it belongs to an extra, and its folder is not there without it."""
-    try:
-        servers, session, views = (import_module(f"{ZOOKEEPER}.{name}") for name in ("servers", "session", "views"))
-    except ModuleNotFoundError as error:
-        raise ExtraMissing(f"zookeeper: {error.name} is not installed; {installing('zookeeper')}") from None
-    servers.check_kazoo()
+    from holdfast.features.views.zookeeper.servers import check_kazoo, parse_servers
+    from holdfast.features.views.zookeeper.session import KazooSessions
+    from holdfast.features.views.zookeeper.views import ZooKeeperViews
+
+    check_kazoo()
     loop = asyncio.get_running_loop()
 
     def post(turn: Callable[[], None]) -> None:
         """Where kazoo's threads come in."""
         loop.call_soon_threadsafe(host.post, turn)
 
-    sessions = session.KazooSessions(servers.parse_servers(settings.zookeeper), settings.zk_session, post)
-    made: Backend = views.ZooKeeperViews(host, settings.views_config(), group, sessions, parcels, stale=settings.zk_stale)
-    return made
+    sessions = KazooSessions(parse_servers(settings.zookeeper), settings.zk_session, post)
+    return ZooKeeperViews(host, settings.views_config(), group, sessions, parcels, stale=settings.zk_stale)

@@ -8,9 +8,6 @@ from holdfast.kit.settings import ClockSettings, Setting
 if TYPE_CHECKING:
     from holdfast.features.views.protocol.config import ViewsConfig
 
-ENSEMBLE_MAX = 7  # servers of one ensemble; what more of them add is readers
-PORT_MAX = 65_535
-
 
 class ViewsSettings(ClockSettings):
     """The heartbeat from which every length follows, and the back end that is no seat."""
@@ -40,14 +37,6 @@ class ViewsSettings(ClockSettings):
                 f"zookeeper: {shown(self.zookeeper)}, and seats are named as well; accepted is one of the two: views come from ZooKeeper or"
                 " from the seats"
             )
-        servers = self.zookeeper.split(",")
-        if len(servers) > ENSEMBLE_MAX or not all(map(_is_server, servers)):
-            raise ConfigError(
-                f"zookeeper: {shown(self.zookeeper)}; accepted are 1 to {ENSEMBLE_MAX} servers as HOST:PORT, with commas between them"
-            )
+        from holdfast.features.views.zookeeper.servers import parse_servers
 
-
-def _is_server(text: str) -> bool:
-    host, _, port = text.rpartition(":")
-    plain = host.isprintable() and not set(host) & set(" /@")
-    return bool(host) and plain and port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= PORT_MAX
+        parse_servers(self.zookeeper)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.agent.membership import Hints, HttpSide, Side
 from holdfast.errors import ConfigError, Unavailable
-from holdfast.features.views.protocol.membership import ViewMembership
+from holdfast.features.views.protocol.membership import RowsBeside, ViewMembership
 from holdfast.features.views.settings import ViewsSettings
 from holdfast.kit.exchange import AE_PERIOD
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.net.host import NetHost
 
 NOT_A_MEMBER = "See `holdfast views`: no server of views lets this agent in. Start the seats, or mend the way to one of them."
+NOT_A_MEMBER_OF_ZOOKEEPER = "See `holdfast views`: ZooKeeper does not let this agent in. Start the ensemble, or mend the way to it."
 UNREACHABLE = "Messages go round by the servers of views meanwhile; look for a firewall, a route or a cable between the two."
 SETTINGS = {"view_heartbeat": "view_heartbeat"}
 NO_OWNERS = 'membership: "views" has no owners of keys, because two halves of a group may both be at work; keys have owners on the ring'
@@ -33,10 +34,10 @@ class ViewsSide(Side):
 
     name = "views"
 
-    def __init__(self, membership: ViewMembership, views: Backend) -> None:
+    def __init__(self, membership: ViewMembership, views: Backend, not_a_member: str) -> None:
         self.standing = membership
         self.machines = (views, membership)
-        self.hints = Hints(NOT_A_MEMBER, UNREACHABLE, SETTINGS, pause=inf)
+        self.hints = Hints(not_a_member, UNREACHABLE, SETTINGS, pause=inf)
 
     @property
     def unowned(self) -> Unavailable:
@@ -78,4 +79,6 @@ def build(host: NetHost, config: Config, broadcast: Broadcast, exchange: Exchang
     if not slots.all and not settings.zookeeper:
         raise ConfigError(f'membership: "views" needs servers: {slots.missing}')
     views = back_end(host, config.group, settings, slots)
-    return ViewsSide(ViewMembership(host, views, exchange, heartbeat=settings.view_heartbeat), views)
+    beside = cast("RowsBeside", views) if settings.zookeeper else None
+    membership = ViewMembership(host, views, exchange, heartbeat=settings.view_heartbeat, beside=beside)
+    return ViewsSide(membership, views, NOT_A_MEMBER_OF_ZOOKEEPER if settings.zookeeper else NOT_A_MEMBER)

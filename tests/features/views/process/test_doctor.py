@@ -78,3 +78,13 @@ def test_seats_that_are_killed(fleet: Fleet) -> None:
     assert shown(other)["lost_why"] in lost.text
     assert (metrics(other)["holdfast_view_takes_part"], metrics(other)["holdfast_view_number"]) == (1, 0)
     assert metrics(other)["holdfast_view_lost_seconds_total"] > 1.0
+
+
+def test_an_ensemble_that_does_not_answer(fleet: Fleet) -> None:
+    """Views 5Z: with the view from ZooKeeper as the member list, doctor looks for an ensemble and not for seats."""
+    pytest.importorskip("kazoo", reason="kazoo is an extra: zookeeper")
+    agent = fleet.start(membership="views", zookeeper="127.0.0.1:1")
+    with RawClient(agent.socket) as client:
+        findings: tuple[Finding, ...] = client.ask(Doctor, TIMEOUT)
+    (advice,) = [each.advice for each in findings if each.code == "not_a_member"]
+    assert "Start the ensemble" in advice

@@ -184,7 +184,7 @@ def test_a_view_of_three(group: Group) -> None:
     a.order("ask")
     until(lambda: a.found("metrics"), "an answer")
     assert a.found("granted") == [SESSION]
-    assert a.found("metrics")[0]["view_size"] == 2
+    assert a.found("metrics")[0]["size"] == 2
 
 
 def test_a_member_that_is_killed(group: Group) -> None:

@@ -1,4 +1,4 @@
-"""views/F2, F3, F4, T1, M1, M2, H1, H2, S1 at reduced size, and proof that each can miss.  Spec: views 8; paper 003, 4 and 5."""
+"""views/F2, F3, F4, T1, M1, M2, Z1, Z2, H1, H2, S1 at reduced size, and proof that each can miss.  Spec: views 8; paper 003, 4 and 5."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from holdfast.features.views.lab.experiments import (
     figure2_trace,
     figure3_hops,
     figure4_trip,
+    heal_times,
     join_and_crash,
+    mailbox_cost,
     moshe_fast_path,
     scale,
     server_killed,
@@ -46,6 +48,8 @@ REDUCED: list[tuple[Experiment[Any], dict[str, str], str]] = [
     (figure4_trip.EXPERIMENT, {}, "pass"),
     (moshe_fast_path.EXPERIMENT, {"events": "25", "rates": "[0.2]"}, EITHER),
     (join_and_crash.EXPERIMENT, {"runs": "4"}, "miss"),
+    (heal_times.EXPERIMENT, {"back_ends": '["moshe"]', "seconds": "[8.0]", "runs": "2"}, "pass"),
+    (mailbox_cost.EXPERIMENT, {"back_ends": '["moshe"]', "members": "6", "seconds": "1.0", "messages": "10"}, "pass"),
     (share_fate.EXPERIMENT, {"seeds": "1", "servers": "[3]", "seconds": "20.0"}, "pass"),
     (server_killed.EXPERIMENT, {"runs": "3", "runs_without": "1"}, "pass"),
     (scale.EXPERIMENT, {"clients": "[40]", "whole_lists": "40"}, "pass"),
@@ -226,6 +230,103 @@ def test_t1_says_which_column_is_not_measured() -> None:
     assert finding.notes == ("the column zookeeper is not measured: ZooKeeper is not here: apt-get install zookeeper",)
     asked = judged(table1_failures.EXPERIMENT, [], {"back_ends": '["moshe"]'})
     assert asked.notes == ("the column zookeeper is not measured: it was not asked for",)
+
+
+# Z1.
+
+NOT_HERE = "ZooKeeper is not here: apt-get install zookeeper"
+
+
+def z1(changes: Mapping[str, Mapping[str, Any]] | None = None) -> Finding:
+    """One run of each, but for what is changed of a back end."""
+    rows = []
+    for back_end, cut_off, last in (("moshe", "", 0.5), ("zookeeper", "a follower", 6.0), ("zookeeper", "the leader", 9.0)):
+        row = {
+            "back end": back_end,
+            "cut off": cut_off,
+            "seconds": 45.0,
+            "runs": 1,
+            "times": [[0.2] * 5 + [last]],
+            "never": 0,
+            VIOLATION: "",
+        }
+        rows.append({**row, **(changes or {}).get(back_end, {})})
+    return judged(heal_times.EXPERIMENT, rows)
+
+
+@pytest.mark.parametrize("change", [{"times": [], "never": 1}, {VIOLATION: "CB6 one-group: two views"}])
+@pytest.mark.parametrize("back_end", ["moshe", "zookeeper"])
+def test_z1_can_miss(back_end: str, change: dict[str, Any]) -> None:
+    """Views 8, Z1: every run is one view again; how long that takes is reported, whatever it is."""
+    finding = z1()
+    assert (finding.passed, finding.notes) == (True, ())
+    assert finding.measured["slower to heal"] == {"cut for 45 s": "zookeeper"}
+    assert not z1({back_end: change}).passed
+
+
+def test_z1_says_what_the_paper_has_otherwise() -> None:
+    """Views 8, Z1: the specification asks for both times and not for an order; where the order is not the paper's, a note says so."""
+    unlike = z1({"zookeeper": {"times": [[0.1] * 6]}})
+    assert unlike.passed
+    assert unlike.notes == ("cut for 45 s: moshe is slower to heal, zookeeper in the paper",)
+    assert z1({"zookeeper": {"times": [[0.5] * 6]}}).measured["slower to heal"] == {"cut for 45 s": "neither"}
+
+
+def test_z1_says_what_is_not_measured() -> None:
+    """Views 8, Z1: without Java our own times are judged, and the report says why the others are missing. With nothing there is no pass."""
+    finding = z1({"zookeeper": {MISSING: NOT_HERE}})
+    assert (finding.passed, finding.measured["slower to heal"]) == (True, {})
+    assert finding.notes == (f"zookeeper is not measured: {NOT_HERE}",)
+    assert not z1({"zookeeper": {MISSING: NOT_HERE}, "moshe": {MISSING: NOT_HERE}}).passed
+
+
+# Z2.
+
+
+def z2(back_end: str = "", part: str = "", **changes: Any) -> Finding:
+    """Both back ends let all of it pass, but for what is changed of one."""
+    rows = []
+    for each in ("moshe", "zookeeper"):
+        whole = {"offered": 100, "delivered": 100, "seconds": 10.0, "took": [0.01] * 100}
+        parts: dict[str, Any] = dict.fromkeys(("alone", "one sender", "all members"), whole)
+        if each == "zookeeper":
+            parts["all at once"] = {**whole, "cpu": 0.1, "cpu of it": 0.05}
+        if each == back_end and part:
+            parts[part] = {**parts[part], **changes}
+        rows.append({"back end": each, **parts, VIOLATION: "", **(changes if each == back_end and not part else {})})
+    return judged(mailbox_cost.EXPERIMENT, rows)
+
+
+@pytest.mark.parametrize(
+    "back_end, part, changes",
+    [
+        ("zookeeper", "alone", {"delivered": 99}),
+        ("moshe", "alone", {"delivered": 0, "took": []}),
+        ("zookeeper", "one sender", {"delivered": 0, "took": []}),
+        ("zookeeper", "all at once", {"delivered": 0, "took": []}),
+        ("moshe", "all members", {"delivered": 98}),
+        ("moshe", "", {VIOLATION: "CB9 once: twice"}),
+    ],
+)
+def test_z2_can_miss(back_end: str, part: str, changes: dict[str, Any]) -> None:
+    """Views 8, Z2: a message alone is delivered, a rate is measured, and our own rules let the load pass."""
+    assert z2().passed
+    assert not z2(back_end, part, **changes).passed
+
+
+def test_z2_says_whether_the_load_is_sustained() -> None:
+    """Views 8, Z2: a load that ZooKeeper does not sustain is what the paper reports, and no miss; nor is one that it does."""
+    assert z2().measured["sustained"] == {"moshe": True, "zookeeper": True}
+    finding = z2("zookeeper", "all members", delivered=60)
+    assert (finding.passed, finding.measured["sustained"]["zookeeper"]) == (True, False)
+    assert finding.measured["all members, delivered/s"]["zookeeper"] == 6.0
+    assert finding.measured["CPU ms per message, ensemble"] == {"zookeeper": 0.5}
+
+
+def test_z2_says_what_is_not_measured() -> None:
+    """Views 8, Z2: without Java the load on our own servers is judged, and the report says why the other is missing."""
+    finding = z2("zookeeper", **{MISSING: NOT_HERE})
+    assert (finding.passed, finding.notes) == (True, (f"zookeeper is not measured: {NOT_HERE}",))
 
 
 # F3.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import inf
 
 import msgspec
@@ -73,14 +73,28 @@ class FakeViews:
         return {}
 
 
+class FakeBeside:
+    """Implements ``membership.RowsBeside``."""
+
+    def __init__(self) -> None:
+        self.published: list[tuple[int, Mapping[str, bytes]]] = []
+        self.tell: Callable[[NodeId, int, Mapping[str, bytes]], None] = lambda life, version, rows: None
+
+    def publish(self, version: int, rows: Mapping[str, bytes]) -> None:
+        self.published.append((version, dict(rows)))
+
+    def on_rows(self, listener: Callable[[NodeId, int, Mapping[str, bytes]], None]) -> None:
+        self.tell = listener
+
+
 class Stand:
     """The membership of ``a``."""
 
-    def __init__(self) -> None:
+    def __init__(self, beside: FakeBeside | None = None) -> None:
         self.host, self.views = FakeHost("a"), FakeViews()
         broadcast = Broadcast(self.host)
         exchange = Exchange(self.host, broadcast)
-        self.it = ViewMembership(self.host, self.views, exchange, heartbeat=HEARTBEAT)
+        self.it = ViewMembership(self.host, self.views, exchange, heartbeat=HEARTBEAT, beside=beside)
         broadcast.over(self.it)
         self.heard: list[Event] = []
         self.it.subscribe(self.heard.append)
@@ -118,6 +132,13 @@ def stand() -> Stand:
     found = Stand()
     found.it.join()
     return found
+
+
+def test_metrics_before_it_starts() -> None:
+    """Views D31: an agent with `http` and this membership starts: the page and the metrics are made before the machines start."""
+    host = FakeHost("a")
+    it = ViewMembership(host, FakeViews(), Exchange(host, Broadcast(host)), heartbeat=HEARTBEAT)
+    assert it.metrics() == {"members": 0.0, "rows": 0.0}
 
 
 def test_the_view_is_the_list(stand: Stand) -> None:
@@ -301,3 +322,39 @@ def test_another_one_is_the_first(stand: Stand) -> None:
     stand.install(NodeId("Z", 1), A)
     stand.host.pass_time(2 * FORGOTTEN_AFTER)
     assert not stand.table.is_gone(str(C))
+
+
+def test_rows_beside_are_those_of_the_entry() -> None:
+    """Views 5Z, H242: this process enters with what it publishes, and each later version is for its next entry; a goodbye is none."""
+    beside = FakeBeside()
+    stand = Stand(beside)
+    stand.it.publish("tag:zone", b"eu")
+    assert beside.published == []
+    stand.it.join()
+    assert (beside.published, stand.views.calls) == ([(1, {"tag:zone": b"eu"})], ["take_part"])
+    stand.install(A)
+    assert len(beside.published) == 1
+    stand.it.publish("tag:zone", b"us")
+    assert beside.published[1:] == [(2, {"tag:zone": b"us"})]
+    stand.it.leave()
+    stand.host.pass_time(GOODBYE_HEARTBEATS * HEARTBEAT + 0.01)
+    stand.it.join()
+    assert beside.published[2:] == [(4, {"tag:zone": b"us"})]
+
+
+def test_rows_beside_are_known_with_the_member() -> None:
+    """H242: ``Joined`` has them; the newest win, whatever way they came; what is no version of rows is dropped; no member is told of it."""
+    beside = FakeBeside()
+    stand = Stand(beside)
+    stand.it.join()
+    beside.tell(B, 2, {"tag:zone": b"eu"})
+    beside.tell(C, 1, {f"tag:{number}": bytes(200) for number in range(20)})
+    stand.install(A, B, C)
+    assert [member.tags for member in stand.it.members()] == [{}, {"zone": "eu"}, {}]
+    stand.learn(B, 3, {"tag:zone": b"us"})
+    beside.tell(B, 2, {"tag:zone": b"eu"})
+    assert [member.tags for member in stand.it.members()] == [{}, {"zone": "us"}, {}]
+    beside.tell(B, 4, {"tag:zone": b"ap"})
+    assert [member.tags for member in stand.it.members()] == [{}, {"zone": "ap"}, {}]
+    beside.tell(B, VERSION_MAX + 1, {})
+    assert [member.tags for member in stand.it.members()] == [{}, {"zone": "ap"}, {}]

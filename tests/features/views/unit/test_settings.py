@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from holdfast.agent.feature import features
 from holdfast.config import load
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, ExtraMissing
 from holdfast.features.views.settings import ViewsSettings
+from holdfast.features.views.zookeeper.servers import parse_servers
 
 SEATS = ["a@127.0.0.1:7001", "b@127.0.0.1:7002", "c@127.0.0.1:7003"]
 
@@ -39,13 +41,14 @@ def test_zookeeper_and_seats() -> None:
     assert settings(zookeeper="zk1:2181", seeds=["127.0.0.1:7001"]).zookeeper == "zk1:2181"
 
 
-@pytest.mark.parametrize(
-    "text", ["zk1", "zk1:", ":2181", "zk1:0", "zk1:65536", "zk1:2181,", "zk 1:2181", "zk1:2181/chroot", "zk:²", "a:1," * 7 + "b:1"]
-)
+@pytest.mark.parametrize("text", ["zk1", "zk1:2181/chroot", "zk:²", "a:1," * 7 + "b:1", "a:1,a:1", "zk1:2181,ZK1:2181", "-a:1", "1.2.3:1"])
 def test_what_is_no_ensemble(text: str) -> None:
-    """Views 5Z: 1 to 7 servers as HOST:PORT; anything else is refused before anything is connected."""
-    with pytest.raises(ConfigError, match=r"zookeeper: .*; accepted are 1 to 7 servers as HOST:PORT"):
+    """Views 5Z: settings are read as the agent reads them when it connects, so `--check` refuses what the agent would refuse."""
+    with pytest.raises(ConfigError) as later:
+        parse_servers(text)
+    with pytest.raises(ConfigError, match=r"zookeeper: .*; accepted are 1 to 7 of HOST:PORT") as checked:
         settings(zookeeper=text)
+    assert str(checked.value).startswith(str(later.value))  # and where the setting is from
 
 
 @pytest.mark.parametrize("text", ["zk1:2181", "10.0.0.1:2181,[::1]:2182", ",".join(f"zk{number}:2181" for number in range(7))])
@@ -60,3 +63,27 @@ def test_limits_of_zookeeper(name: str, value: float) -> None:
     """Views 5Z: a session and a deposed leader last for seconds."""
     with pytest.raises(ConfigError, match=f"{name}: .*; accepted are"):
         settings(**{name: value})
+
+
+def test_what_an_agent_would_do() -> None:
+    """Views 5Z: `agent --check` says where views would come from, how, with which session, and what an ensemble does not give."""
+    (feature,) = [each for each in features() if each.name == "views"]
+    config = load(None, {}, {"insecure": True, "bind": "127.0.0.1:0"})
+    assert list(feature.would(config)) == []
+    given = {"insecure": True, "bind": "127.0.0.1:0", "zookeeper": "zk1:2181, zk2:2181", "zk_session": 2.5}
+    source, session, one = feature.would(load(None, {}, given))
+    assert "the ZooKeeper ensemble zk1:2181, zk2:2181, not from seats" in source
+    assert "kazoo, in a thread of its own, while a program of this agent asks for views" in source
+    assert "a session timeout of 2.5 s" in session
+    assert "one view" in one
+    assert "no majority of the ensemble has none" in one
+    source, *_ = feature.would(load(None, {}, {**given, "membership": "views"}))
+    assert "from the start, because the view is the member list" in source
+
+
+def test_what_an_agent_could_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Views 5Z: without kazoo `agent --check` fails, and names the extra."""
+    monkeypatch.setattr("holdfast.features.views.zookeeper.servers.find_spec", lambda name: None)
+    (feature,) = [each for each in features() if each.name == "views"]
+    with pytest.raises(ExtraMissing, match=r"^zookeeper: .*pip install '.\[zookeeper\]'"):
+        feature.would(load(None, {}, {"insecure": True, "bind": "127.0.0.1:0", "zookeeper": "zk1:2181"}))

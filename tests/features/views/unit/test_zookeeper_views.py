@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 
 import pytest
@@ -54,6 +55,28 @@ def test_layout() -> None:
     ]  # fmt: skip
     assert {path for path, znode in tree.items() if znode.owner} == {f"{MEMBERS}/a", f"{MEMBERS}/b"}
     assert tree[f"{MEMBERS}/a"].data == encode(MemberData(1, Address("a", 1), {}))
+
+
+def test_rows_are_those_of_the_entry() -> None:
+    """Views 5Z, H242: a member enters with its rows; they are heard with the view that lists it. Later ones wait for its next entry,
+    because the data of a znode never changes."""
+    stand = Stand("a")
+    (a,) = stand.seats
+    heard: list[tuple[NodeId, int, Mapping[str, bytes], str]] = []
+    a.views.on_rows(lambda life, version, rows: heard.append((life, version, rows, a.names)))
+    b = Seat(stand, NodeId("b", 1))
+    b.views.publish(3, {"tag:zone": b"eu"})
+    b.views.take_part()
+    stand.run(0.3)
+    path = f"{MEMBERS}/b"
+    assert stand.ensemble.tree[path].data == encode(MemberData(1, Address("b", 1), {"tag:zone": b"eu"}, 3))
+    assert (heard, a.names) == ([(b.me, 3, {"tag:zone": b"eu"}, "a")], "ab")
+    b.views.publish(4, {})
+    stand.run(1.0)
+    assert (stand.ensemble.tree[path].stat.version, len(heard)) == (0, 1)
+    assert b.views.trip("to enter again")
+    stand.until(lambda: len(heard) == 2)
+    assert heard[1][:3] == (b.me, 4, {})
 
 
 def test_the_view() -> None:

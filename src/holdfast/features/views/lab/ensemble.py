@@ -11,13 +11,15 @@ is to lead at first: it gets the highest number that ZooKeeper knows it by, and 
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from random import Random
 from socket import create_connection, socket
 from typing import NamedTuple
 
@@ -43,6 +45,7 @@ STALE = SETTINGS["syncLimit"] * TICK / 1000  # type: ignore[operator] # seconds 
 PATIENCE = 90.0  # seconds for what a loaded machine does in four
 LOOK_INTERVAL = 0.05
 SHOWN = 1500  # characters of a log in a failure
+PORTS = range(20_000, 32_000)  # below those that Linux gives to connections
 
 
 class NeverHappened(HoldfastError):
@@ -92,9 +95,16 @@ class Server:
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
+    def cpu_seconds(self) -> float:
+        """What its process has used so far."""
+        assert self._process is not None
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # in user mode and in the kernel
+
     def check(self) -> None:
-        if self._process is not None and self._process.poll() is not None:
-            raise NeverHappened(f"server {self.number} of ZooKeeper ended: {self.log.read_text(errors='replace')[-SHOWN:]}")
+        code = None if self._process is None else self._process.poll()
+        if code is not None:
+            raise NeverHappened(f"server {self.number} of ZooKeeper ended with {code}: {self.log.read_text(errors='replace')[-SHOWN:]}")
 
     def mode(self) -> str:
         """How it serves: "leader", "follower" or "standalone"; nothing if it does not, now."""
@@ -156,6 +166,9 @@ class Ensemble:
         for pair in self._between:
             self.heal(*pair)
 
+    def cpu_seconds(self) -> float:
+        return sum(server.cpu_seconds() for server in self.servers)
+
     def leader(self) -> int | None:
         """The server that leads, if there is one."""
         leaders = [server.number for server in self.servers if server.mode() == "leader"]
@@ -215,9 +228,13 @@ class Ensemble:
 
 
 def free_addresses(count: int) -> list[Address]:
-    """Ports of loopback that no process listens on; asked for at once, so that no two are the same."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind((LOOPBACK, 0))
-        return [Address(LOOPBACK, each.getsockname()[1]) for each in sockets]
+    """Ports of loopback that no process listens on. They are not of the range from which the system gives ports to connections: it could
+    give one away before its server listens there."""
+    found: list[Address] = []
+    for port in Random().sample(PORTS, len(PORTS)):
+        with socket() as place, suppress(OSError):
+            place.bind((LOOPBACK, port))
+            found.append(Address(LOOPBACK, port))
+        if len(found) == count:
+            return found
+    raise NeverHappened(f"{count} free ports from {PORTS.start} to {PORTS.stop}")

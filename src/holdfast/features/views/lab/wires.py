@@ -12,7 +12,7 @@ import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from socket import SO_REUSEADDR, SOL_SOCKET, socket
+from socket import AF_INET, IPPROTO_TCP, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, socket
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -135,7 +135,7 @@ class Wires:
 
 
 def _bound(port: int) -> socket:
-    place = socket()
+    place = socket(AF_INET, SOCK_STREAM, IPPROTO_TCP)  # asyncio knows connections by that, and then sends small messages at once
     place.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
     place.bind((LOOPBACK, port))
     return place

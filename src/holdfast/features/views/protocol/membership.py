@@ -45,7 +45,7 @@ from holdfast.host import (
 )
 from holdfast.kit import versioned
 from holdfast.kit.exchange import Exchange
-from holdfast.kit.rows import KEYS_MAX, Rows
+from holdfast.kit.rows import KEYS_MAX, Row, Rows
 
 TOPIC = "views:rows"
 OWN_TOPIC = f"topic:{TOPIC}"
@@ -68,6 +68,13 @@ class TakesPart(Views, Protocol):
     def metrics(self) -> dict[str, float]: ...
 
 
+class RowsBeside(Protocol):
+    """A list of members that has their rows as they were when each came, for those that come later."""
+
+    def publish(self, version: int, rows: Mapping[str, bytes]) -> None: ...
+    def on_rows(self, listener: Callable[[NodeId, int, Mapping[str, bytes]], None]) -> None: ...
+
+
 class ViewMembership:
     """Offers ``Standing`` over views. Keys have no owners, members no positions."""
 
@@ -76,8 +83,8 @@ class ViewMembership:
     sole_life = False  # not needed: servers take a higher boot of a name for the end of the former life (F1)
     former_until: float | None = None
 
-    def __init__(self, host: Host, views: TakesPart, exchange: Exchange, *, heartbeat: float) -> None:
-        self.views = views
+    def __init__(self, host: Host, views: TakesPart, exchange: Exchange, *, heartbeat: float, beside: RowsBeside | None = None) -> None:
+        self.views, self._beside = views, beside
         self._host, self._exchange, self._heartbeat = host, exchange, heartbeat
         self.rows: Mapping[str, bytes] = {}  # what this process publishes; another object after every change
         self._listed: dict[str, Member] = {}  # by name, while this process is a member
@@ -92,6 +99,8 @@ class ViewMembership:
         self.is_member = False
         self._shared: Rows | None = None
         views.subscribe(self._on_view_event)
+        if beside is not None:
+            beside.on_rows(self._on_rows_beside)
 
     @property
     def _table(self) -> Rows:
@@ -158,6 +167,8 @@ class ViewMembership:
             self._leaving.cancel()
             self._leaving = None
         self.wanted = True
+        if self._beside is not None:
+            self._put(msgspec.msgpack.encode(self.rows))  # It enters with them.
         self.views.take_part()
 
     def leave(self) -> None:
@@ -175,7 +186,8 @@ class ViewMembership:
         return {}
 
     def metrics(self) -> Mapping[str, float]:
-        return {"members": float(len(self._sorted)), "rows": float(len(self._table))}
+        """Asked for before ``start``, too: the HTTP server is made first."""
+        return {"members": float(len(self._sorted)), "rows": 0.0 if self._shared is None else float(len(self._shared))}
 
     # Machine.
 
@@ -250,6 +262,13 @@ class ViewMembership:
         version = 1 if former is None else former.version + 1
         if version <= VERSION_MAX:  # Beyond it a peer lied, and this row is lost until the life is over.
             self._table.set(key, versioned.Versioned(version, self._host.me.name, body).encode())
+            if self._beside is not None and body is not None:
+                self._beside.publish(version, self.rows)
+
+    def _on_rows_beside(self, life: NodeId, version: int, rows: Mapping[str, bytes]) -> None:
+        """As if that life had sent them: the table takes the newest."""
+        body = msgspec.msgpack.encode(rows)
+        self._table.learn([Row(str(life), versioned.Versioned(version, life.name, body).encode(), 0.0)])
 
     def _on_row(self, key: str, before: bytes | None, now: bytes) -> None:
         del before, now

@@ -1,6 +1,6 @@
 """Paths and data of the znodes of a group.  Spec: views 5Z (layout), D23.
 
-    /holdfast/<group>/members/<name>              ephemeral: boot, address, rows
+    /holdfast/<group>/members/<name>              ephemeral: boot, address, rows and their version
     /holdfast/<group>/mail/<name>                 persistent: the mailbox of that member
     /holdfast/<group>/mail/<name>/m-0000000042    ephemeral: a letter; the number orders them
 
@@ -37,6 +37,7 @@ class MemberData(Struct, frozen=True, array_like=True, gc=False):
     boot: Growing
     address: Address
     rows: Annotated[dict[RowName, RowValue], Meta(max_length=ROWS_MAX)] = {}
+    version: Number = 0  # of the rows, counted by this life; 0: it publishes none
 
 
 class Letter(Struct, frozen=True, array_like=True, gc=False):

@@ -2,11 +2,16 @@
 
 It ends with the session, so a former life of this agent may still have one: its boot is lower, or it is this life in an earlier session,
 and then it is deleted. Any other znode of this name belongs to another agent that lives: a conflict, looked at again from time to time.
+
+Its data is written once, because one number of the list means one list of lives (views G1). So it has the rows that this member published
+when it entered. Later ones are in the next znode; members hear of them from each other (H242).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
 
 from holdfast.errors import NameConflict
 from holdfast.features.views.zookeeper.data import MemberData, Paths, encode, read_member
@@ -29,6 +34,10 @@ class Entry:
         self._busy = False
         self._renewing = False  # a znode of this session that is found is not good enough
         self._retry: Timer | None = None
+
+    def publish(self, version: int, rows: Mapping[str, bytes]) -> None:
+        """What this member says of itself, from the next entry on."""
+        self._own = replace(self._own, rows=dict(rows), version=version)
 
     def begin(self) -> None:
         """Once connected, and again when the znode is found missing."""

@@ -12,7 +12,7 @@ every deletion counts one in it, so it grew by more than the difference between 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from holdfast.bounds import NUMBER_MAX
@@ -27,6 +27,8 @@ PORTION = 64  # znodes that are asked for at once
 ROUND_TRIPS_MAX = 256  # kept; in a minute a look every 0.25 s comes to that
 ROUND_TRIPS_SECONDS = 60.0
 CVERSION_MOD = 1 << 32
+
+OnRows = Callable[[NodeId, int, Mapping[str, bytes]], None]  # a life, the version of what it published when it entered, and that
 
 
 class Seen(NamedTuple):
@@ -65,6 +67,7 @@ class Looks:
         self.on_seen: Callable[[Seen], None] = _seen
         self.on_missing: Callable[[], None] = _missing  # the own znode is not there
         self.on_refused: Callable[[str], None] = _refused
+        self.on_rows: OnRows = _rows
         self.malformed = 0  # znodes of members that could not be read
         self.round_trips: deque[tuple[float, float]] = deque(maxlen=ROUND_TRIPS_MAX)  # when, and how long a sync took
         self._look: Look | None = None
@@ -167,7 +170,10 @@ class Looks:
         if read is None or plain is None or reply.stat.version != 0:
             self.malformed += 1
             return None
-        return ViewMember(NodeId(plain, read.boot), read.address, reply.stat.czxid, ENSEMBLE)
+        life = NodeId(plain, read.boot)
+        if read.version and life != self._host.me:
+            self.on_rows(life, read.version, read.rows)
+        return ViewMember(life, read.address, reply.stat.czxid, ENSEMBLE)
 
     def _finish(self, look: Look) -> None:
         if not (look.synced and look.read):
@@ -204,3 +210,7 @@ def _missing() -> None:
 
 def _refused(why: str) -> None:
     """As above."""
+
+
+def _rows(life: NodeId, version: int, rows: Mapping[str, bytes]) -> None:
+    """The member list is another one, and has the rows of its members."""

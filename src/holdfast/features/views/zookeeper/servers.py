@@ -1,4 +1,4 @@
-"""The setting ``zookeeper``: where the servers of the ensemble are."""
+"""The setting ``zookeeper``: where the servers of the ensemble are, and whether there is a library that speaks with them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,20 @@ def parse_servers(text: str) -> tuple[str, ...]:
     if len(set(found)) < len(found):
         raise ConfigError(f"zookeeper: {shown(text)} names a server twice; {ACCEPTED}")
     return tuple(found)
+
+
+def would(zookeeper: str, zk_session: float, *, is_membership: bool) -> tuple[str, ...]:
+    """What an agent with these settings does with the ensemble. Raises ``ConfigError`` if it cannot."""
+    servers = parse_servers(zookeeper)
+    check_kazoo()
+    when = "from the start, because the view is the member list" if is_membership else "while a program of this agent asks for views"
+    return (
+        f"Views come from the ZooKeeper ensemble {', '.join(servers)}, not from seats. The agent connects with kazoo, in a thread of its"
+        f" own, {when}.",
+        f"It asks for a session timeout of {zk_session:g} s: a member that dies stays in the view for so long. The ensemble may"
+        " grant another one; `holdfast doctor` says if it is longer.",
+        "There is one view. A member that reaches no majority of the ensemble has none.",
+    )
 
 
 def check_kazoo() -> None:

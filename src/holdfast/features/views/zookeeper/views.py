@@ -23,7 +23,7 @@ from holdfast.features.views.zookeeper.entry import Entry
 from holdfast.features.views.zookeeper.inbox import Inbox
 from holdfast.features.views.zookeeper.leaving import Leaving
 from holdfast.features.views.zookeeper.link import Link
-from holdfast.features.views.zookeeper.looks import Looks, Seen
+from holdfast.features.views.zookeeper.looks import Looks, OnRows, Seen
 from holdfast.features.views.zookeeper.outbox import Outbox
 from holdfast.features.views.zookeeper.znodes import Sessions, Standing
 from holdfast.host import Carried, Host, Message, NodeId, Timer, View, ViewId, ViewMember, ViewState
@@ -50,13 +50,12 @@ class ZooKeeperViews:
         parcels: Parcels,
         *,
         stale: float,
-        rows: Mapping[str, bytes] | None = None,
     ) -> None:
         self._host, self._config, self._sessions, self._parcels = host, config, sessions, parcels
         self.settle = wait_length(config.lease + stale, max(config.rho, RHO_MIN), config.margin)
         self.link = Link()
         paths = Paths(group, host.me.name)
-        self.entry = Entry(host, self.link, paths, MemberData(host.me.boot, host.address, dict(rows or {})))
+        self.entry = Entry(host, self.link, paths, MemberData(host.me.boot, host.address))
         self.looks = Looks(host, self.link, paths, timeout=sessions.asked)
         self.inbox = Inbox(host, self.link, paths, self._deliver)
         self.outbox = Outbox(host, self.link, paths, config)
@@ -187,6 +186,16 @@ class ZooKeeperViews:
 
     def subscribe(self, listener: Callable[[ViewEvent], None]) -> None:
         self._listeners.append(listener)
+
+    # Rows beside the view (``protocol.membership.RowsBeside``).
+
+    def publish(self, version: int, rows: Mapping[str, bytes]) -> None:
+        self.entry.publish(version, rows)
+
+    def on_rows(self, listener: OnRows) -> None:
+        self.looks.on_rows = listener
+
+    # host.Views, how to send
 
     def carry(self, to: NodeId, message: Message, done: Callable[[Carried], None]) -> None:
         view = self.view
