@@ -73,7 +73,7 @@ def _text(value: Any) -> str:
         return f"{value.id} {value.address} {tags_text(value.tags)}".rstrip()
     if isinstance(value, Grant):
         return f"{value.kind}:{value.name} token={value.token}"
-    if not isinstance(value, NodeId) and (shape := shape_of(value)) is not None:
+    if (shape := shape_of(value)) is not None:
         return shape.text(value)
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return ",".join(map(str, value)) or "none"

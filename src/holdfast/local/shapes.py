@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from holdfast.events import Event
+from holdfast.host import Address, Grant, Member, NodeId
+
+COMMON = (Address, Grant, Member, NodeId)  # in most events, and shown by what asks
 
 
 def as_it_is(value: Any) -> Any:
@@ -32,7 +35,7 @@ class Shape(NamedTuple):
 def shape_of(value: object) -> Shape | None:
     """None: no feature has one for this type."""
     kind = type(value)
-    if not issubclass(kind, Struct) and not hasattr(kind, "_fields"):
+    if kind in COMMON or not (issubclass(kind, Struct) or hasattr(kind, "_fields")):
         return None
     return _rooms()[0].get(kind)
 

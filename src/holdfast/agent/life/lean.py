@@ -18,8 +18,9 @@ from typing import Any
 # seals our packets (4.5 MiB): no agent speaks TLS, and blake2 is built in. The third is for Pythons older than ours (0.4 MiB).
 HIDDEN = ("ssl", "_hashlib", "typing_extensions")
 
-# Libraries import these at once, and use them late or never (0.5 MiB).
-LATE = ("array", "ntpath", "asyncio.sslproto", "msgspec.inspect")
+# Libraries import these at once, and use them late or never (0.8 MiB). The last two are for reports of errors: one reads a line of source,
+# and the other indents groups of exceptions.
+LATE = ("array", "ntpath", "asyncio.sslproto", "msgspec.inspect", "tokenize", "textwrap")
 
 CO_COROUTINE = 0x80  # of a code object: ``inspect`` has the name
 
