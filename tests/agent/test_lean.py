@@ -37,7 +37,7 @@ NEVER = {
     # what libraries import and an agent does not use
     "typing_extensions", "inspect", "ast", "dis", "locale", "subprocess", "decimal", "uuid", "platform", "urllib.parse", "datetime",
     "asyncio.sslproto", "msgspec.inspect", "msgspec._json_schema", "statistics", "encodings.idna", "unicodedata", "ntpath", "zlib",
-    "textwrap", "tokenize",
+    "textwrap", "tokenize", "queue",
     # what a question of a user needs
     "holdfast.agent.observe.doctor", "holdfast.agent.observe.symptoms", "holdfast.agent.observe.seat_views",
     # what views need when a client asks for them
@@ -140,7 +140,9 @@ import array, datetime, decimal, hashlib, inspect, locale, ssl, subprocess, typi
 assert isinstance(asyncio.coroutines.inspect.signature(print), inspect.Signature)
 assert datetime.datetime(2026, 1, 1).isoformat() == "2026-01-01T00:00:00"
 assert subprocess.PIPE == asyncio.subprocess.PIPE and subprocess.DEVNULL == asyncio.subprocess.DEVNULL
-import linecache, textwrap, tokenize, traceback
+import linecache, queue, textwrap, tokenize, traceback
+assert queue.Queue(1).empty()
+asyncio.run(asyncio.to_thread(print, end=""))
 told = "".join(traceback.format_exception(ExceptionGroup("two", [ValueError(1)])))
 assert "  +-+---------------- 1 ----------------" in told and "ValueError: 1" in told
 assert linecache.getline(linecache.__file__, 1).startswith('"')

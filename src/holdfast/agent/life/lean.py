@@ -68,6 +68,8 @@ def _stand_ins() -> Iterator[StandIn]:
     # msgspec.json takes two functions, for schemas (0.1 MiB).
     schema = "msgspec._json_schema"
     yield StandIn(schema, schema=_late(schema, "schema"), schema_components=_late(schema, "schema_components"))
+    # The journal takes one class, which is in C.
+    yield StandIn("queue", SimpleQueue=import_module("_queue").SimpleQueue)
     # pathlib takes one function, for Path.as_uri (0.2 MiB).
     yield StandIn("urllib.parse", quote_from_bytes=_late("urllib.parse", "quote_from_bytes"))
     if sys.version_info < (3, 12):  # Its file defines each class in Python before it takes the one in C (0.4 MiB).
