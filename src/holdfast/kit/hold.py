@@ -57,11 +57,8 @@ class Deposed(LossReason, frozen=True):
         return DEPOSED
 
 
-class Holder(Protocol):
-    """The side that wants it: a client's grant, a user in the lab. It may call back into its claim from here."""
-
-    def on_queued(self, position: int, why: str = "") -> None:
-        """It has a place; 1 is next. Before the grant, any number of times, or never. ``why``: what it waits for beside its turn."""
+class Grantee(Protocol):
+    """What hears of something that is granted to it, from the grant to the end."""
 
     def on_granted(self, token: int, deadline: float, number: int = 0) -> None:
         """It is ours until the deadline, on this host's clock. ``number``: which one, where several have one name."""
@@ -74,6 +71,13 @@ class Holder(Protocol):
 
     def on_lost(self, reason: LossReason) -> None:
         """It is over, or was never to be had."""
+
+
+class Holder(Grantee, Protocol):
+    """The side that wants it: a client's grant, a user in the lab. It may call back into its claim from here."""
+
+    def on_queued(self, position: int, why: str = "") -> None:
+        """It has a place; 1 is next. Before the grant, any number of times, or never. ``why``: what it waits for beside its turn."""
 
 
 class Claim(Protocol):

@@ -46,8 +46,8 @@ class Returned:
 
     metadata: Mapping[str, str] = {}
 
-    def on_active(self, coordinator: Coordinator) -> None:
-        coordinator.leave()
+    def on_granted(self, token: int, deadline: float, number: int = 0) -> None:
+        """It is leaving."""
 
     def on_extended(self, deadline: float) -> None:
         """It is leaving."""
@@ -55,7 +55,7 @@ class Returned:
     def on_at_risk(self) -> None:
         """It is leaving."""
 
-    def on_over(self, coordinator: Coordinator, reason: LossReason) -> None:
+    def on_lost(self, reason: LossReason) -> None:
         """No client waits for it."""
 
 
