@@ -37,13 +37,16 @@ NEVER = {
     # what libraries import and an agent does not use
     "typing_extensions", "inspect", "ast", "dis", "locale", "subprocess", "decimal", "uuid", "platform", "urllib.parse", "datetime",
     "asyncio.sslproto", "msgspec.inspect", "msgspec._json_schema", "statistics", "encodings.idna", "unicodedata", "ntpath", "zlib",
+    "textwrap", "tokenize", "queue",
     # what a question of a user needs
     "holdfast.agent.observe.doctor", "holdfast.agent.observe.symptoms", "holdfast.agent.observe.seat_views",
+    # what views need when a client asks for them
+    "holdfast.features.views.protocol.views", "holdfast.features.views.shapes", "holdfast.features.views.handlers",
 }  # fmt: skip
 WITH_SEATS = {
     "holdfast.kit.seats", "holdfast.agent.observe.seat_watch", "holdfast.agent.grants.delays",
     "holdfast.features.leadership.running", "holdfast.features.leadership.protocol.leadership",
-    "holdfast.features.tickets.running", "holdfast.features.tickets.protocol.tickets",
+    "holdfast.features.tickets.running", "holdfast.features.tickets.protocol.tickets", "holdfast.features.views.running",
 }  # fmt: skip
 WITH_A_KEY = {"cryptography", "cryptography.hazmat.bindings._rust"}
 
@@ -137,6 +140,12 @@ import array, datetime, decimal, hashlib, inspect, locale, ssl, subprocess, typi
 assert isinstance(asyncio.coroutines.inspect.signature(print), inspect.Signature)
 assert datetime.datetime(2026, 1, 1).isoformat() == "2026-01-01T00:00:00"
 assert subprocess.PIPE == asyncio.subprocess.PIPE and subprocess.DEVNULL == asyncio.subprocess.DEVNULL
+import linecache, queue, textwrap, tokenize, traceback
+assert queue.Queue(1).empty()
+asyncio.run(asyncio.to_thread(print, end=""))
+told = "".join(traceback.format_exception(ExceptionGroup("two", [ValueError(1)])))
+assert "  +-+---------------- 1 ----------------" in told and "ValueError: 1" in told
+assert linecache.getline(linecache.__file__, 1).startswith('"')
 assert hashlib.new("sha1").hexdigest() and uuid.uuid4() and decimal.Decimal(1) and array.array("i", [1])
 """
     ended = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)

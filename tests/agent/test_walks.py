@@ -112,21 +112,23 @@ def assert_short(walk: Walk, files_max: int, own_files_max: int) -> None:
     assert len(own(walk)) <= own_files_max, said
 
 
-def test_a_ticket(traced: Traced) -> None:
-    """From ``Acquire`` to the grant, of a pool that was not known before."""
+@pytest.mark.parametrize("known", [False, True], ids=["new", "known"])
+def test_a_ticket(traced: Traced, known: bool) -> None:
+    """From ``Acquire`` to the grant: of a pool that was not known before, and of one in which this agent had a ticket (H224, H245)."""
     with RawClient(traced.agent.socket) as client:
         held: list[int] = []
 
+        def pool(number: int) -> str:
+            return "pool" if known else f"pool{number}"
+
         def take() -> None:
-            held.append(client.say(calls.Acquire, "ticket", f"pool{len(held)}", {"of": 1}))
+            held.append(client.say(calls.Acquire, "ticket", pool(len(held)), {"of": 1}))
             client.grant(held[-1], "granted", confirm=False)
 
         def give_back() -> None:
             client.ask(calls.Stopped, held[-1])
-            until(
-                lambda: not client.ask(ReadTickets, f"pool{len(held) - 1}").holders,
-                "that it is free is written, and no part of the next walk",
-            )
+            free = pool(len(held) - 1)
+            until(lambda: not client.ask(ReadTickets, free).holders, "that it is free is written, and no part of the next walk")
 
         take()  # The first one waits for the seat, and finds every table empty.
         give_back()

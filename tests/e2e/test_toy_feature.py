@@ -12,8 +12,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from itertools import count
 from pathlib import Path
+from signal import SIGTERM
+from time import monotonic
 from typing import Any
 from urllib.request import urlopen
 
@@ -21,7 +24,11 @@ import pytest
 
 import holdfast
 from scripts.spell import blocking
+from tests.agent.raw_client import RawClient, Sent
 from tests.support.agents import AgentProcess, Fleet, clean_environ, until
+from tests.toy.counter.calls import CounterAdd
+from tests.toy.counter.kind import LENGTH
+from tests.toy.counter.protocol.counters import SPREAD
 
 PACKAGE = Path(holdfast.__file__).parent
 TOY = Path(__file__).parents[1] / "toy" / "counter"
@@ -122,7 +129,7 @@ def house(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hous
 
 def _furnish(source: Path, target: Path) -> None:
     """Copy the toy's folder. Only its own name differs: it is checked by ruff and mypy where it stands."""
-    for path in source.rglob("*.py"):
+    for path in (path for path in source.rglob("*.*") if path.suffix in (".py", ".html", ".js")):
         place = target / path.relative_to(source)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(path.read_text().replace("tests.toy.counter", HOME))
@@ -134,6 +141,7 @@ def test_help_names_its_verbs(house: House) -> None:
     told = house.run("counter", "--help")
     assert "Add to a counter, and print its value." in told
     assert "--by" in house.run("counter", "add", "--help")
+    assert "--counter NAME" in house.run("run", "--help")
     shell = {"_HOLDFAST_COMPLETE": "complete_bash", "COMP_WORDS": "holdfast cou", "COMP_CWORD": "1"}
     assert "counter" in house.python("-c", "from holdfast.cli import main; main()", variables=shell).split()
 
@@ -175,6 +183,72 @@ def test_http_has_its_route_and_its_metric(house: House) -> None:
     assert "/v1/counters" in json.loads(house.get("v1/openapi.json"))["paths"]
     until(lambda: "sum" in json.loads(house.get("v1/counters"))["counters"], "what is served is made anew")
     until(lambda: 'holdfast_counter_value{name="sum"}' in house.get("metrics"), "what is served is made anew")
+
+
+def test_the_page_has_its_panel(house: House) -> None:
+    """H218, H247: the section, the script and what it is told as it changes."""
+    house.run("counter", "add", "sum", agent=0)
+    page = house.get("")
+    assert '<section class="card wide" id="counters"' in page
+    assert "counter/panel.js" in page
+    assert "class CountersPanel" in house.get("counter/panel.js")
+    with urlopen(f"{house.agents[0].ready['http']}events?pulse=true", timeout=TIMEOUT) as told:
+        assert next(line for line in told if line == b"event: counters\n")
+        assert "sum" in json.loads(next(told).removeprefix(b"data: "))["counters"]
+
+
+def test_a_client_holds_one(house: House, tmp_path: Path) -> None:
+    """H218, H247: its kind of grant, by a flag of `holdfast run`: extended past its first deadline, one after the other, tokens grow."""
+    agent = house.agents[1].socket
+    told = ("sh", "-c", "echo $HOLDFAST_COUNTER")
+    first = int(house.run("run", "--agent", agent, "--counter", "gate", "--", *told))
+    mark = tmp_path / "held"
+    long = (
+        "run",
+        "--agent",
+        agent,
+        "--counter",
+        "gate",
+        "--",
+        "sh",
+        "-c",
+        f"echo $HOLDFAST_COUNTER > {mark}.new; mv {mark}.new {mark}; cat",
+    )
+    environ = clean_environ(house.folder, house.environ)
+    with subprocess.Popen([sys.executable, "-m", "holdfast", *long], env=environ, stdin=subprocess.PIPE) as holder:
+        until(mark.exists, "it holds the counter")
+        began_at = monotonic()
+        waiting = house.run("run", "--agent", agent, "--counter", "gate", "--timeout", str(LENGTH * 1.2), "--", *told, code=125)
+        assert "it waited at position 1" in waiting
+        assert monotonic() - began_at > LENGTH
+        assert holder.poll() is None
+        assert holder.stdin is not None
+        holder.stdin.close()
+        assert holder.wait() == 0
+    last = int(house.run("run", "--agent", agent, "--counter", "gate", "--", *told))
+    assert first < int(mark.read_text()) < last
+    assert "no option" in house.run("run", "--agent", agent, "--hold", "counter:a/b", "--", "true", code=125)
+
+
+def test_an_agent_leaves_when_others_have_heard(house: House, tmp_path: Path) -> None:
+    """H218, H247: the drain: what was added last is with the others when its agent goes, and nothing is added meanwhile."""
+    with Fleet(house.folder) as fleet:
+        leaver = fleet.start(name="leaver", runtime=tmp_path, environ=house.environ)
+        with RawClient(leaver.socket) as client:
+            assert client.ask(CounterAdd, "sum", 1) == 1
+            leaver.signal(SIGTERM)
+            with pytest.raises(Sent, match="Unavailable: counter: this agent is leaving its group"):
+                _add_for_ever(client)
+        assert leaver.wait() == 0
+    closed, last = leaver.until_said("Closed"), leaver.log()[-1]
+    took = datetime.fromisoformat(last["at"]) - datetime.fromisoformat(closed["at"])
+    assert 0 < closed["waits"] <= SPREAD
+    assert took.total_seconds() >= closed["waits"] - 0.01, "the log has milliseconds"
+
+
+def _add_for_ever(client: RawClient) -> None:
+    for _ in count():
+        client.ask(CounterAdd, "sum", 1)
 
 
 def test_info_and_doctor_know_it(house: House) -> None:

@@ -28,7 +28,7 @@ from holdfast.features.ring.agent import RingSide
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.features.tickets.missing import NoTickets
-from holdfast.features.views.agent import NoViews
+from holdfast.features.views.missing import NoViews
 from holdfast.host import TAG_ROW, Address, Member, NodeId
 from holdfast.kit.slots import OwnSlots
 from holdfast.local.calls import GroupView

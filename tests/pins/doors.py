@@ -36,8 +36,8 @@ from holdfast.features.leadership.running import LeadershipAgent
 from holdfast.features.mail.calls import MessageItem
 from holdfast.features.ring.agent import RingSide
 from holdfast.features.tickets.running import TicketAgent
-from holdfast.features.views.agent import ViewAgent
 from holdfast.features.views.calls import ViewItem
+from holdfast.features.views.running import ViewAgent
 from holdfast.host import Message, NodeId
 from holdfast.lab.checker import Checker
 from holdfast.lab.disk import LabDisk

@@ -70,8 +70,8 @@ class Parts(NamedTuple):
     seats_missing: str  # which setting is missing, where ``seats`` is None
     grants: Grants
     life: Life
-    overlay: Overlay  # the other way to a peer, while this node takes part in views
-    slots: OwnSlots  # where ``seats`` is None they may be known all the same: serving views needs no journal
+    overlay: Overlay  # the other way to a peer, while a feature of this node offers one
+    slots: OwnSlots  # where ``seats`` is None they may be known all the same: not all that a seat serves needs a journal
 
 
 class Gate(Protocol):

@@ -6,9 +6,10 @@ import time
 from typing import Any
 
 from holdfast.cli.show import shown
-from holdfast.host import Grant, Member, NodeId, View
+from holdfast.host import Grant, Member, NodeId
 from holdfast.local.calls import EventItem
 from holdfast.local.news import event_of, fields_of
+from holdfast.local.shapes import shape_of
 
 VERSION_ROW = "holdfast:v"  # what an agent publishes about its software
 
@@ -54,27 +55,14 @@ def _fields(item: EventItem) -> dict[str, Any]:
     return fields_of(item) if event is None else {name: getattr(event, name) for name in event.__struct_fields__}
 
 
-def view_json(view: View) -> dict[str, Any]:
-    return {
-        "number": view.number,
-        "id": str(view.id),
-        "servers": [plain(server) for server in view.servers],
-        "members": [
-            {"name": each.id.name, "boot": each.id.boot, "address": str(each.address), "attach": each.attach, "server": plain(each.server)}
-            for each in view.members
-        ],
-        "fleet": view.fleet,
-    }
-
-
 def plain(value: Any) -> Any:
     """A field of an event, as JSON has it."""
     if isinstance(value, Member):
         return member_json(value)
-    if isinstance(value, View):
-        return view_json(value)
     if isinstance(value, NodeId):
         return {"name": value.name, "boot": value.boot}
+    if (shape := shape_of(value)) is not None:
+        return shape.json(value)
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return [plain(each) for each in value]
     return value
@@ -85,8 +73,8 @@ def _text(value: Any) -> str:
         return f"{value.id} {value.address} {tags_text(value.tags)}".rstrip()
     if isinstance(value, Grant):
         return f"{value.kind}:{value.name} token={value.token}"
-    if isinstance(value, View):
-        return f"{value.id} of {value.size}"
+    if (shape := shape_of(value)) is not None:
+        return shape.text(value)
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return ",".join(map(str, value)) or "none"
     return str(value)

@@ -150,7 +150,7 @@ class Broadcast:
         cached = self._peers.get(topic)
         if cached is None or cached[0] != version:
             members, me = self._membership.members(topic), self._host.me.name
-            # Sorted by id, so all lives of one name stand together; a large ring does this once per member for every crash.
+            # Sorted by id, so all lives of one name stand together; a large group does this once per member for every crash.
             at = bisect_left(members, me, key=_name_of)
             after = bisect_right(members, me, at, key=_name_of)
             cached = version, (*members[:at], *members[after:])

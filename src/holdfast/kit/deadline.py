@@ -34,7 +34,7 @@ class Clock(Protocol):
 
 
 class Holder(Protocol):
-    """A holder that may act only until some instant: a ring member, a coordinator of a ticket, a leader, a grant."""
+    """A holder that may act only until some instant: a member of a group, the holder of a cell or a term, a grant."""
 
     @property
     def lapsed(self) -> bool:

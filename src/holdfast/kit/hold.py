@@ -1,6 +1,6 @@
 """The life of something exclusive, declared once: queued, granted, extended, at risk, lost.  Spec: foundation 4 (Grants), F9, F14.
 
-A machine that can exclude others is asked with a ``Holder`` and answers with a ``Claim``. Leadership and tickets speak these words to
+A machine that can exclude others is asked with a ``Holder`` and answers with a ``Claim``. Features speak these words to
 the agent's grants, the grants to a client, and the lab's users hear them as clients do. All of it happens in the host's turns.
 
 Why something is over is a value. Its type decides which error a user sees, its fields what the error says, and its word stands in traces
@@ -57,14 +57,11 @@ class Deposed(LossReason, frozen=True):
         return DEPOSED
 
 
-class Holder(Protocol):
-    """The side that wants it: a client's grant, a user in the lab. It may call back into its claim from here."""
-
-    def on_queued(self, position: int, why: str = "") -> None:
-        """It has a place; 1 is next. Before the grant, any number of times, or never. ``why``: what it waits for beside its turn."""
+class Grantee(Protocol):
+    """What hears of something that is granted to it, from the grant to the end."""
 
     def on_granted(self, token: int, deadline: float, number: int = 0) -> None:
-        """It is ours until the deadline, on this host's clock. ``number`` is that of a ticket."""
+        """It is ours until the deadline, on this host's clock. ``number``: which one, where several have one name."""
 
     def on_extended(self, deadline: float) -> None:
         """Still ours, until then: later than before."""
@@ -74,6 +71,13 @@ class Holder(Protocol):
 
     def on_lost(self, reason: LossReason) -> None:
         """It is over, or was never to be had."""
+
+
+class Holder(Grantee, Protocol):
+    """The side that wants it: a client's grant, a user in the lab. It may call back into its claim from here."""
+
+    def on_queued(self, position: int, why: str = "") -> None:
+        """It has a place; 1 is next. Before the grant, any number of times, or never. ``why``: what it waits for beside its turn."""
 
 
 class Claim(Protocol):

@@ -2,7 +2,7 @@
 
 How long a promise runs is not on disk: a renewal would cost a sync. So after a restart every promise is held to run for the
 longest length ever granted, which *is* on disk (not for today's setting: it may have been made shorter meanwhile), and
-nothing is granted before that time is over. One keeper per seat, shared by all who promise there: leaderships and cells.
+nothing is granted before that time is over. One keeper per seat, shared by all machines that promise there.
 
 The one seat of a machine can know better (H154): its *horizon* says until when anything runs that it ever promised, on the same clock.
 """

@@ -3,7 +3,7 @@
 What carries messages for others (the overlay of views) packs them here, and unpacks them at the far end. A parcel is decoded like a
 datagram: within the bounds of every field, for types that are declared ``carried`` and for no others, and with the fingerprint of its type
 checked, and what is said of its sender is held to the rules of an envelope. So a machine cannot tell how a message came; one that has to
-know declares a type of its own for what is carried, as mail does.
+know declares a type of its own for what is carried.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ Outcome = Enum("Outcome", ["ENOUGH", "IMPOSSIBLE", "TIMEOUT"])
 
 
 class Voter(Hashable, Protocol):
-    """Anything that can be counted once and ordered: NodeId, RingId, the number of a slot."""
+    """Anything that can be counted once and ordered: an identity, the number of a slot."""
 
     def __lt__(self, other: Any, /) -> bool: ...
 

@@ -1,4 +1,4 @@
-"""Promises: what a seat keeps for leaders and holders, one record per key.  Spec: foundation 4 (Promise), F13, F15, F16.
+"""Promises: what a seat keeps for those it promised something to, one record per key.  Spec: foundation 4 (Promise), F13, F15, F16.
 
 One rule. ``ask(holder, number, length)`` is refused while another holder's promise runs, refused if ``number`` is below
 the recorded one, refused if it equals it and the holder differs; otherwise it is recorded and granted. The pair

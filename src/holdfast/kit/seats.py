@@ -1,7 +1,7 @@
 """Seats: the few slots that remember, and whether this one may speak.  Spec: foundation 4 (Seats), F12, F13.
 
 Every agent runs this machine: it knows the slots and finds out who sits there. Traffic to a seat goes to the slot's
-address, never through the membership: a seat outside the ring goes on voting, an expelled holder goes on renewing.
+address, never through the membership: a seat outside the group goes on voting, an expelled holder goes on renewing.
 
 A seat that starts opens its keeper (``kit.keeper``) in one of three ways:
 

@@ -1,4 +1,4 @@
-"""Counters in an agent: the calls ``CounterAdd`` and ``CounterValues``, numbers, a finding."""
+"""Counters in an agent: two calls, a kind of grant, numbers, a finding, and what an agent waits for before it leaves."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from holdfast.agent.feature import Calls, Feature, Parts, Running
 from holdfast.local.calls import Finding
 from holdfast.local.frame import encoded
+from tests.toy.counter.kind import CounterKind
 from tests.toy.counter.protocol.counters import Counters
-from tests.toy.counter.protocol.facts import Counted
+from tests.toy.counter.protocol.facts import Closed, Counted
 from tests.toy.counter.settings import CounterSettings
 
 if TYPE_CHECKING:
@@ -22,16 +23,24 @@ if TYPE_CHECKING:
 class CounterAgent(Running):
     """One ``Counters``."""
 
-    info = (Counted,)
+    info = (Counted, Closed)
 
     def __init__(self, parts: Parts) -> None:
         self.counters = Counters(parts.host, parts.exchange, limit=CounterSettings.of(parts.config).counter_limit)
         self.machines = (self.counters,)
+        self.grant_kind = CounterKind(parts.host)
 
     def calls(self) -> Calls:
         from tests.toy.counter.calls import CounterAdd, CounterValues
 
         return Calls(at_once={CounterValues: self._values}, in_turn={CounterAdd: self._add})
+
+    def drain(self, *, draining: bool = True) -> None:
+        self.counters.close(closed=draining)
+
+    @property
+    def drained(self) -> bool:
+        return self.counters.spread
 
     def counts(self) -> dict[str, float]:
         return {"counter_names": len(self.counters.values), "counter_added": self.counters.counts["added"]}

@@ -1,8 +1,9 @@
-"""Counters over HTTP: ``GET /v1/counters`` and a metric."""
+"""Counters over HTTP: ``GET /v1/counters``, a panel and a metric."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -10,6 +11,7 @@ from msgspec import Struct
 from holdfast.agent.feature import HttpPart
 from holdfast.agent.observe.metrics import Metric, labelled
 from holdfast.agent.observe.openapi import Route
+from holdfast.agent.observe.sse import Lists
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -32,9 +34,11 @@ class CounterHttp(HttpPart):
     """It only looks."""
 
     routes = ROUTES
+    page = Path(__file__).parent / "page"
 
     def __init__(self, web: Web, counters: Counters) -> None:
         self._web, self._counters = web, counters
+        self.lists = (Lists(lambda: counters.version, lambda: tuple(counters.values), self._answer, event="counters"),)
 
     async def counter_values(self, request: Request) -> Response:
         del request

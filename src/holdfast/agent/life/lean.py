@@ -18,8 +18,9 @@ from typing import Any
 # seals our packets (4.5 MiB): no agent speaks TLS, and blake2 is built in. The third is for Pythons older than ours (0.4 MiB).
 HIDDEN = ("ssl", "_hashlib", "typing_extensions")
 
-# Libraries import these at once, and use them late or never (0.5 MiB).
-LATE = ("array", "ntpath", "asyncio.sslproto", "msgspec.inspect")
+# Libraries import these at once, and use them late or never (0.8 MiB). The last two are for reports of errors: one reads a line of source,
+# and the other indents groups of exceptions.
+LATE = ("array", "ntpath", "asyncio.sslproto", "msgspec.inspect", "tokenize", "textwrap")
 
 CO_COROUTINE = 0x80  # of a code object: ``inspect`` has the name
 
@@ -67,6 +68,8 @@ def _stand_ins() -> Iterator[StandIn]:
     # msgspec.json takes two functions, for schemas (0.1 MiB).
     schema = "msgspec._json_schema"
     yield StandIn(schema, schema=_late(schema, "schema"), schema_components=_late(schema, "schema_components"))
+    # The journal takes one class, which is in C.
+    yield StandIn("queue", SimpleQueue=import_module("_queue").SimpleQueue)
     # pathlib takes one function, for Path.as_uri (0.2 MiB).
     yield StandIn("urllib.parse", quote_from_bytes=_late("urllib.parse", "quote_from_bytes"))
     if sys.version_info < (3, 12):  # Its file defines each class in Python before it takes the one in C (0.4 MiB).

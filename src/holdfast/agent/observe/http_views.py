@@ -20,8 +20,9 @@ from holdfast.agent.observe.http_answers import (
 )
 from holdfast.agent.observe.seat_views import seat_views
 from holdfast.errors import NotAMember, shown
-from holdfast.events import Event, ViewChanged
-from holdfast.host import Grant, Member, NodeId, View, ViewId
+from holdfast.events import Event
+from holdfast.host import Grant, Member, NodeId
+from holdfast.local.shapes import listed_of, shape_of
 from holdfast.local.verdict import verdict
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from holdfast.local.calls import SeatView
 
 POSITIONS = 1 << 64  # that a member or a key can have
-LISTED_MAX = 256  # members of a view that an event names: a buffer of events must stay small when 2,000 come and go
+LISTED_MAX = 256  # values of one field that an event names: a buffer of events must stay small when 2,000 members come and go
 EXACT_MAX = 1 << 53  # integers above are written as hexadecimal text: JavaScript would round them
 
 
@@ -139,15 +140,10 @@ def _member(member: Member, position: int | None, since: Mapping[NodeId, float],
 
 def fields_of(event: Event, http: HttpSide) -> dict[str, Any]:
     """The fields of an event as JSON has them: ids of the membership with the names behind them, now, while they are known."""
-    if isinstance(event, ViewChanged):
-        counts = {"added_count": len(event.added), "removed_count": len(event.removed)}
-        event = ViewChanged(event.view, event.added[:LISTED_MAX], event.removed[:LISTED_MAX])
-        return _fields_of(event, http) | counts
-    return _fields_of(event, http)
-
-
-def _fields_of(event: Event, http: HttpSide) -> dict[str, Any]:
-    return {field: _plain(getattr(event, field), http) for field in event.__struct_fields__}
+    values, listed = {field: getattr(event, field) for field in event.__struct_fields__}, listed_of(event)
+    counts = {f"{field}_count": len(values[field]) for field in listed}
+    values.update({field: values[field][:LISTED_MAX] for field in listed})
+    return {field: _plain(value, http) for field, value in values.items()} | counts
 
 
 def _plain(value: Any, http: HttpSide) -> Any:
@@ -156,16 +152,6 @@ def _plain(value: Any, http: HttpSide) -> Any:
         return {**shown, "tags": value.tags}
     if isinstance(value, NodeId):
         return {"name": value.name, "boot": value.boot}
-    if isinstance(value, View):  # Its members are in /v1/views: a large view is not told whole with every change.
-        return {
-            "id": str(value.id),
-            "number": value.number,
-            "size": value.size,
-            "fleet": value.fleet,
-            "servers": _plain(value.servers, http),
-        }
-    if isinstance(value, ViewId):
-        return str(value)
     if isinstance(value, Grant):
         return {"kind": value.kind, "name": value.name, "token": value.token, "number": value.number}
     if isinstance(value, bool | str) or value is None:
@@ -178,6 +164,8 @@ def _plain(value: Any, http: HttpSide) -> Any:
         return value if isfinite(value) else None
     if (own := http.plain(value)) is not None:
         return own
+    if (shape := shape_of(value)) is not None:
+        return shape.event(value)
     if isinstance(value, tuple | list):
         return [_plain(each, http) for each in value]
     return str(value)

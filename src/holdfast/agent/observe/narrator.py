@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from holdfast.agent.observe.logs import Log
 from holdfast.drops import Drop
 from holdfast.events import (
@@ -23,7 +25,8 @@ from holdfast.events import (
     TokenRefused,
     Updated,
 )
-from holdfast.host import Member, View
+from holdfast.host import Member
+from holdfast.local.shapes import shape_of
 
 SUM_PERIOD = 60.0  # seconds between two lines about drops that are known already
 LOOK_PERIOD = 5.0  # seconds until a kind of drop that is new gets its line
@@ -79,14 +82,14 @@ class Narrator:
 
 
 def _fields(event: Event) -> dict[str, Any]:
-    """By name. Of a member, who and where it is, of a view, which and how large; "at" and "level" are words of the line itself."""
+    """By name. Of a member, who it is and where; of a struct with a shape, what this says. "at" and "level" are words of the line."""
     found: dict[str, Any] = {}
     for name in event.__struct_fields__:
         value = getattr(event, name)
         if isinstance(value, Member):
             found["member"], found["address"] = value.id, value.address
-        elif isinstance(value, View):
-            found["view"], found["size"] = value.id, value.size
+        elif isinstance(value, Struct) and (shape := shape_of(value)) is not None and shape.log is not None:
+            found.update(shape.log(value))
         else:
             found[f"{name}_" if name in ("at", "level", "event") else name] = value
     return found

@@ -1,28 +1,17 @@
-"""Views as a feature of an agent: light until a client of this agent, or of another one, asks for views.  Spec: views 9, 10, D1, D31.
-
-The protocol is imported when it is first used. Before that an agent that is no seat has nothing of views; a seat has a ``Doorbell``.
-"""
+"""Views as a feature of an agent. What a running one needs is imported when there are servers.  Spec: views 9."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from holdfast.agent.feature import Calls, Feature, Missing, Parts, Running
-from holdfast.events import ViewLost, ViewTripped
+from holdfast.agent.feature import Feature, Parts, Running
 from holdfast.features.views.settings import ViewsSettings
 
 if TYPE_CHECKING:
-    from holdfast.agent.feature import HttpPart, Web
+    from collections.abc import Iterable
+
     from holdfast.agent.observe.openapi import Route
-    from holdfast.agent.socket.connection import Handler
     from holdfast.config import Config
-    from holdfast.events import Event
-    from holdfast.features.views.backend import Backend
-    from holdfast.features.views.handlers import ViewHandlers
-    from holdfast.features.views.http import ViewSource
-    from holdfast.host import Machine, Message, NodeId
-    from holdfast.local.calls import Call, Finding
 
 
 class ViewFeature(Feature):
@@ -32,11 +21,16 @@ class ViewFeature(Feature):
 
     def build(self, parts: Parts) -> Running:
         if parts.config.membership == "views":
+            from holdfast.features.views.running import ViewAgent
             from holdfast.features.views.side import views_of
 
             return ViewAgent(parts, views_of(parts.membership))
         if not parts.slots.all and not ViewsSettings.of(parts.config).zookeeper:
+            from holdfast.features.views.missing import NoViews
+
             return NoViews(parts)
+        from holdfast.features.views.running import ViewAgent
+
         return ViewAgent(parts)
 
     def routes(self) -> tuple[Route, ...]:
@@ -51,198 +45,3 @@ class ViewFeature(Feature):
         from holdfast.features.views.zookeeper.servers import would
 
         return would(settings.zookeeper, settings.zk_session, is_membership=config.membership == self.name)
-
-
-class NoViews(Missing):
-    """No server of views is known."""
-
-    views = slot = None
-    takes_part = serves = False
-    back_end: Literal["seats", "zookeeper"] = "seats"
-    now = 0.0
-
-    def __init__(self, parts: Parts) -> None:
-        super().__init__(parts.slots.missing)
-        self.me = parts.host.me
-
-    def http(self, web: Web) -> HttpPart:
-        return _http(web, self)
-
-    def calls(self) -> Calls:
-        from holdfast.features.views.calls import SurveyViews, TripView, WatchViews
-
-        return Calls(in_turn=dict.fromkeys((WatchViews, TripView, SurveyViews), self.refuse))
-
-
-class ViewAgent(Running):
-    """The part of one agent in views: as a client, from the first user that asks until the last one ends, and as a server if it is a seat.
-
-    Once it is made, the machine lives as long as the agent: the numbers of a life only grow (views G2), also from one part to the next.
-    """
-
-    why = ""  # nothing is missing
-    warning: tuple[type[Event], ...] = (ViewLost, ViewTripped)
-
-    def __init__(self, parts: Parts, of_membership: Backend | None = None) -> None:
-        """``of_membership``: the member list is a view, so this agent takes part as long as it is a member. The membership sees to that."""
-        self.parts = parts
-        self.settings = ViewsSettings.of(parts.config)
-        self.views = of_membership  # None: it was not needed yet
-        self.users: dict[object, None] = {}
-        self._added: Machine | None = of_membership  # which of the two the node has
-        self._is_membership = of_membership is not None
-        self._draining = False
-        self._handlers: ViewHandlers | None = None
-        self._doorbell: Machine | None = None
-        if parts.config.http:
-            from holdfast.features.views.protocol.facts import Carried, Received
-
-            self.frequent = Carried, Received
-        if of_membership is not None:
-            parts.overlay.views = of_membership
-        elif parts.slots.own is not None and not self.settings.zookeeper:
-            self._doorbell = self._added = self._hang_doorbell()
-            self.machines = (self._doorbell,)
-
-    @property
-    def takes_part(self) -> bool:
-        """As a client of views."""
-        return self._is_membership or bool(self.users)
-
-    @property
-    def serves(self) -> bool:
-        """This agent is a seat, and somewhere a client takes part."""
-        return self.views is not None and self._added is self.views and self.parts.slots.own is not None and not self.settings.zookeeper
-
-    # What HTTP shows (``http.ViewSource``).
-
-    @property
-    def back_end(self) -> Literal["seats", "zookeeper"]:
-        return "zookeeper" if self.settings.zookeeper else "seats"
-
-    @property
-    def slot(self) -> int | None:
-        return self.parts.slots.own
-
-    @property
-    def now(self) -> float:
-        return self.parts.host.now
-
-    @property
-    def me(self) -> NodeId:
-        return self.parts.host.me
-
-    def http(self, web: Web) -> HttpPart:
-        return _http(web, self)
-
-    # Who uses views. In turns.
-
-    def begin(self, user: object) -> Backend:
-        """This agent takes part, at least until ``end``. Raises ``ConfigError`` if it cannot."""
-        views = self._run()
-        self.users[user] = None
-        if not self._draining and not self._is_membership:
-            self._take_part(views)
-        return views
-
-    def end(self, user: object) -> None:
-        self.users.pop(user, None)
-        if not self.users and not self._is_membership:
-            self._withdraw()
-
-    # What an agent asks of a feature.
-
-    def calls(self) -> Calls:
-        from holdfast.features.views.calls import SurveyViews, TripView, WatchViews
-        from holdfast.features.views.handlers import ViewHandlers
-
-        self._handlers = handlers = ViewHandlers(self)
-        in_turn: dict[type[Call], Handler] = {WatchViews: handlers.watch, TripView: handlers.trip, SurveyViews: handlers.survey}
-        return Calls(in_turn=in_turn)
-
-    def on_event(self, event: Event) -> None:
-        """``ServerRetired``, in the middle of a turn of the machine that is to be taken out."""
-        del event
-        self.parts.host.post(self._retire)
-
-    def drain(self, *, draining: bool = True) -> None:
-        """An agent that leaves its group leaves the view as well. Its clients hear ``ViewLost`` when their lease is over."""
-        self._draining = draining
-        if self._is_membership:
-            return
-        if draining:
-            self._withdraw()
-        elif self.users:
-            self._take_part(self._run())
-
-    @property
-    def drained(self) -> bool:
-        """The membership sees to the goodbye of its own views."""
-        return self._is_membership or self.views is None or self.views.left
-
-    def counts(self) -> dict[str, float]:
-        found = {} if self.views is None else {f"views_{name}": value for name, value in sorted(self.views.metrics().items())}
-        found["views_users"] = float(len(self.users))
-        return found
-
-    def lost(self) -> dict[str, int]:
-        return {"view_events_lost": 0 if self._handlers is None else self._handlers.news.missed}
-
-    def findings(self) -> Iterable[Finding]:
-        if self.views is None or not (self.takes_part or self.serves):
-            return ()
-        from holdfast.features.views.findings import of_views
-
-        return of_views(self.views, self.settings, self.me.name, serves=self.serves)
-
-    # The machine.
-
-    def _hang_doorbell(self) -> Machine:
-        from holdfast.features.views.doorbell import Doorbell
-        from holdfast.features.views.protocol.config import views_fingerprint
-        from holdfast.features.views.protocol.facts import LinkDown, LinkUp, ServerRetired, SlowChange
-
-        self.hears, self.info, self.warning = (ServerRetired,), (LinkUp, LinkDown, ServerRetired), (*self.warning, SlowChange)
-        return Doorbell(views_fingerprint(self.settings.views_config(), self.parts.slots.all), self._on_ring)
-
-    def _run(self) -> Backend:
-        """The machine is in the node from here on."""
-        if self.views is None:
-            from holdfast.features.views.backend import back_end
-
-            parts = self.parts
-            self.views = back_end(parts.host, parts.config.group, self.settings, parts.slots)
-        self._exchange(self.views)
-        return self.views
-
-    def _exchange(self, machine: Machine) -> None:
-        """The node has this machine, and not the other one."""
-        if self._added is machine:
-            return
-        if self._added is not None:
-            self.parts.host.node.remove(self._added)
-        self._added = machine
-        self.parts.host.node.add(machine)
-
-    def _take_part(self, views: Backend) -> None:
-        self.parts.overlay.views = views
-        views.take_part()
-
-    def _withdraw(self) -> None:
-        self.parts.overlay.views = None
-        if self.views is not None:
-            self.views.withdraw()
-
-    def _on_ring(self, source: NodeId, message: Message) -> None:
-        self._run().on_message(source, message)
-
-    def _retire(self) -> None:
-        """A seat that no client needs waits at its doorbell again."""
-        if self._doorbell is not None and self.views is not None and not self.users and self.views.idle_since is not None:
-            self._exchange(self._doorbell)
-
-
-def _http(web: Web, source: ViewSource) -> HttpPart:
-    from holdfast.features.views.http import ViewsHttp
-
-    return ViewsHttp(web, source)

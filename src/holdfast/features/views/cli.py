@@ -10,12 +10,13 @@ from holdfast.cli.agent_call import asked, streamed
 from holdfast.cli.exits import FOUND, OK
 from holdfast.cli.options import AGENT, COUNT, FOR, GROUP, checked_limits
 from holdfast.cli.parser import Flag, Word
-from holdfast.cli.shapes import plain, timed, view_json
+from holdfast.cli.shapes import plain, timed
 from holdfast.cli.show import print_json, print_json_line, print_pairs, print_table, say
 from holdfast.errors import ConfigError
 from holdfast.events import Changing, Event, EventsLost, ViewChanged, ViewLost, ViewRestored, ViewTripped
 from holdfast.features.views.calls import SeatOfViews, SurveyViews, TripView, ViewsReport, WatchViews
 from holdfast.features.views.client_base import ViewMirror, advanced, checked_reason
+from holdfast.features.views.shapes import view_json
 from holdfast.host import View, ViewState
 
 

@@ -141,7 +141,7 @@ ROUTES = (Route("GET", "/v1/views", "views", "How this agent takes part in views
 
 
 class ViewSource(Protocol):
-    """What HTTP shows of views: ``agent.ViewAgent``, or an agent that cannot take part."""
+    """What HTTP shows of views: ``running.ViewAgent``, or an agent that cannot take part."""
 
     why: str  # "" where it can
 

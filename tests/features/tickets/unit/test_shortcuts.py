@@ -106,6 +106,27 @@ def test_word_of_another_owner_is_enough_to_ask_as_usual() -> None:
     assert isinstance(first, Query)
 
 
+@pytest.mark.parametrize("heard", ["before", "after"])
+def test_what_another_had_since_is_no_longer_kept(heard: str) -> None:
+    """H245: word of a larger token ends what was kept, whether it comes before the last holder knows that FREE is written or after."""
+    stand = Stand("abcd", seats=3)
+    first = stand.acquire("d", 1, run=0.5)
+    if heard == "before":
+        stand.hold = lambda source, target, message: target == "d" and isinstance(message, Accepted)
+    first.release()
+    stand.deliver()
+    pool = stand.tickets["d"].pool_table[POOL]
+    assert (pool.vacant is not None) is (heard == "after")
+    other = stand.acquire("a", 1, run=5 * ANNOUNCE_DELAY)
+    stand.hold = never
+    stand.release_held()
+    stand.deliver()
+    assert not stand.coordinators("d"), "the release is known to be written"
+    assert other.token > first.token
+    assert stand.tickets["d"].view(POOL).owners[0].token == other.token
+    assert pool.vacant is None
+
+
 def test_an_answer_that_is_lost_costs_no_safety() -> None:
     """H114: the version may be chosen although nobody heard it; it is asked as usual then, and tokens grow."""
     stand, first = given_up()

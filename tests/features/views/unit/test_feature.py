@@ -12,12 +12,14 @@ import pytest
 from holdfast.agent.feature import Missing
 from holdfast.errors import ConfigError, ExtraMissing, Unavailable
 from holdfast.features.views import backend, calls
-from holdfast.features.views.agent import NoViews, ViewAgent, ViewFeature
+from holdfast.features.views.agent import ViewFeature
 from holdfast.features.views.doorbell import Doorbell
+from holdfast.features.views.missing import NoViews
 from holdfast.features.views.protocol.facts import ServerRetired
 from holdfast.features.views.protocol.messages import ClientPing, LinkPing
 from holdfast.features.views.protocol.survey import LinkLook
 from holdfast.features.views.protocol.views import ViewNode
+from holdfast.features.views.running import ViewAgent
 from holdfast.host import Address, NodeId, ViewState
 from holdfast.local.calls import Call
 from tests.features.views.fake_views import SERVER, FakeClient, FakeTurns, FakeViews, parts, view
@@ -251,12 +253,14 @@ def test_an_agent_that_uses_no_views_loads_no_protocol_of_them() -> None:
         "from holdfast.kit.slots import OwnSlots, Slot\n"
         "slots = (Slot(0, 's0', Address('127.0.0.1', 7000)),)\n"
         "feature = next(each for each in features() if each.name == 'views')\n"
-        "for own in (None, 0):\n"
-        "    feature.build(N(slots=OwnSlots(slots, own), config=Config()))\n"
+        "host = N(me=None)\n"
+        "for known, own in (((), None), (slots, None), (slots, 0)):\n"
+        "    feature.build(N(slots=OwnSlots(known, own, 'none'), config=Config(), host=host))\n"
         "    print(*sorted(name for name in sys.modules if 'features.views' in name))\n"
     )
-    alone, seat = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    without, alone, seat = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
     home = "holdfast.features.views"
-    assert alone.split() == [home, f"{home}.agent", f"{home}.settings"]
+    assert without.split() == [home, f"{home}.agent", f"{home}.missing", f"{home}.settings"]
+    assert set(alone.split()) - set(without.split()) == {f"{home}.running"}
     loaded = {f"{home}.doorbell", f"{home}.protocol", *(f"{home}.protocol.{name}" for name in ("config", "facts", "messages"))}
     assert set(seat.split()) - set(alone.split()) == loaded

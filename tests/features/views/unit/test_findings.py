@@ -8,11 +8,12 @@ import pytest
 
 from holdfast.config import Config
 from holdfast.features.views import backend
-from holdfast.features.views.agent import ViewAgent, ViewFeature
+from holdfast.features.views.agent import ViewFeature
 from holdfast.features.views.calls import SurveyViews, ViewsReport, WatchViews
 from holdfast.features.views.findings import FLAPS, of_views
 from holdfast.features.views.protocol.links import NO_LINK_STATE, NO_MESSAGES
 from holdfast.features.views.protocol.survey import LinkLook
+from holdfast.features.views.running import ViewAgent
 from holdfast.features.views.settings import ViewsSettings
 from holdfast.host import Address, NodeId
 from holdfast.local.calls import Finding

@@ -20,11 +20,13 @@ from holdfast.config import Config
 from holdfast.events import Event, ViewChanged
 from holdfast.features.views import backend
 from holdfast.features.views import protocol as protocol_folder
-from holdfast.features.views.agent import NoViews, ViewAgent, ViewFeature
+from holdfast.features.views.agent import ViewFeature
 from holdfast.features.views.http import COUNTERS, GAUGES, HOPS, KNOWN, OVERLAY, RECEIVED, REFUSED, ViewsAnswer, ViewsHttp, of_views
+from holdfast.features.views.missing import NoViews
 from holdfast.features.views.protocol.facts import Carried, Delivered, LinkUp, Proposed, Received
 from holdfast.features.views.protocol.survey import LinkLook
 from holdfast.features.views.protocol.views import ViewNode
+from holdfast.features.views.running import ViewAgent
 from holdfast.host import Address, NodeId, ViewState
 from tests.features.views.fake_ensemble import Stand
 from tests.features.views.fake_views import SERVER, FakeTurns, FakeViews, parts, view

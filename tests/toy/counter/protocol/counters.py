@@ -16,12 +16,13 @@ from holdfast.host import Host, Message, NodeId
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.rows import KEYS_MAX
 from tests.toy.counter.events import CounterBegan
-from tests.toy.counter.protocol.facts import Counted
+from tests.toy.counter.protocol.facts import Closed, Counted
 
 TOPIC = "counter"
 NAME_BYTES_MAX = 32  # with the longest name of a life (81 bytes) it fits the key of a row (128)
 SEPARATOR = "/"  # between the name of a counter and a life, in the key of a row
 ROW_BYTES = 8
+SPREAD = 1.0  # seconds; a rumour is with all members well before
 ROW_MAX = NUMBER_MAX // KEYS_MAX  # the sum of a full table is a number that every language has
 
 
@@ -36,6 +37,9 @@ class Counters:
         self._rows = exchange.rows(TOPIC, max, valid=is_row)
         self._rows.on_change(self._on_change)
         self._values: dict[str, int] = {}
+        self.version = 0  # grows with every change
+        self._closed = False
+        self._spread_at = host.now  # until then the others may not have heard of what was added last
         self.counts: Counter[str] = Counter()  # added, by this life; malformed, rows of peers that name no counter
 
     @property
@@ -46,8 +50,20 @@ class Counters:
     def is_full(self) -> bool:
         return len(self._values) >= self._limit
 
+    @property
+    def spread(self) -> bool:
+        return self._host.now >= self._spread_at
+
+    def close(self, *, closed: bool) -> None:
+        """This member leaves; or it stays, with ``closed`` False."""
+        self._closed = closed
+        if closed:
+            self._host.emit(Closed(max(0.0, self._spread_at - self._host.now)))
+
     def add(self, name: str, by: int) -> int:
         """Returns the value that this member knows then."""
+        if self._closed:
+            raise Unavailable("counter: this agent is leaving its group, and adds no more")
         if not is_name(name):
             raise ConfigError(f"name: {shown(name)}; accepted are 1 to {NAME_BYTES_MAX} bytes of printable text without {SEPARATOR}")
         if self.is_full and name not in self._values:
@@ -58,6 +74,7 @@ class Counters:
             raise ConfigError(f"by: {shown(by)}; accepted are 1 to {ROW_MAX - former}")
         self._rows.set(key, row(former + by))
         self.counts["added"] += by
+        self._spread_at = self._host.now + SPREAD
         return self._values[name]
 
     def start(self) -> None:
@@ -79,6 +96,7 @@ class Counters:
             return
         if name not in self._values:
             self._host.emit(CounterBegan(name))
+        self.version += 1
         grown = number(now) - number(before or row(0))
         self._values[name] = self._values.get(name, 0) + grown
         self._host.emit(Counted(name, self._values[name]))

@@ -299,10 +299,10 @@ class Candidate:
         """H113: the cell was written with a grant for us after that CJOIN had come, and a majority has accepted it."""
         return {voter(place): ack.stamp for place in ack.places} if 0 < ack.stamp <= self._stamp else {}
 
-    def on_active(self, coordinator: Coordinator) -> None:
+    def on_granted(self, token: int, deadline: float, number: int = 0) -> None:
         self.state = CandidateState.OWNED
         self._desk.counts["acquired"] += 1
-        self._holder.on_granted(coordinator.who.token, coordinator.deadline.until, coordinator.head)
+        self._holder.on_granted(token, deadline, number)
 
     def on_extended(self, deadline: float) -> None:
         if self._told:
@@ -311,7 +311,7 @@ class Candidate:
     def on_at_risk(self) -> None:
         self._holder.on_at_risk()
 
-    def on_over(self, coordinator: Coordinator, reason: LossReason) -> None:
+    def on_lost(self, reason: LossReason) -> None:
         if self.state is CandidateState.OWNED:
             self._lose(reason)
         elif self.state is CandidateState.JOINING:

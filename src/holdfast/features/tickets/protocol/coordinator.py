@@ -27,7 +27,7 @@ from holdfast.features.tickets.protocol.values import ANCHOR, NOBODY, Agent, Bal
 from holdfast.features.tickets.protocol.writing import Writer
 from holdfast.host import NodeId, Timer
 from holdfast.kit.deadline import Deadline, entry
-from holdfast.kit.hold import Lapsed, LossReason
+from holdfast.kit.hold import Grantee, Lapsed, LossReason
 from holdfast.kit.phase import Phase
 
 if TYPE_CHECKING:
@@ -42,15 +42,11 @@ State = Enum("State", ["JOINING", "ACTIVE", "LEAVING", "DEAD"])
 A = TypeVar("A")
 
 
-class Owner(Protocol):
+class Owner(Grantee, Protocol):
     """Whom a coordinator works for: one ``acquire``."""
 
     @property
     def metadata(self) -> Mapping[str, str]: ...
-    def on_active(self, coordinator: Coordinator) -> None: ...
-    def on_extended(self, deadline: float) -> None: ...
-    def on_at_risk(self) -> None: ...
-    def on_over(self, coordinator: Coordinator, reason: LossReason) -> None: ...
 
 
 class Coordinator:
@@ -170,7 +166,7 @@ class Coordinator:
         if self.owned:
             self.host.emit(TicketLost(self.pool.name, self.head, self.who, reason.word))
             self.pool.withdraw(self)
-        self.owner.on_over(self, reason)
+        self.owner.on_lost(reason)
 
     def halt(self) -> None:
         self.state = State.DEAD
@@ -291,7 +287,7 @@ class Coordinator:
         self.state, self.owned = State.ACTIVE, True
         self.host.emit(TicketAcquired(self.pool.name, self.head, self.who, self.deadline.until))
         self._arm_deadline()
-        self.owner.on_active(self)
+        self.owner.on_granted(self.who.token, self.deadline.until, self.head)
         if self.state is State.ACTIVE:  # The owner may have changed its mind.
             self.pool.announce(self)
             self.tell_pred()
@@ -326,7 +322,7 @@ class Coordinator:
     def give_up(self) -> None:
         """A grant that did not become a lease is given back."""
         self.leave()
-        self.owner.on_over(self, Unanswered())
+        self.owner.on_lost(Unanswered())
 
     def _renew(self, stamp: float) -> None:
         self._stamp = stamp

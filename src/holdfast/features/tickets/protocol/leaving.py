@@ -69,7 +69,7 @@ class Leaver:
     def _on_given_up(self, val: Val) -> None:
         it = self._it
         if it.anchor:
-            it.pool.vacant = Vacant(it.ballot, it.writer.era, val)
+            it.pool.gave_up(Vacant(it.ballot, it.writer.era, val))
         else:
             it.desk.tell(it.pred, Cleave(it.pool.name, it.rid, head=it.head))
         it.die()

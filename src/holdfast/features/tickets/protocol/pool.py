@@ -46,8 +46,8 @@ class Returned:
 
     metadata: Mapping[str, str] = {}
 
-    def on_active(self, coordinator: Coordinator) -> None:
-        coordinator.leave()
+    def on_granted(self, token: int, deadline: float, number: int = 0) -> None:
+        """It is leaving."""
 
     def on_extended(self, deadline: float) -> None:
         """It is leaving."""
@@ -55,7 +55,7 @@ class Returned:
     def on_at_risk(self) -> None:
         """It is leaving."""
 
-    def on_over(self, coordinator: Coordinator, reason: LossReason) -> None:
+    def on_lost(self, reason: LossReason) -> None:
         """No client waits for it."""
 
 
@@ -177,12 +177,23 @@ class Pool:
         """A coordinator of this agent is giving the anchor up, and no client waits for it."""
         return any(each.leaving and each.leaver.vacating for each in self.coordinators.values())
 
+    def gave_up(self, vacant: Vacant) -> None:
+        """The anchor. The next candidate of this agent goes on from there."""
+        self.vacant = vacant
+        self.doubt_vacant()
+
+    def doubt_vacant(self) -> None:
+        """Another is known to have had it since: this agent does not go on from there. Asked when the view changes (H245)."""
+        vacant = self.vacant
+        if vacant is not None and self.cview.newest_token(self.name, vacant.val.head) > vacant.val.token:
+            self.vacant = None
+
     def take_vacant(self, n: int) -> Vacant | None:
-        """What this agent gave up, unless another is known to have had it since. Once: no two versions may have one number (I6)."""
+        """What this agent gave up. Once: no two versions may have one number (I6)."""
         if self.vacant is None or self.vacant.val.n != n:
             return None
         vacant, self.vacant = self.vacant, None
-        return vacant if self.cview.newest_token(self.name, vacant.val.head) <= vacant.val.token else None
+        return vacant
 
     def longest_waiting(self) -> Waiter | None:
         """Who waits at another ticket of this agent, and has done so for longest; it leaves that queue (H167)."""

@@ -284,7 +284,10 @@ class Tickets:
 
     def _on_view(self, pool: str, number: int) -> None:
         entry, here = self.cview.owners(pool).get(number), self.pool_table.get(pool)
-        if here is not None and entry is not None and entry.free > 0:
+        if here is None:
+            return
+        here.doubt_vacant()
+        if entry is not None and entry.free > 0:
             for candidate in tuple(here.line.asking):
                 candidate.poke()
 
