@@ -33,7 +33,10 @@ class Goal:
     bound: float
     way: Literal["at_least", "at_most"]
 
-    def met_by(self, ratio: float) -> bool:
+    def met_by(self, ratio: float | None) -> bool:
+        """What could not be measured meets no goal (H241)."""
+        if ratio is None:
+            return False
         return ratio >= self.bound if self.way == "at_least" else ratio <= self.bound
 
     def __str__(self) -> str:
@@ -54,7 +57,7 @@ class Report:
 
     benchmark: str
     goals: Mapping[str, Goal]
-    ratios: Mapping[str, float]
+    ratios: Mapping[str, float | None]  # None: it could not be measured
     raw: Mapping[str, Any]
     problems: Sequence[str] = field(default=())
 
@@ -69,7 +72,7 @@ class Report:
 
     def as_json(self) -> str:
         goals = {name: {goal.way: goal.bound} for name, goal in self.goals.items()}
-        ratios = {name: round(ratio, 4) for name, ratio in self.ratios.items()}
+        ratios = {name: None if ratio is None else round(ratio, 4) for name, ratio in self.ratios.items()}
         found = {"benchmark": self.benchmark, "ratios": ratios, "goals": goals, "verdict": self.verdict}
         return json.dumps({**found, "problems": list(self.problems), "raw": self.raw, "versions": versions()})
 
@@ -78,7 +81,8 @@ class Report:
         for name, found in self.ratios.items():
             goal = self.goals.get(name)
             judged = "" if goal is None else f"   goal {goal!s:8}  {PASS if goal.met_by(found) else MISS}"
-            lines.append(f"  {name:28} {found:10.3f}{judged}".rstrip())
+            shown = f"{'not measured':>10}" if found is None else f"{found:10.4f}"
+            lines.append(f"  {name:28} {shown}{judged}".rstrip())
         lines += [f"  PROBLEM: {problem}" for problem in self.problems]
         for name, value in self.raw.items():
             lines += _shown(name, value)

@@ -56,6 +56,13 @@ def test_a_problem_is_a_miss() -> None:
     assert "they disagree" in spoilt.as_text()
 
 
+def test_what_was_not_measured_is_a_miss() -> None:
+    """H241: a goal without a number is no pass; the number is null, and its line says why there is none."""
+    found = Report("any", {"speed": at_least(1)}, {"speed": None}, {})
+    assert (found.verdict, json.loads(found.as_json())["ratios"]) == ("miss", {"speed": None})
+    assert "not measured" in found.as_text()
+
+
 def test_turns_alternate_and_the_first_round_does_not_count() -> None:
     """Issue, How fast: contestants take turns, the best of several rounds counts."""
     order: list[str] = []
@@ -74,7 +81,7 @@ def test_turns_alternate_and_the_first_round_does_not_count() -> None:
 
 def test_every_benchmark_is_tried() -> None:
     """Every name has a tiny size here, except those that take minutes; these have tests of their own beside this file."""
-    assert NAMES.keys() - SIZES.keys() == {"ring-real", "leadership-kills", "tickets-storm", "tickets-load", "http-load"}
+    assert NAMES.keys() - SIZES.keys() == {"ring-real", "leadership-kills", "tickets-storm", "tickets-load", "http-load", "views"}
 
 
 @pytest.mark.parametrize("name", SIZES)
