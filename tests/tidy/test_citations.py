@@ -21,16 +21,16 @@ from tests.tidy.tree import ROOT, name, python, texts
 FOUNDATION = "foundation"
 SPECS = {
     FOUNDATION: FOUNDATION, "ring": "ring", "detection": "detection", "fast-detection": "detection", "tickets": "tickets",
-    "views": "views", "circuit-breaker": "views",
+    "views": "views", "circuit-breaker": "views", "limits": "limits", "rate-limit": "limits",
 }  # fmt: skip
-NOT_BUILT = ("gossip", "election", "limits", "rate-limit")  # their specifications come with them
+NOT_BUILT = ("gossip", "election")  # their specifications come with them
 FOLDERS = ("src/", "tests/")
 PAGES = (*(f"docs/spec/{page}.md" for page in sorted(set(SPECS.values()))), "docs/decisions.md")
 
 HEADING = re.compile(r"^## (H\d+) ", re.MULTILINE)
 ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 SECTION = r"\d{1,2}(?:\.\d{1,2})?(?![\w%]|\.[\d.])"
-CODE = r"(?:[DEFGHIP]|CB)\d{1,3}[a-z]?(?!\w)"
+CODE = r"(?:[DEFGHIP]|CB|RL)\d{1,3}[a-z]?(?!\w)"
 ASIDE = r"(?: \([^()]*\)| step \d+)?"
 NAMES = "|".join(sorted((*SPECS, *NOT_BUILT), key=len, reverse=True))
 # A name and what is cited of it, with asides in brackets: "ring 8 (E9), 5.3, D14", "ring/E3".

@@ -1,0 +1,1 @@
+"""Rate limits: one limit for many processes, split by demand, without a coordinator."""
