@@ -169,6 +169,8 @@ class Shapes:
     def _bytes(self, kind: types.BytesType) -> bytes:
         random = self._random
         way = random.random()
+        if kind.max_length is not None and kind.min_length == kind.max_length and random.random() < 0.9:
+            return random.randbytes(kind.max_length)  # a digest: of another length it ends at the codec
         if way < 0.4 and self._harvest.bytes:
             return random.choice(self._harvest.bytes)
         if way < 0.8:

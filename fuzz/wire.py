@@ -1,9 +1,10 @@
 """Fuzz target of the wire: ``python -m fuzz.wire --inputs N --seed S``.
 
 Every input goes the whole way: frame reader or datagram, open, decode, ``Node.receive``, a machine. Random bytes die at the
-tag check and prove nothing, so most inputs are messages that were taken apart and sealed again with the right key. Allowed
-are a counted drop and a handled message that can be encoded again; anything else ends the run with exit code 1, the seed and
-the input. The same seed gives the same inputs and the same table.
+tag check and prove nothing, so most inputs are messages that were taken apart and sealed again with the right key: some of
+samples (``messages``), some of every type that ships, made from its annotations (``shapes``). Allowed are a counted drop and
+a handled message that can be encoded again; anything else ends the run with exit code 1, the seed and the input. The same
+seed gives the same inputs and the same table.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import TextIO
+from typing import Any, TextIO
 
 import msgspec
 
 from fuzz.messages import TYPES, Span, draw
 from fuzz.mutate import mangle, mutate, write
-from fuzz.receiver import Receiver
+from fuzz.receiver import WALL, Receiver
+from fuzz.shapes import Harvest, Shapes
+from fuzz.shipped import tagged_types
 from holdfast.drops import Rejected
 from holdfast.host import DATAGRAM_BYTES_MAX, MESSAGE_BYTES_MAX, Address, Message, NodeId
 from holdfast.node import OtherFingerprint, WrongLife, life_of
@@ -36,6 +39,9 @@ OWN_SHARE = 0.01  # of what the receiver said itself, sent back to it
 PROGRESS_INPUTS = 50_000
 CPU_SECONDS_MAX = 1.0  # for one input of at most 1 MiB; a hundred times what the slowest honest one needs
 PAYLOAD_BYTES_MAX = DATAGRAM_BYTES_MAX - Sealed.overhead
+STREAM_BYTES_MAX = MESSAGE_BYTES_MAX - Sealed.overhead
+SHIPPED_SHARE = 0.3  # of the messages that are taken apart
+OF_THE_NODE = (WrongLife, OtherFingerprint)  # it answers these itself, without a machine
 
 
 class Misbehaved(Exception):
@@ -51,8 +57,13 @@ class Target:
         self.input = b""
         first, second, foreign = (Key(self.random.randbytes(32)) for _ in range(3))
         keyring = Keyring(first, second)
-        self.sealed = Receiver(ME, HERE, TYPES, self._sealer(GROUP, keyring), _nowhere)
-        self.plain = Receiver(ME, HERE, TYPES, Plain(GROUP), _nowhere)
+        self.shipped = [kind for kind in tagged_types() if kind not in OF_THE_NODE]
+        self.handled: Counter[type[Message]] = Counter()
+        self._harvest = Harvest()
+        self._shapes = Shapes(self.random, self._harvest, lambda: WALL)
+        types = (*TYPES, *self.shipped)
+        self.sealed = Receiver(ME, HERE, types, self._sealer(GROUP, keyring), _nowhere)
+        self.plain = Receiver(ME, HERE, types, Plain(GROUP), _nowhere)
         self.codec = Codec(self.sealed.node.types)
         self.fingerprint = _fingerprint()
         self.friends = [self._sealer(GROUP, ring) for ring in (keyring, keyring, keyring.use(second.id))]
@@ -85,6 +96,10 @@ class Target:
     def valid_message(self) -> None:
         self._send(self._payload())
 
+    def shipped_message(self, kind: type[Message] | None = None) -> None:
+        """Of a type that ships: mostly values that it allows, extreme ones and ones that were handled before."""
+        self._send(self._shipped_payload(self.random.choice(self.shipped) if kind is None else kind)[:STREAM_BYTES_MAX])
+
     def mutated_message(self) -> None:
         """The majority: right outside, wrong inside."""
         self._send(self._mutated_payload())
@@ -101,19 +116,29 @@ class Target:
 
     def _payload(self) -> bytes:
         """A message to the right life with the right fingerprint, nearly always; it fits a datagram."""
-        random = self.random
-        message = draw(random)
-        sender = ME if random.random() < OWN_SHARE else NodeId(random.choice(NAMES), random.choice((1, 2, ME.boot, 9)))
-        (life,) = random.choices((MY_LIFE, 0, FORMER_LIFE, (1 << 53) - 1), cum_weights=(90, 95, 98, 100))
-        right = b"" if isinstance(message, WrongLife | OtherFingerprint) else self.fingerprint
-        payload = self.codec.encode(sender, life, right if random.random() < 0.95 else random.randbytes(8), message)
+        message = draw(self.random)
+        payload = self._enveloped(type(message), message)
         return payload if len(payload) <= PAYLOAD_BYTES_MAX else self._payload()
 
+    def _shipped_payload(self, kind: type[Message]) -> bytes:
+        return self._enveloped(kind, self._shapes.message(kind))
+
+    def _enveloped(self, kind: type[Message], body: Any) -> bytes:
+        """Whoever says it, to the right life with the right fingerprint, nearly always."""
+        random = self.random
+        sender = ME if random.random() < OWN_SHARE else NodeId(random.choice(NAMES), random.choice((1, 2, ME.boot, 9)))
+        (life,) = random.choices((MY_LIFE, 0, FORMER_LIFE, (1 << 53) - 1), cum_weights=(90, 95, 98, 100))
+        right = b"" if kind in OF_THE_NODE else self.fingerprint
+        return msgspec.msgpack.encode((sender, life, right if random.random() < 0.95 else random.randbytes(8), body))
+
     def _mutated_payload(self) -> bytes:
-        payload = write(mutate(msgspec.msgpack.decode(self._payload()), self.random))
-        if self.random.random() < 0.1:
-            payload = mangle(payload, self.random)
-        return payload[: MESSAGE_BYTES_MAX - Sealed.overhead]
+        random = self.random
+        shipped = random.random() < SHIPPED_SHARE
+        payload = self._shipped_payload(random.choice(self.shipped)) if shipped else self._payload()
+        payload = write(mutate(msgspec.msgpack.decode(payload), random))
+        if random.random() < 0.1:
+            payload = mangle(payload, random)
+        return payload[:STREAM_BYTES_MAX]
 
     def _sealer(self, group: str, keyring: Keyring) -> Sealed:
         return Sealed(group, keyring, run_id=self.random.randbytes(16))
@@ -167,12 +192,16 @@ class Target:
         if again != there:
             raise Misbehaved(f"does not survive its own encoding: {message!r}")
         self.outcomes["(handled by the machine)"] += 1
+        self.handled[type(message)] += 1
+        if type(message) not in TYPES:
+            self._harvest.note(message)
 
 
 _WEIGHTS: dict[Callable[[Target], None], int] = {
-    Target.mutated_message: 60,
+    Target.mutated_message: 50,
     Target.mutated_plain_message: 10,
     Target.mutated_datagram: 8,
+    Target.shipped_message: 10,
     Target.random_bytes: 6,
     Target.stream: 6,
     Target.valid_message: 4,

@@ -7,10 +7,12 @@ import tomllib
 from pathlib import Path
 
 import holdfast
-from tests.tidy.tree import PACKAGE, ROOT
+from tests.tidy.tree import PACKAGE, ROOT, texts
 
 MAP = re.compile(r"<!-- map -->\s*```text\n(.*?)```", re.DOTALL)
 ENTRY = re.compile(r"^(?P<indent> *)(?P<name>[\w.]+/?)(?:\s{2,}\S.*)?$")
+CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+RULE = re.compile(r"\|[ :|-]*---[ :|-]*$")  # the line under the head of a table
 ROW = re.compile(r"^\| `(?P<name>[\w-]+)` \|.*\| (?P<why>[^|]+) \|$", re.MULTILINE)
 
 
@@ -68,6 +70,26 @@ def test_every_dependency_has_its_reason() -> None:
     reasons = {row["name"]: row["why"].strip() for row in ROW.finditer((ROOT / "docs" / "dependencies.md").read_text())}
     assert set(reasons) == required(pyproject)
     assert [name for name, why in reasons.items() if len(why) < 20] == []
+
+
+def loose_rows(text: str) -> list[str]:
+    """Lines that look like rows, after a line that is none, and without the rule under them that makes a head of them."""
+    lines = [line if line.startswith("|") else "" for line in CODE.sub("", text).split("\n")]
+    around = zip(["", *lines[:-1]], lines, [*lines[1:], ""], strict=True)
+    return [line for before, line, after in around if line and not before and not RULE.match(after)]
+
+
+def test_every_row_is_in_its_table() -> None:
+    """A blank line within a table makes text of all rows after it, and no tool says so."""
+    pages = {path: text for path, text in texts().items() if path.suffix == ".md"}
+    assert {str(path.relative_to(ROOT)): rows for path, text in pages.items() if (rows := loose_rows(text))} == {}
+
+
+def test_loose_rows_are_found() -> None:
+    """The test above can fail: after a blank line, after text; heads of tables, and what is code, are none."""
+    table = "| a | b |\n|---|:-:|\n| 1 | 2 |\n"
+    assert loose_rows(f"text\n\n{table}\n```text\n| x\n```\n{table}") == []
+    assert loose_rows(f"{table}\n| 3 | 4 |\n| 5 | 6 |\n\ntext\n| 7 | 8 |\n") == ["| 3 | 4 |", "| 7 | 8 |"]
 
 
 def test_changelog_has_a_place_for_what_is_new() -> None:

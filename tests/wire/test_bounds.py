@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import inf, nan
 from typing import Annotated, Any, NamedTuple
 
@@ -13,7 +10,7 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-import holdfast
+from fuzz.shipped import message_types
 from holdfast import bounds
 from holdfast.bounds import AHEAD_MAX, CLOCK_MIN, NUMBER_MAX, highest_of, is_beyond, is_bound_broken
 from holdfast.drops import Drop, Rejected
@@ -32,7 +29,6 @@ from holdfast.kit import rows, seats, versioned
 from holdfast.wire import Codec
 from tests.wire.leaves import leaves
 
-NOT_ON_A_WIRE = re.compile(r"holdfast\.(lab|cli|agent\.page|(features|papers)\.\w+\.lab)\b")
 RECORDS: tuple[Any, ...] = (
     rows.Row,
     versioned.Versioned,
@@ -48,20 +44,6 @@ RECORDS: tuple[Any, ...] = (
 NOW = 1_790_000_000.0  # seconds, 2026
 ME = NodeId("a", 1_753_000_000_000)
 KEY = Key("gpus", "anchor", 0)
-
-
-def message_types() -> list[type[Message]]:
-    for module in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
-        if not NOT_ON_A_WIRE.match(module.name) and not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
-    found = sorted(set(_below(Message)), key=lambda kind: (kind.__module__, kind.__name__))
-    return [kind for kind in found if kind.__module__.startswith("holdfast.") and not NOT_ON_A_WIRE.match(kind.__module__)]
-
-
-def _below(kind: type[Message]) -> Iterator[type[Message]]:
-    for each in kind.__subclasses__():
-        yield each
-        yield from _below(each)
 
 
 def test_every_field_of_every_message_has_bounds() -> None:

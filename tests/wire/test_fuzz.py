@@ -8,9 +8,11 @@ import pytest
 
 from fuzz import wire
 from holdfast.drops import Drop
+from holdfast.host import Message
 from holdfast.wire import Codec
 
 INPUTS = 20_000
+DRAWS = 3_000  # of one type until one is handled: the rarest, ``ViewMsg``, is by one of thirty
 # Everything that open, decode, the frame reader and the node can say about what arrives. NO_OWNER cannot happen here: the
 # codec reads what the node handles.
 REACHABLE = {drop for drop in Drop if list(Drop).index(drop) < list(Drop).index(Drop.NO_OWNER)} - {Drop.SEALED}
@@ -21,6 +23,23 @@ def test_hostile_input_ends_in_counters() -> None:
     outcomes = wire.run(INPUTS, random.getrandbits(32))  # another seed in every run of the tests, from the one they print
     assert {drop.value for drop in REACHABLE} <= set(outcomes)
     assert outcomes["(handled by the machine)"] > INPUTS / 50
+
+
+def test_every_type_that_ships_is_fuzzed() -> None:
+    """docs/wire.md, views "what bad input gets": each of them reaches the machine, those of views (tags 128 to 139) among them, and what
+    is outside of its bounds does not."""
+    target = wire.Target(random.getrandbits(32))
+    tags = {kind.__struct_config__.tag for kind in target.shipped}
+    assert set(range(128, 140)) <= tags
+    for kind in target.shipped:
+        drawn = next((number for number in range(DRAWS) if _is_handled(target, kind)), None)
+        assert drawn is not None, f"no {kind.__name__} of {DRAWS} is handled"
+    assert target.outcomes[Drop.OUT_OF_BOUNDS.value] > 0
+
+
+def _is_handled(target: wire.Target, kind: type[Message]) -> bool:
+    target.shipped_message(kind)
+    return target.handled[kind] > 0
 
 
 def test_the_same_seed_gives_the_same_table() -> None:

@@ -238,6 +238,22 @@ def test_no_lease_ends_when_a_server_dies() -> None:
     assert [views_lost_with_a_server(seed) for seed in range(5)] == [0] * 5
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_dead_server_is_left_out_when_its_silence_is_long_enough(seed: int) -> None:
+    """H255, D28: all have a view without it ``link_timeout`` after the last question that it answered, and the time of a few messages. So
+    half a heartbeat of the lease is left at least: it may count from a ping of one heartbeat before the death, and 6 - 1 - 4 are one."""
+    group = formed(ViewGroup(seed, 3, 12, habits=QUIET))
+    group.note(Delivered)
+    group.crash("s1")
+    killed_at, config = group.world.now, group.config
+    group.run(SETTLE)
+    assert group.is_one()
+    views = [(at, event.view) for at, _, event in group.events if isinstance(event, Delivered)]
+    without = next(at for at, view in views if len(view.servers) == 2)
+    assert without - killed_at <= config.link_timeout + 0.2 * config.heartbeat
+    assert config.held - config.heartbeat - (without - killed_at) >= 0.5 * config.heartbeat
+
+
 def test_without_early_fail_over_leases_end() -> None:
     """Views D28: with a silence of a whole lease before the next server is tried, every client of the dead one loses its view."""
     with without(mutations.late_fail_over):

@@ -112,6 +112,67 @@ def test_silence_takes_a_link_down(stand: Stand, silence: float) -> None:
         assert stand.changes[-1] == ("down", S1)
 
 
+def silent(stand: Stand, heartbeats: int) -> float:
+    """The link comes up; its peer answers no question after the one that this is the instant of. Each heartbeat is 10 ms early then, as
+    where the one of the last answered question was late."""
+    stand.bring_up()
+    stand.answer(stand.ask())
+    last = stand.first.last
+    for number in range(1, heartbeats + 1):
+        stand.host.pass_time(last + number * HB - 0.01 - stand.host.now)
+        stand.links.judge()
+        stand.ask()
+    return last
+
+
+def test_a_silent_link_does_not_wait_for_a_heartbeat(stand: Stand) -> None:
+    """H255, views 4 (``link_timeout``): down when the silence has lasted for so long, and not up to a heartbeat later."""
+    last = silent(stand, heartbeats=4)
+    was_up = []
+    for around in (-0.001, 0.001):
+        stand.host.pass_time(last + CONFIG.link_timeout + around - stand.host.now)
+        was_up.append(stand.first.up)
+    assert was_up == [True, False]
+    assert stand.host.events(LinkDown) == [LinkDown(S1, "silent", 0.0)]
+    assert stand.first.ok == 0
+    stand.host.pass_time(CONFIG.link_timeout)
+    assert stand.changes.count(("down", S1)) == 1
+
+
+def test_an_answer_in_the_last_moment_keeps_a_link_up(stand: Stand) -> None:
+    """H255, views 5.1: the timer is of one silence."""
+    silent(stand, heartbeats=3)
+    stand.answer(stand.ask())
+    stand.host.pass_time(2 * HB)
+    assert stand.first.up
+
+
+def test_a_link_that_answers_sets_no_timer(stand: Stand) -> None:
+    """H255: an idle group has no more wake-ups than before."""
+    stand.bring_up()
+    for _ in range(20):
+        stand.answer(stand.ask())
+        stand.host.pass_time(HB)
+        stand.links.judge()
+    assert stand.first.timer is None
+
+
+def test_a_late_timer_accuses_no_link(stand: Stand) -> None:
+    """Foundation F11, H255: this process was stopped, and its peer may have answered all the time."""
+    silent(stand, heartbeats=4)
+    stand.host.pause(3 * HB)
+    assert stand.first.up
+
+
+def test_links_that_stop_judge_no_more(stand: Stand) -> None:
+    """H255, H227: a server that retires has no timers."""
+    silent(stand, heartbeats=4)
+    stand.links.stop()
+    stand.host.pass_time(CONFIG.link_timeout)
+    assert stand.first.up
+    assert stand.changes == [("up", S1)]
+
+
 def test_a_late_answer_proves_nothing(stand: Stand) -> None:
     """Views 5.1: its question is older than ``link_timeout``."""
     seq = stand.ask()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Sequence
+from functools import partial
 from math import inf
 from typing import Protocol
 
@@ -16,7 +17,7 @@ from holdfast.features.views.protocol.config import ViewsConfig
 from holdfast.features.views.protocol.facts import LinkDown, LinkUp
 from holdfast.features.views.protocol.messages import LinkPing, LinkPong
 from holdfast.features.views.protocol.trips import RoundTrips
-from holdfast.host import Host, NodeId
+from holdfast.host import Host, NodeId, Timer
 from holdfast.kit.slots import Slot
 
 QUARANTINES_MAX = 2048  # of one kind that are remembered: each client of the largest group once
@@ -30,7 +31,7 @@ NO_MESSAGES, NO_LINK_STATE = "a message did not pass", "its link state does not 
 class Link:
     """This server and one other slot."""
 
-    __slots__ = ("down_why", "downs", "last", "life", "ok", "quarantine_until", "sent", "slot", "up", "up_at")
+    __slots__ = ("down_why", "downs", "last", "life", "ok", "quarantine_until", "sent", "slot", "timer", "up", "up_at")
 
     def __init__(self, slot: Slot) -> None:
         self.slot = slot
@@ -43,6 +44,7 @@ class Link:
         self.quarantine_until = -inf
         self.downs: deque[float] = deque(maxlen=DOWNS_MAX)  # when it went down lately
         self.down_why = ""  # the last time
+        self.timer: Timer | None = None  # it has been silent, and may be for too long before the next heartbeat (H255)
 
     @property
     def expired(self) -> bool:
@@ -117,12 +119,20 @@ class Links:
 
     def judge(self) -> None:
         """Take down what has been silent for too long. Answers with such a silence between them are not in a row."""
+        config, now = self._config, self._host.now
         for link in self.all.values():
-            if self._host.now - link.last <= self._config.link_timeout:
-                continue
-            if link.up:
-                self._take_down(link, SILENT, 0.0)
-            link.ok = 0
+            if now - link.last > config.link_timeout:
+                if link.up:
+                    self._take_down(link, SILENT, 0.0)
+                link.ok = 0
+            elif link.up and now - link.last > config.link_timeout - 1.5 * config.heartbeat:
+                self._watch(link)
+
+    def stop(self) -> None:
+        for link in self.all.values():
+            if link.timer is not None:
+                link.timer.cancel()
+                link.timer = None
 
     def is_of_slot(self, source: NodeId, slot: int) -> bool:
         """This life may speak for that slot: it may sit there, and is not older than the one known."""
@@ -174,6 +184,18 @@ class Links:
         link.quarantine_until = self._host.now + seconds
         if link.up:
             self._take_down(link, why, seconds)
+
+    def _watch(self, link: Link) -> None:
+        """H255: no view without that server is delivered before all others have taken their links down, and meanwhile the leases of its
+        clients run out. The next heartbeat may come a whole one after the silence was long enough."""
+        if link.timer is not None:
+            link.timer.cancel()
+        link.timer = self._host.at(link.last + self._config.link_timeout, partial(self._on_silence, link, link.last))
+
+    def _on_silence(self, link: Link, last: float) -> None:
+        link.timer = None
+        if link.up and link.last == last and self._host.late <= 2 * self._config.heartbeat:  # F11, as on a heartbeat.
+            self._take_down(link, SILENT, 0.0)
 
     def _take_down(self, link: Link, why: str, quarantine: float) -> None:
         assert link.life is not None

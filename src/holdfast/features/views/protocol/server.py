@@ -82,6 +82,7 @@ class ViewServer:
         self.links.ask()
 
     def stop(self) -> None:
+        self.links.stop()
         self._notices.stop()
         if self._joins is not None:
             self._joins.cancel()
