@@ -31,10 +31,10 @@ from holdfast.features.tickets.lab.mutations import DIRECTED, RANDOM, put, witho
 from holdfast.features.tickets.lab.schedules import SCHEDULES, played
 from holdfast.features.tickets.protocol.config import TicketConfig
 from holdfast.lab import registry
-from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import Experiment, Finding, Measured, parameters_of
 from holdfast.lab.results import Chunk, Failure
 from holdfast.lab.source import commit
+from holdfast.lab.violation import Violation
 
 FAILOVER, HANDOVER, MESSAGES = tickets_failover.EXPERIMENT, tickets_handover.EXPERIMENT, tickets_messages.EXPERIMENT
 FOUNDING, PARTITION, EXCLUSION = tickets_founding.EXPERIMENT, tickets_partition.EXPERIMENT, tickets_exclusion.EXPERIMENT

@@ -19,7 +19,8 @@ from holdfast.features.views.lab.users import Answered, Habits, Heard, Said
 from holdfast.features.views.protocol.config import TRIP_PAUSE, ViewsConfig
 from holdfast.features.views.protocol.facts import Delivered, Detached, HopFailed, Proposed, Received
 from holdfast.host import Address, Carried, NodeId, View, ViewId, ViewMember
-from holdfast.lab.checker import Checker, Violation
+from holdfast.lab.checker import Checker
+from holdfast.lab.violation import Violation
 
 CONFIG = ViewsConfig()
 SERVER, OTHER = NodeId("s0", 1), NodeId("s1", 1)

@@ -27,9 +27,9 @@ from holdfast.features.views.protocol.views import ViewNode
 from holdfast.features.views.settings import ViewsSettings
 from holdfast.host import FANOUT_MAX, Message, NodeId
 from holdfast.kit.parcels import Parcel
-from holdfast.lab.checker import Violation
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Exponential, Fixed, Link
+from holdfast.lab.violation import Violation
 from tests.features.views.sim.test_directed import CALM, QUIET, SETTLE, SOON, at_homes, formed, hear_nothing_of_s0
 
 LONG = 10.0  # seconds: longer than ``settle``

@@ -20,9 +20,10 @@ from holdfast.features.ring.lab.rings import PAPER_LINK, Rings, address_of
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.ids import position_of
 from holdfast.features.ring.protocol.rules import Rules
-from holdfast.lab.checker import Checker, Violation
+from holdfast.lab.checker import Checker
 from holdfast.lab.experiment import Cell, Measured
 from holdfast.lab.links import Link
+from holdfast.lab.violation import Violation
 
 VIOLATION = "violation"
 NOTES_MAX = 12  # of one report

@@ -9,10 +9,10 @@ from holdfast.events import Event, ViewChanged
 from holdfast.features.views.lab.groups import ViewGroup
 from holdfast.features.views.protocol.facts import Delivered, Proposed
 from holdfast.host import NodeId, View, ViewId
-from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import Cell, Measured
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Link, Uniform
+from holdfast.lab.violation import Violation
 
 VIOLATION = "violation"
 NOTES_MAX = 12  # of one report

@@ -20,10 +20,10 @@ from holdfast.features.views.lab.mutations import Mutation, ages_from_arrival, n
 from holdfast.features.views.lab.users import Habits
 from holdfast.features.views.protocol.client import in_order
 from holdfast.host import DATAGRAM_BYTES_MAX
-from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.picture import COLOURS, INK
 from holdfast.lab.samples import quantile
+from holdfast.lab.violation import Violation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
