@@ -18,7 +18,7 @@ import pytest
 from holdfast.agent.grants import bodies
 from holdfast.agent.grants.bodies import Body, body_of, peer_body, peer_pid
 from holdfast.errors import ConfigError, Unavailable
-from holdfast.local.family import stat_of
+from holdfast.local.process import stat_of
 from tests.agent.raw_client import now
 from tests.support.realtime import eventually, run
 

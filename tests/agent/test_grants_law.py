@@ -6,9 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.agent.grants.bodies import Body
+from holdfast.agent.grants.bodies import Asked, Body
 from holdfast.agent.grants.grants import BODIES_MAX, GRANTS_PER_SESSION_MAX, READING_INTERVAL, TOKEN_FIRST_MIN, TOKEN_MAX
-from holdfast.agent.grants.reaper import Asked
 from holdfast.errors import ConfigError, Forked, HoldLost, Unavailable
 from holdfast.events import AtRisk, Granted, Lost, Released, TokenRefused
 from holdfast.kit.hold import Deposed
@@ -453,9 +452,9 @@ class FakeReaper:
 @pytest.fixture
 def reaped(monkeypatch: pytest.MonkeyPatch) -> tuple[Stand, FakeSession, FakeHeld, FakeBody, FakeReaper]:
     """A hold of ten seconds whose command the agent is to end half a second before its deadline."""
+    monkeypatch.setattr("holdfast.agent.grants.reaper.Reaper", FakeReaper)
     stand, body = Stand(), FakeBody(77)
     monkeypatch.setattr("holdfast.agent.grants.grants.body_of", lambda pid: cast(Body, body))
-    monkeypatch.setattr("holdfast.agent.grants.grants.Reaper", FakeReaper)
     session = stand.session()
     held = stand.hold(session, 10.0)
     stand.law.add_body(session, 1, 77, Asked(0.5, "", 0))

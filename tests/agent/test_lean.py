@@ -37,13 +37,15 @@ NEVER = {
     # what libraries import and an agent does not use
     "typing_extensions", "inspect", "ast", "dis", "locale", "subprocess", "decimal", "uuid", "platform", "urllib.parse", "datetime",
     "asyncio.sslproto", "msgspec.inspect", "msgspec._json_schema", "statistics", "encodings.idna", "unicodedata", "ntpath", "zlib",
-    "textwrap", "tokenize", "queue",
+    "textwrap", "tokenize", "queue", "cryptography.hazmat.primitives.ciphers.base", "cryptography.hazmat.primitives.ciphers.modes",
     # what a question of a user needs
     "holdfast.agent.observe.doctor", "holdfast.agent.observe.symptoms", "holdfast.agent.observe.seat_views",
     # what views need when a client asks for them
     "holdfast.features.views.protocol.views", "holdfast.features.views.shapes", "holdfast.features.views.handlers",
 }  # fmt: skip
 WITH_SEATS = {
+    # the end of a command with its hold: without seats no feature that ships grants one
+    "holdfast.agent.grants.reaper", "holdfast.local.family",
     "holdfast.kit.seats", "holdfast.agent.observe.seat_watch", "holdfast.agent.grants.delays",
     "holdfast.features.leadership.running", "holdfast.features.leadership.protocol.leadership",
     "holdfast.features.tickets.running", "holdfast.features.tickets.protocol.tickets", "holdfast.features.views.running",
@@ -101,6 +103,22 @@ def test_with_seats_and_without_a_key(fleet: Fleet, tmp_path: Path) -> None:
     assert loaded & WITH_A_KEY == set()
 
 
+def test_what_ends_a_command_is_loaded_with_the_first_kind() -> None:
+    """H250: before any client holds something, seats or no seats; not for kinds that no client can have."""
+    code = """
+import sys
+from types import SimpleNamespace
+from holdfast.agent.grants.grants import Grants
+from holdfast.agent.grants.kinds import RefusedKind
+grants = Grants(SimpleNamespace())
+for kind in RefusedKind("lead", "no seats"), SimpleNamespace(kind="lock"):
+    grants.add(kind)
+    print("holdfast.agent.grants.reaper" in sys.modules)
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert said == ["False", "True"]
+
+
 def test_files_of_another_release(fleet: Fleet, tmp_path: Path) -> None:
     """A late import would mix two releases: the question is refused, and the agent lives on."""
     replaced = LISTS + "import holdfast.agent.life.installed as installed\ninstalled.WRITTEN = (0, 0)\n"
@@ -128,7 +146,9 @@ import sys
 from holdfast.agent.life.lean import lean_imports
 with lean_imports():
     import holdfast.agent.life.main
-assert not {"ssl", "decimal", "uuid", "inspect", "urllib.parse", "subprocess"} & sys.modules.keys()
+    import cryptography.hazmat.primitives.ciphers.aead
+base = "cryptography.hazmat.primitives.ciphers.base"
+assert not {base, "ssl", "decimal", "uuid", "inspect", "urllib.parse", "subprocess"} & sys.modules.keys()
 import asyncio, msgspec, pathlib
 assert pathlib.Path("/a b").as_uri() == "file:///a%20b"
 assert msgspec.json.schema(list[int]) == {"type": "array", "items": {"type": "integer"}}
@@ -140,6 +160,9 @@ import array, datetime, decimal, hashlib, inspect, locale, ssl, subprocess, typi
 assert isinstance(asyncio.coroutines.inspect.signature(print), inspect.Signature)
 assert datetime.datetime(2026, 1, 1).isoformat() == "2026-01-01T00:00:00"
 assert subprocess.PIPE == asyncio.subprocess.PIPE and subprocess.DEVNULL == asyncio.subprocess.DEVNULL
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+encryptor = Cipher(algorithms.AES(bytes(16)), modes.CTR(bytes(16))).encryptor()
+assert len(encryptor.update(bytes(3)) + encryptor.finalize()) == 3 and base in sys.modules
 import linecache, queue, textwrap, tokenize, traceback
 assert queue.Queue(1).empty()
 asyncio.run(asyncio.to_thread(print, end=""))

@@ -18,7 +18,7 @@ from benchmarks.__main__ import NAMES, main
 from benchmarks.harness import Goal, Report, at_least, at_most, median_ratio, ratio, take_turns
 from benchmarks.lease import LeaseAck, Leases, Size, Tally, build_world, events, tallies_of
 from benchmarks.lease_checkers import NothingFromNothing, SessionsEndOnce, lease_checkers
-from holdfast.lab.checker import Violation
+from holdfast.lab.violation import Violation
 
 TINY = Size(nodes=10, neighbours=2, seconds=2.0, seed=3)
 SIZES: dict[str, tuple[ModuleType, Any]] = {

@@ -13,7 +13,8 @@ from uuid import uuid4
 import pytest
 
 from holdfast.local import family
-from holdfast.local.family import Family, Own, Process, is_mark, marked
+from holdfast.local.family import Family, Own, marked
+from holdfast.local.process import EVER, TICK, Process, is_mark, stat_of
 from tests.cli.recorder import alive
 from tests.support.agents import until
 
@@ -52,7 +53,7 @@ def test_descent(shell: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 def test_older_and_younger_children(shell: subprocess.Popen[bytes]) -> None:
     """H150: what was there before the command, and what its parent starts after it, is not the command's."""
     until(lambda: len(descendants(shell.pid)) == 7, "all are there")
-    assert not Family([Own(shell.pid)], since=family.EVER).round()
+    assert not Family([Own(shell.pid)], since=EVER).round()
     younger = Family([Own(shell.pid)])
     younger.until = 0.0
     assert not younger.round()
@@ -64,7 +65,7 @@ def test_a_child_as_old_as_a_tick(shell: subprocess.Popen[bytes]) -> None:
     until(lambda: len(descendants(shell.pid)) == 7, "all are there")
     below = descendants(shell.pid)
     found = Family([Own(shell.pid)])
-    found.until = max(family.stat_of(pid).started_at for pid in family.children_of(shell.pid)) - family.TICK
+    found.until = max(stat_of(pid).started_at for pid in family.children_of(shell.pid)) - TICK
     until(lambda: not found.round(), "nothing is left")
     assert alive(below) == set()
 

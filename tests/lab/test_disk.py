@@ -10,8 +10,9 @@ import pytest
 from holdfast.errors import StorageDamaged
 from holdfast.events import Event, StorageFailed
 from holdfast.host import FANOUT_MAX, Host
-from holdfast.lab.checker import Checker, Violation
+from holdfast.lab.checker import Checker
 from holdfast.lab.host import LabHost
+from holdfast.lab.violation import Violation
 from holdfast.lab.world import World
 from tests.lab.machines import Ping, Quiet, machine, quiet_world
 

@@ -13,9 +13,10 @@ import pytest
 
 from holdfast.drops import Drop
 from holdfast.host import Address, Host, Message, NodeId
-from holdfast.lab.checker import Checker, Violation
+from holdfast.lab.checker import Checker
 from holdfast.lab.links import Fixed, Link
 from holdfast.lab.network import PORT, Line
+from holdfast.lab.violation import Violation
 from holdfast.lab.world import World
 
 DELAY = 0.1

@@ -12,10 +12,11 @@ from holdfast.drops import Drop
 from holdfast.events import Event
 from holdfast.host import FANOUT_MAX, Host, Machine, Message, NodeId
 from holdfast.lab.accounting import count_bytes, sent, total
-from holdfast.lab.checker import Checker, Violation
+from holdfast.lab.checker import Checker
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Fixed, Link, Uniform
 from holdfast.lab.trace import Trace
+from holdfast.lab.violation import Violation
 from holdfast.lab.world import World
 from holdfast.node import life_of
 from holdfast.wire.codec import Codec

@@ -12,6 +12,7 @@ from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
+from holdfast.agent.grants.kinds import RefusedKind
 from holdfast.errors import ConfigError
 from holdfast.features import FEATURES
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from holdfast.host import Address, Machine, NodeId, Standing
     from holdfast.kit.broadcast import Broadcast
     from holdfast.kit.exchange import Exchange
-    from holdfast.kit.hold import Claim, Holder
     from holdfast.kit.overlay import Overlay
     from holdfast.kit.seats import Seats
     from holdfast.kit.slots import OwnSlots
@@ -210,22 +210,11 @@ class Missing(Running):
 
     def __init__(self, why: str, *, kind: str = "") -> None:
         self.why = why
-        self.grant_kind = Refused(kind, why) if kind else None
+        self.grant_kind = RefusedKind(kind, why) if kind else None
 
     def refuse(self, client: Connection, call: Call) -> NoReturn:
         del client, call
         raise ConfigError(self.why)
-
-
-class Refused:
-    """A kind of grant that cannot be had."""
-
-    def __init__(self, kind: str, why: str) -> None:
-        self.kind, self._why = kind, why
-
-    def acquire(self, name: str, options: Mapping[str, Any], holder: Holder) -> Claim:
-        del name, options, holder
-        raise ConfigError(self._why)
 
 
 class Feature:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from holdfast.errors import StorageDamaged
-from holdfast.events import StorageFailed
-
-if TYPE_CHECKING:
-    from holdfast.lab.host import LabHost
+from holdfast.events import Event, StorageFailed
 
 Write = tuple[str, bytes | None, Callable[[], None]]
 Copy = tuple[dict[str, bytes], set[str]]
+
+
+class Writer(Protocol):
+    """The life of a process that writes to the disk."""
+
+    dead: bool
+
+    def complete_after(self, delay: float, callback: Callable[[], None]) -> None: ...
+    def step(self, action: Callable[[], None]) -> None: ...
+    def crash_soon(self, then: Callable[[], None]) -> None: ...
+    def emit(self, event: Event) -> None: ...
 
 
 class LabDisk:
@@ -34,10 +42,10 @@ class LabDisk:
         self._used: set[str] = set()  # parts that something was ever saved under
         self._waiting: list[Write] = []
         self._syncing: list[Write] = []
-        self._host: LabHost | None = None
+        self._host: Writer | None = None
         self._failed = False  # a disk that refused once is not asked again in that life, as in disk/journal.py
 
-    def attach(self, host: LabHost) -> LabStorage:
+    def attach(self, host: Writer) -> LabStorage:
         """A new life opens the disk."""
         self._host, self._failed = host, False
         return LabStorage(self, "")
@@ -85,25 +93,22 @@ class LabDisk:
         self.saves += 1
         self._waiting.append(write)
         if self.saves == self.crash_at_save:
-            host.world.soon(lambda: self._die(host))
+            host.crash_soon(self._crashed)
         elif self.full or self._failed:
             self._fail(host)
         elif not self._syncing:
             self._begin_sync(host)
 
-    def _die(self, host: LabHost) -> None:
-        if host.dead:
-            return
-        host.world.crash(host.endpoint.name)
+    def _crashed(self) -> None:
         if self.after_crash is not None:
             self.after_crash()
             self.after_crash = None
 
-    def _begin_sync(self, host: LabHost) -> None:
+    def _begin_sync(self, host: Writer) -> None:
         self._syncing, self._waiting = self._waiting, []
         host.complete_after(self._random.uniform(*self._sync_seconds), lambda: self._on_synced(host))
 
-    def _on_synced(self, host: LabHost) -> None:
+    def _on_synced(self, host: Writer) -> None:
         if self.full or self._failed:
             self._fail(host)
             return
@@ -115,7 +120,7 @@ class LabDisk:
             self._begin_sync(host)
         for _, _, then in done:
             if not host.dead:
-                host.world.step(host, then)  # F17: each is a callback of its own, as in net/host.py
+                host.step(then)  # F17: each is a callback of its own, as in net/host.py
 
     def _keep(self, write: Write) -> None:
         key, value, _ = write
@@ -125,7 +130,7 @@ class LabDisk:
         else:
             self._kept[key] = value
 
-    def _fail(self, host: LabHost) -> None:
+    def _fail(self, host: Writer) -> None:
         if not self._failed:
             self._failed = True
             host.emit(StorageFailed("no space left on the lab's disk"))

@@ -7,25 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec import Struct
 
 from holdfast.events import Event
 from holdfast.host import AWAY_DATAGRAMS_MAX, FANOUT_MAX, Address, Message, NodeId, Storage
-from holdfast.lab.checker import Violation
+from holdfast.lab.agenda import Agenda, Clock
 from holdfast.lab.disk import LabDisk
 from holdfast.lab.links import LOST
+from holdfast.lab.network import Endpoint, Line, Network, Packet
+from holdfast.lab.violation import Violation
 from holdfast.node import Node
-
-if TYPE_CHECKING:
-    from holdfast.lab.network import Endpoint, Line
-    from holdfast.lab.world import World
 
 WALL_AT_START = 1_700_000_000.0  # wall-clock seconds when a run begins
 AWAY_AFTER = 0.1  # lateness that counts as a pause, as on real sockets
 ROUNDING = 1e-9  # added to due times, so that no timer finds by a rounding error that its time has not come
-Packet = tuple[object, ...]
 
 
 class LabTimer(Struct):
@@ -43,6 +40,30 @@ class Completion(LabTimer):
     """What the disk has done. No timer of a machine: it is never late, and no sign of a pause (net/host.py)."""
 
 
+class Around(Protocol):
+    """What a host needs of the world that it is in, and what a trial that was given a host finds there."""
+
+    seed: int
+    clock: Clock
+    agenda: Agenda
+    network: Network
+    random: Random
+    nodes: dict[str, LabHost]
+    listeners: list[Callable[[LabHost, Event], None]]
+
+    @property
+    def now(self) -> float: ...
+    @property
+    def alive(self) -> list[LabHost]: ...
+    def step(self, host: LabHost, action: Callable[[], None]) -> None:
+        """Something happens to a node outside the agenda."""
+
+    def at(self, when: float, callback: Callable[[], None]) -> LabTimer: ...
+    def soon(self, callback: Callable[[], None]) -> None: ...
+    def crash(self, name: str) -> None: ...
+    def on_emit(self, host: LabHost, event: Event) -> None: ...
+
+
 class LabHost:
     """One life of one simulated process."""
 
@@ -52,7 +73,7 @@ class LabHost:
         "late", "me", "node", "random", "rate", "running", "storage", "turn", "world",
     )  # fmt: skip
 
-    def __init__(self, world: World, endpoint: Endpoint, me: NodeId, disk: LabDisk, *, rate: float, offset: float) -> None:
+    def __init__(self, world: Around, endpoint: Endpoint, me: NodeId, disk: LabDisk, *, rate: float, offset: float) -> None:
         self.world = world
         self.endpoint = endpoint
         self.me = me
@@ -98,6 +119,14 @@ class LabHost:
         """The disk's way in."""
         due = self.now + delay
         self._push(((due - self._offset) / self.rate + ROUNDING, None, Completion(self, due, callback)))
+
+    def step(self, action: Callable[[], None]) -> None:
+        """A callback of its own (F17)."""
+        self.world.step(self, action)
+
+    def crash_soon(self, then: Callable[[], None]) -> None:
+        """After what runs now, unless this life is over by then."""
+        self.world.soon(lambda: self._crash(then))
 
     def send(self, to: NodeId | Address, message: Message) -> None:
         line = self._lines.get(to)
@@ -145,12 +174,12 @@ class LabHost:
         timers = sorted((t for t in held if not isinstance(t, Completion)), key=lambda timer: timer.due_at)
         seconds = self.now - timers[0].due_at if timers else 0.0
         if seconds > AWAY_AFTER:
-            self.world.step(self, lambda: self.node.on_away(seconds))
+            self.step(lambda: self.node.on_away(seconds))
         steps: list[LabTimer | Packet] = [*packets[:AWAY_DATAGRAMS_MAX], *completed, *timers, *packets[AWAY_DATAGRAMS_MAX:]]
         if order == "shuffled":
             steps = _interleaved([*packets, *completed], timers, self.world.random)
         for step in steps:
-            self.world.step(self, lambda step=step: self._serve(step))  # type: ignore[misc]
+            self.step(lambda step=step: self._serve(step))  # type: ignore[misc]
             if self.dead or not self.running:
                 return
 
@@ -169,6 +198,11 @@ class LabHost:
             line = self.endpoint.line_to(to, self.node.address_of(to), self.node.digests)
             if line is not None:
                 self._lines[to] = line
+
+    def _crash(self, then: Callable[[], None]) -> None:
+        if not self.dead:
+            self.world.crash(self.endpoint.name)
+            then()
 
     def _serve(self, step: LabTimer | Packet) -> None:
         if not isinstance(step, LabTimer):

@@ -12,15 +12,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from holdfast.host import Address, Message, NodeId
-from holdfast.lab.agenda import Push
+from holdfast.lab.agenda import Clock, Push
 from holdfast.lab.links import LOST, Link
 from holdfast.lab.topology import Topology
 from holdfast.node import Handler, life_of
 
 if TYPE_CHECKING:
-    from holdfast.lab.host import Packet
     from holdfast.lab.trace import Trace
-    from holdfast.lab.world import Clock
     from holdfast.node import Node
 
 PORT = 7946  # every lab address has it; the host part is the node's name
@@ -28,6 +26,7 @@ SOCKET_PACKETS_MAX = 8192  # what a stopped process's socket keeps: the oldest (
 
 BLOCK = 256  # fates drawn at once in calm
 
+Packet = tuple[object, ...]  # what a node receives: its arguments
 Receive = Callable[..., None]
 Handlers = Mapping[type[Message], Handler]
 CLOSED: Handlers = {}

@@ -13,11 +13,12 @@ from random import Random
 from msgspec import Struct
 
 from holdfast.host import Host, Machine, NodeId
-from holdfast.lab.checker import Checker, Violation
+from holdfast.lab.checker import Checker
 from holdfast.lab.faults import Plan
 from holdfast.lab.links import Link
 from holdfast.lab.topology import Topology
 from holdfast.lab.trace import Trace
+from holdfast.lab.violation import Violation
 from holdfast.lab.wire import through_wire
 from holdfast.lab.world import World, next_life
 

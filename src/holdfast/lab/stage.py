@@ -11,11 +11,11 @@ from msgspec import Struct
 
 from holdfast.errors import ConfigError
 from holdfast.host import Message, NodeId
-from holdfast.lab.checker import Violation
 from holdfast.lab.host import LabHost
 from holdfast.lab.scenario import Scenario
 from holdfast.lab.script import COMMANDS, BadLine, Script, Step, duration
 from holdfast.lab.trace import Trace, show
+from holdfast.lab.violation import Violation
 from holdfast.lab.world import World
 
 TIMES_MAX = 1_000_000  # messages one ``drop`` may lose

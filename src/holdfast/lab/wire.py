@@ -18,8 +18,8 @@ from holdfast.wire.keys import Key, Keyring
 from holdfast.wire.seal import Channel, Sealed
 
 if TYPE_CHECKING:
-    from holdfast.lab.host import LabHost, Packet
-    from holdfast.lab.network import Endpoint, Handlers
+    from holdfast.lab.host import LabHost
+    from holdfast.lab.network import Endpoint, Handlers, Packet
     from holdfast.lab.world import World
 
 GROUP = "lab"

@@ -12,14 +12,14 @@ from typing import Any
 
 from holdfast.events import Event
 from holdfast.host import FANOUT_MAX, Host, Machine, NodeId
-from holdfast.lab.agenda import Agenda
-from holdfast.lab.checker import Checker, Violation, found_bug
+from holdfast.lab.agenda import Agenda, Clock
 from holdfast.lab.disk import LabDisk
 from holdfast.lab.host import LabHost, LabTimer, WatchedHost
 from holdfast.lab.links import Link
 from holdfast.lab.network import Endpoint, Network
 from holdfast.lab.topology import Topology
 from holdfast.lab.trace import Trace
+from holdfast.lab.violation import Violation, found_bug
 
 Build = Callable[[Host], Iterable[Machine]]
 Life = Callable[[str, NodeId | None], NodeId]  # of a place, after the former one there
@@ -30,13 +30,14 @@ def next_life(place: str, former: NodeId | None) -> NodeId:
     return NodeId(place, 1 if former is None else former.boot + 1)
 
 
-class Clock:
-    """True time, which no node can read."""
+class Onlooker:
+    """What a watched run is shown to. It changes nothing of it, and may end it by a ``Violation``."""
 
-    __slots__ = ("now",)
+    def after(self, world: World, host: LabHost | None) -> None:
+        """After every event. ``host`` is the node it touched, None if the event was a fault or a scenario's own step."""
 
-    def __init__(self) -> None:
-        self.now = 0.0
+    def on_event(self, world: World, host: LabHost, event: Event) -> None:
+        """A node emitted a fact."""
 
 
 class World:
@@ -50,7 +51,7 @@ class World:
         names: Iterable[str] = (),
         link: Link | None = None,
         topology: Topology | None = None,
-        checkers: Sequence[Checker] = (),
+        checkers: Sequence[Onlooker] = (),
         trace: Trace | None = None,
         life: Life = next_life,
     ) -> None:
@@ -235,7 +236,7 @@ class World:
 
     def _run_watched(self, until: float) -> None:
         agenda, today, clock, nodes, trace = self.agenda, self.agenda.today, self.clock, self.nodes, self.trace
-        afters = [checker.after for checker in self.checkers if type(checker).after is not Checker.after]
+        afters = [checker.after for checker in self.checkers if type(checker).after is not Onlooker.after]
         host: LabHost | None = None
         try:
             while agenda.next_due() <= until:

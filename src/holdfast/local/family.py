@@ -13,25 +13,22 @@ Every signal goes through a pidfd that was opened before the process was looked 
 from __future__ import annotations
 
 import os
-import select
 import signal
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from holdfast.local.process import EVER, TICK, Process, is_mark, read_proc, stat_of
 
 MARK_NAME = "HOLDFAST_RUN"  # of the variable; a command inside a command bears the marks of both, with a colon between
-MARK_CHARS = 32  # hexadecimal digits: nothing else is ever taken for a mark
 MARKS_MAX = 16  # of commands inside commands; the outermost are forgotten first
 HELD_MAX = 256  # processes that are stopped together, a descriptor each; more are ended batch by batch
 REST_TIMEOUT = 0.02  # seconds for the last one to stop; a process in the middle of a system call takes its time, and is killed then
 REST_INTERVAL = 0.0005  # seconds between two looks
 ENVIRON_BYTES_MAX = 1 << 21  # what Linux lets an environment be, with the usual stack
-PARENT_FIELD, START_FIELD = 4, 22  # of /proc/PID/stat, counted from 1
-FIRST_FIELD = 3  # the first one behind the name, which may hold spaces and brackets
 AT_REST = b"TtZX"  # stopped, traced, dead
-EVER = float("inf")
 
 
 class Above(Protocol):
@@ -43,39 +40,6 @@ class Above(Protocol):
     def dead(self) -> bool: ...
 
 
-class Process:
-    """One process, by its pidfd."""
-
-    def __init__(self, pid: int, fd: int = -1) -> None:
-        """Raises OSError or AttributeError where there is no such process, or no pidfds."""
-        self.pid = pid
-        self._fd = os.pidfd_open(pid) if fd < 0 else fd
-
-    @property
-    def dead(self) -> bool:
-        """It has ended with all its threads, whether it was waited for or not."""
-        if self._fd < 0:
-            return True
-        poll = select.poll()  # A new one each time: two threads may ask, and an object of this kind refuses the second.
-        poll.register(self._fd, select.POLLIN)
-        return bool(poll.poll(0))
-
-    def send(self, number: int) -> bool:
-        """False: this user may not."""
-        try:
-            signal.pidfd_send_signal(self._fd, number)
-        except ProcessLookupError:
-            pass
-        except OSError:
-            return False
-        return True
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-
 class Own:
     """A process that cannot lose its pid meanwhile: this one, or a child that it has not waited for."""
 
@@ -83,19 +47,6 @@ class Own:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-
-
-class Stat(NamedTuple):
-    """What /proc/PID/stat says."""
-
-    parent: int
-    started_at: float  # seconds after boot: it was there at this instant; the kernel counts in ticks, so it started within the tick before
-
-
-TICK = 1 / os.sysconf("SC_CLK_TCK")  # seconds
-
-
-NOBODY = Stat(0, EVER)
 
 
 class Family:
@@ -217,36 +168,10 @@ def may_end(user: int, pid: int) -> bool:
     return user == 0 or user in _users(pid)
 
 
-def is_mark(text: str) -> bool:
-    return len(text) == MARK_CHARS and set(text) <= set("0123456789abcdef")
-
-
 def marked(environ: str, mark: str) -> str:
     """The variable of a command that is started with this one in its own environment."""
     outer = [each for each in environ.split(":") if is_mark(each)]
     return ":".join((*outer[1 - MARKS_MAX :], mark))
-
-
-def stat_of(pid: int) -> Stat:
-    try:
-        fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-        started = (int(fields[START_FIELD - FIRST_FIELD]) + 1) * TICK
-        return Stat(int(fields[PARENT_FIELD - FIRST_FIELD]), started)
-    except (OSError, ValueError, IndexError):
-        return NOBODY
-
-
-def _read(path: str, limit: int = 1 << 16) -> bytes:
-    """At most so many bytes; /proc gives a page at a time."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        parts, left = [], limit
-        while left > 0 and (part := os.read(fd, min(left, 1 << 16))):
-            parts.append(part)
-            left -= len(part)
-        return b"".join(parts)
-    finally:
-        os.close(fd)
 
 
 def _tasks(pid: int) -> list[str]:
@@ -266,7 +191,7 @@ def _children_of(pid: int) -> list[int]:
     found: list[int] = []
     for task in _tasks(pid):
         with suppress(OSError):
-            found.extend(map(int, _read(f"/proc/{pid}/task/{task}/children", 1 << 20).split()))
+            found.extend(map(int, read_proc(f"/proc/{pid}/task/{task}/children", 1 << 20).split()))
     return found
 
 
@@ -297,7 +222,7 @@ def _bears(pid: int, mark: str) -> bool:
     """Of another user, or of one that hides it, it is unknown."""
     name, word = f"{MARK_NAME}=".encode(), mark.encode()
     try:
-        environ = _read(f"/proc/{pid}/environ", ENVIRON_BYTES_MAX)
+        environ = read_proc(f"/proc/{pid}/environ", ENVIRON_BYTES_MAX)
     except OSError:
         return False
     return word in environ and any(each.startswith(name) and word in each for each in environ.split(b"\0"))
@@ -307,7 +232,7 @@ def _rests(pid: int) -> bool:
     """Every thread of it has stopped, or it is dead."""
     for task in _tasks(pid):
         with suppress(OSError, IndexError):
-            if _read(f"/proc/{pid}/task/{task}/stat").rpartition(b")")[2].split()[0] not in AT_REST:
+            if read_proc(f"/proc/{pid}/task/{task}/stat").rpartition(b")")[2].split()[0] not in AT_REST:
                 return False
     return True
 
@@ -315,7 +240,7 @@ def _rests(pid: int) -> bool:
 def _users(pid: int) -> set[int]:
     """The real and the saved one."""
     with suppress(OSError, ValueError, IndexError):
-        for line in _read(f"/proc/{pid}/status").splitlines():
+        for line in read_proc(f"/proc/{pid}/status").splitlines():
             if line.startswith(b"Uid:"):
                 words = line.split()
                 return {int(words[1]), int(words[3])}

@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from msgspec.structs import replace
 
 from holdfast.features.tickets.lab.mutations import (
-    Mutation,
     amnesic_seat,
     counts_from_receipt,
     identity_without_token,
@@ -21,13 +20,12 @@ from holdfast.features.tickets.lab.mutations import (
     lives_confused,
     max_deadline_at_move,
     no_identity,
-    put,
-    without,
 )
 from holdfast.features.tickets.protocol import care, moving
 from holdfast.features.tickets.protocol.coordinator import Coordinator
 from holdfast.features.tickets.protocol.values import Next
 from holdfast.kit.keeper import Keeper
+from holdfast.lab.mutation import Mutation, put, without
 
 Ablation = Mutation
 

@@ -15,13 +15,25 @@ import socket
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.errors import ConfigError, Unavailable
-from holdfast.local.family import Process, stat_of
+from holdfast.local.process import Process, stat_of
 
 SO_PEERPIDFD = 77  # Linux 6.5; the socket module has no name for it yet
 PID_MAX = (1 << 31) - 1
 CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+
+
+class Asked(NamedTuple):
+    """What a client asked for with a body."""
+
+    before: float  # seconds before the deadline at which it is ended; 0.0: never
+    mark: str  # of the command; "": none
+    user: int  # whose client it is
+
+
+NOT_ASKED = Asked(0.0, "", -1)
 
 
 class Body:

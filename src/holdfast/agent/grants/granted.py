@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.agent.grants.bodies import Body
-from holdfast.agent.grants.reaper import Reaper
 from holdfast.errors import shown
 from holdfast.events import Event
 from holdfast.host import Grant, Timer
 from holdfast.kit.hold import NO_NUMBERS, Claim, Lapsed, LossReason
 from holdfast.local.calls import Acquire, GrantItem
 from holdfast.local.ends import UNREAD, UNTAKEN
+
+if TYPE_CHECKING:
+    from holdfast.agent.grants.reaper import Reaper
 
 State = Enum("State", ["ASKED", "HELD", "LOST", "OVER"])
 NEVER, FOREVER = float("-inf"), float("inf")

@@ -16,18 +16,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
-from holdfast.agent.grants.bodies import Body, body_of
+from holdfast.agent.grants.bodies import NOT_ASKED, Asked, Body, body_of
 from holdfast.agent.grants.granted import NEVER, Granted, Session, State, TokenTooLow, Turns
-from holdfast.agent.grants.kinds import GrantKind
+from holdfast.agent.grants.kinds import GrantKind, RefusedKind
 from holdfast.agent.grants.owned import Keys
-from holdfast.agent.grants.reaper import NOT_ASKED, Asked, Notice, Reaper
 from holdfast.errors import ConfigError, Forked, HoldLost, Unavailable, shown
 from holdfast.events import AtRisk, Lost, Released, TokenRefused
 from holdfast.events import Granted as GrantedEvent
 from holdfast.kit.hold import Claim, LossReason
 from holdfast.local.calls import Acquire, GrantItem
 from holdfast.local.ends import LEAVING, RELEASES
+
+if TYPE_CHECKING:
+    from holdfast.agent.grants.reaper import Notice, Reaper
 
 GRANTS_MAX = 4096  # of all clients together; each has a timer and up to BODIES_MAX descriptors
 GRANTS_PER_SESSION_MAX = 256  # that one process may want at once
@@ -51,12 +54,17 @@ class Grants:
         self._sessions: dict[int, dict[int, Granted]] = {}  # session -> serial -> grant
         self._tokens: dict[tuple[str, str, int], int] = {}
         self._drained: list[Callable[[], None]] = []
+        self._reaper: type[Reaper] | None = None  # None: no kind can be had, so no command is ever to be ended
         self.on_asked: Callable[[], None] = _nothing  # a client waits for something from now on
         self.notice: Notice = _unheard  # where it is told what the agent ended, or could not end
 
     def add(self, kind: GrantKind) -> None:
         assert kind.kind not in self.kinds
         self.kinds[kind.kind] = kind
+        if self._reaper is None and not isinstance(kind, RefusedKind):
+            from holdfast.agent.grants.reaper import Reaper  # Now and not when it is needed: F14 cannot wait for a disk (H221).
+
+            self._reaper = Reaper
 
     def __len__(self) -> int:
         return sum(map(len, self._sessions.values()))
@@ -318,8 +326,11 @@ class Grants:
     def _reap_later(self, grant: Granted, body: Body | None, asked: Asked) -> None:
         """The agent ends that process, and all of its command, before the deadline: its client and its guardian may be stopped by then."""
         if grant.reaper is None:
+            assert self._reaper is not None
             client = grant.bodies[0] if grant.client_named else None
-            grant.reaper = Reaper(client, asked, since=grant.asked_at, notice=partial(self.notice, grant=str(grant), token=grant.token))
+            grant.reaper = self._reaper(
+                client, asked, since=grant.asked_at, notice=partial(self.notice, grant=str(grant), token=grant.token)
+            )
             grant.then.append(grant.reaper.leave)
         grant.reaper.add(body, asked)
         if grant.timer is not None:

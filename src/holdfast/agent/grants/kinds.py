@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from holdfast.errors import ConfigError
 from holdfast.kit.hold import Claim, Holder
 
 
@@ -20,3 +21,14 @@ class GrantKind(Protocol):
     def acquire(self, name: str, options: Mapping[str, Any], holder: Holder) -> Claim:
         """Ask for it. Raises ``ConfigError`` for options that make no sense; they come from a client, and may be anything. What the
         holder is told may come before this returns. Extensions after its deadline are ignored: it has stopped, for good."""
+
+
+class RefusedKind:
+    """A kind that cannot be had with these settings: every client that asks is told which one is missing (F12)."""
+
+    def __init__(self, kind: str, why: str) -> None:
+        self.kind, self._why = kind, why
+
+    def acquire(self, name: str, options: Mapping[str, Any], holder: Holder) -> Claim:
+        del name, options, holder
+        raise ConfigError(self._why)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple
 
-from holdfast.agent.grants.bodies import Body
+from holdfast.agent.grants.bodies import Asked, Body
 from holdfast.disk.worker import Worker
-from holdfast.local.family import EVER, Family, Process, may_end
+from holdfast.local.family import Family, may_end
+from holdfast.local.process import EVER, Process
 
 INTERVAL = 0.005  # seconds between the first two rounds: a process that was killed is gone after less
 INTERVAL_MAX = 0.5  # seconds: what is not gone by then waits for a disk, or is another user's
@@ -23,17 +23,6 @@ LATE_TIMEOUT = 60.0  # seconds that the agent goes on for a grant that is over; 
 _worker = Worker("reaper")
 
 Notice = Callable[..., None]
-
-
-class Asked(NamedTuple):
-    """What a client asked for with a body."""
-
-    before: float  # seconds before the deadline at which it is ended; 0.0: never
-    mark: str  # of the command; "": none
-    user: int  # whose client it is
-
-
-NOT_ASKED = Asked(0.0, "", -1)
 
 
 class Reaper:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.agent.life.lean import lean_imports
 from holdfast.config import Config
 from holdfast.disk.state_directory import State
 from holdfast.errors import KeyUnusable, StorageDamaged
@@ -41,7 +42,10 @@ class KeyStore:
             self.keep(self._given)  # Or the rotation that it replaces would count again with the key file that it began with.
 
     def sealer(self, group: str) -> Sealer:
-        return Plain(group) if self.keyring is None else Sealed(group, self.keyring)
+        if self.keyring is None:
+            return Plain(group)
+        with lean_imports():  # It loads the library that seals.
+            return Sealed(group, self.keyring)
 
     def keep(self, keyring: Keyring, *, given: bool = False) -> None:
         """A rotation, or what the settings say now (``given``): on disk before it is used, or the next life could not read the group."""

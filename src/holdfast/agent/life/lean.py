@@ -1,7 +1,8 @@
 """What an agent does not load.  docs/agent.md, "Memory".
 
-The libraries under an agent import more than an agent uses. ``lean_imports`` makes them do without, while the modules of an agent are
-imported; afterwards everything can be imported as usual. The sizes below are resident memory (CPython 3.11, x86-64).
+The libraries under an agent import more than an agent uses. ``lean_imports`` makes them do without, while the modules of an
+agent and the library that seals are imported; afterwards everything can be imported as usual. The sizes below are resident
+memory (CPython 3.11, x86-64).
 """
 
 from __future__ import annotations
@@ -68,6 +69,10 @@ def _stand_ins() -> Iterator[StandIn]:
     # msgspec.json takes two functions, for schemas (0.1 MiB).
     schema = "msgspec._json_schema"
     yield StandIn(schema, schema=_late(schema, "schema"), schema_components=_late(schema, "schema_components"))
+    # The package of the cipher that seals packets takes the names of others (0.1 MiB).
+    base = "cryptography.hazmat.primitives.ciphers.base"
+    contexts = ("CipherContext", "AEADCipherContext", "AEADEncryptionContext", "AEADDecryptionContext")
+    yield StandIn(base, Cipher=_late(base, "Cipher"), **{name: _kind(name) for name in contexts})
     # The journal takes one class, which is in C.
     yield StandIn("queue", SimpleQueue=import_module("_queue").SimpleQueue)
     # pathlib takes one function, for Path.as_uri (0.2 MiB).

@@ -11,8 +11,7 @@ from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from holdfast.agent.grants.bodies import shares_pids
-from holdfast.agent.grants.reaper import Asked
+from holdfast.agent.grants.bodies import Asked, shares_pids
 from holdfast.agent.life.installed import check_installed
 from holdfast.agent.observe.sightings import GONE_AFTER
 from holdfast.agent.socket.answers import Once, checked_timeout
@@ -22,8 +21,8 @@ from holdfast.agent.socket.table import Table
 from holdfast.errors import ConfigError, JoinTimeout, Unavailable, shown
 from holdfast.local import calls
 from holdfast.local.calls import GroupView, Welcome
-from holdfast.local.family import MARK_CHARS, is_mark
 from holdfast.local.frame import encoded
+from holdfast.local.process import MARK_CHARS, is_mark
 
 if TYPE_CHECKING:
     from collections import Counter

@@ -26,7 +26,8 @@ from typing import NamedTuple, NoReturn
 
 from holdfast.cli.exits import OK, OWN_ERROR, CannotServe
 from holdfast.host import SLEEP_MAX
-from holdfast.local.family import MARK_CHARS, MARK_NAME, Family, Own, Process, children_of, marked, stat_of
+from holdfast.local.family import MARK_NAME, Family, Own, children_of, marked
+from holdfast.local.process import MARK_CHARS, Process, stat_of
 from holdfast.net import clock
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36

@@ -13,8 +13,8 @@ from holdfast.features.leadership.detector.facts import Suspect
 from holdfast.features.leadership.lab.checkers import ReportSound
 from holdfast.features.leadership.lab.scenarios.leadership import LeadershipScenario
 from holdfast.features.leadership.lab.scenarios.shipped import ShippedScenario
-from holdfast.lab.checker import Violation
 from holdfast.lab.scenario import Scenario, Setup, run, set_up
+from holdfast.lab.violation import Violation
 from tests import sizes
 from tests.features.leadership import ablations
 from tests.features.leadership.ablations import LeadershipAblation

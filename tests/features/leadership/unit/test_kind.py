@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.feature import Refused
 from holdfast.agent.grants.grants import Grants
+from holdfast.agent.grants.kinds import RefusedKind
 from holdfast.config import Config
 from holdfast.errors import ConfigError, Unavailable
 from holdfast.features.leadership.kind import LeadKind
@@ -246,7 +246,7 @@ def test_without_seats_the_missing_setting_is_named() -> None:
     """F12: exclusive calls say who the seats could be."""
     stand = Stand()
     law = Grants(stand.host)
-    law.add(Refused("lead", "seats: who are the seats?"))
+    law.add(RefusedKind("lead", "seats: who are the seats?"))
     with pytest.raises(ConfigError, match="who are the seats"):
         law.acquire(stand.client(), Acquire(1, "lead", "x", {}), lambda: None)
 

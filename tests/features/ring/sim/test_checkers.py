@@ -23,9 +23,10 @@ from holdfast.features.ring.protocol.ids import CIRCLE, Peer, RingId, owner_of
 from holdfast.features.ring.protocol.pair import Pair, State
 from holdfast.features.ring.protocol.ring import RingNode
 from holdfast.host import Ownership
-from holdfast.lab.checker import Checker, Violation
+from holdfast.lab.checker import Checker
 from holdfast.lab.links import Link, Uniform
 from holdfast.lab.scenario import Setup
+from holdfast.lab.violation import Violation
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 CALM = 3.0  # seconds until a ring that was formed beforehand runs evenly

@@ -25,9 +25,9 @@ from holdfast.features.ring.lab.experiments.partition import PartitionParameters
 from holdfast.features.ring.lab.experiments.sick_member import BROKEN, KINDS, LOSS, STALL, SickMemberParameters, default_options
 from holdfast.features.ring.lab.experiments.small import CENTRAL, PAIRWISE, SmallParameters, survives
 from holdfast.features.ring.lab.experiments.upgrade import CHURN, JOINT, MODEL, NAIVE, ORDER, PROPOSAL, UpgradeParameters
-from holdfast.features.ring.lab.observer import VIOLATION, checked
-from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters, parameters_of
+from holdfast.lab.measured import VIOLATION, checked
+from holdfast.lab.violation import Violation
 
 ALL: list[Experiment[Any]] = [
     ring_bounds.EXPERIMENT,

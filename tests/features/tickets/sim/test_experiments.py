@@ -27,14 +27,15 @@ from holdfast.features.tickets.lab.experiments.partition import ALL, HARM, STOPS
 from holdfast.features.tickets.lab.experiments.theorem41_ours import ENOUGH, MUTATION, RUNS, SCHEDULE, VIOLATIONS
 from holdfast.features.tickets.lab.groups import Grant, TicketGroup, lock
 from holdfast.features.tickets.lab.locks import BROKEN, NEVER
-from holdfast.features.tickets.lab.mutations import DIRECTED, RANDOM, put, without
+from holdfast.features.tickets.lab.mutations import DIRECTED, RANDOM
 from holdfast.features.tickets.lab.schedules import SCHEDULES, played
 from holdfast.features.tickets.protocol.config import TicketConfig
 from holdfast.lab import registry
-from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import Experiment, Finding, Measured, parameters_of
+from holdfast.lab.mutation import put, without
 from holdfast.lab.results import Chunk, Failure
 from holdfast.lab.source import commit
+from holdfast.lab.violation import Violation
 
 FAILOVER, HANDOVER, MESSAGES = tickets_failover.EXPERIMENT, tickets_handover.EXPERIMENT, tickets_messages.EXPERIMENT
 FOUNDING, PARTITION, EXCLUSION = tickets_founding.EXPERIMENT, tickets_partition.EXPERIMENT, tickets_exclusion.EXPERIMENT

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 
 from holdfast.agent.life import main as process
-from holdfast.features.views.lab.mutations import no_numbers, without
+from holdfast.features.views.lab.mutations import no_numbers
+from holdfast.lab.mutation import without
 
 if __name__ == "__main__":
     with without(no_numbers):

@@ -19,7 +19,9 @@ from holdfast.features.views.lab.users import Answered, Habits, Heard, Said
 from holdfast.features.views.protocol.config import TRIP_PAUSE, ViewsConfig
 from holdfast.features.views.protocol.facts import Delivered, Detached, HopFailed, Proposed, Received
 from holdfast.host import Address, Carried, NodeId, View, ViewId, ViewMember
-from holdfast.lab.checker import Checker, Violation
+from holdfast.lab.checker import Checker
+from holdfast.lab.mutation import without
+from holdfast.lab.violation import Violation
 
 CONFIG = ViewsConfig()
 SERVER, OTHER = NodeId("s0", 1), NodeId("s1", 1)
@@ -511,7 +513,7 @@ def test_cb7_finds_what_does_not_come_together(plant: Callable[[ViewGroup], None
 
 def test_cb10_finds_a_pair_that_does_not_reach_each_other() -> None:
     """Views CB10: all are in one view for ever, and what one says to another one does not arrive."""
-    with mutations.without(mutations.no_failure_detection):
+    with without(mutations.no_failure_detection):
         group = alone(ViewGroup(1, 3, 4, habits=QUIET))
         group.run(3.0)
         for server in group.servers:

@@ -13,13 +13,13 @@ import pytest
 from holdfast.events import Changing, ViewChanged, ViewLost
 from holdfast.features.views.lab import mutations
 from holdfast.features.views.lab.groups import ViewGroup
-from holdfast.features.views.lab.mutations import without
 from holdfast.features.views.lab.users import Answered, Habits
 from holdfast.features.views.protocol.client import MISSING
 from holdfast.features.views.protocol.facts import Carried as CarriedFact
 from holdfast.features.views.protocol.facts import Delivered, Detached, LinkDown
 from holdfast.host import Carried, NodeId
-from holdfast.lab.checker import Violation
+from holdfast.lab.mutation import without
+from holdfast.lab.violation import Violation
 
 CALM = 6.0  # seconds until a group has a view that is settled
 SOON = 15.0  # seconds: CB-H1 and CB7

@@ -30,11 +30,12 @@ from holdfast.features.views.lab.experiments.server_killed import WITH
 from holdfast.features.views.lab.experiments.share_fate import ABLATIONS, ALL_RULES, LINK_STATES
 from holdfast.features.views.lab.experiments.table1_failures import EXPECTED, MISSING
 from holdfast.features.views.lab.groups import ViewGroup
-from holdfast.features.views.lab.measures import LAN, VIOLATION, WAN, Reached, Rounds, checked, form, shortened
+from holdfast.features.views.lab.measures import LAN, WAN, Reached, Rounds, form
 from holdfast.features.views.lab.users import Habits
-from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, conduct, parameters_of
 from holdfast.lab.faults import Cut
+from holdfast.lab.measured import VIOLATION, checked, shortened
+from holdfast.lab.violation import Violation
 
 QUIET = Habits(says=0.0)
 BREAKS = f"{share_fate.ONE_GROUP} one-group: two views, 9 s after the hole began"

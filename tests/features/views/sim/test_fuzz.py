@@ -10,7 +10,8 @@ import pytest
 
 from fuzz import views
 from holdfast.features.views.lab import mutations
-from holdfast.features.views.lab.mutations import Mutation, lease_from_receipt, no_handshake, no_numbers, same_number, without
+from holdfast.features.views.lab.mutations import lease_from_receipt, no_handshake, no_numbers, same_number
+from holdfast.lab.mutation import Mutation, without
 from tests import sizes
 
 RUNS, RUNS_ALL = 100, 500  # of each target

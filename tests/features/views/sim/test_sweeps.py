@@ -13,7 +13,6 @@ import pytest
 from holdfast.features.views.lab import mutations
 from holdfast.features.views.lab.leases import OneGroup
 from holdfast.features.views.lab.letters import Trip
-from holdfast.features.views.lab.mutations import Mutation, without
 from holdfast.features.views.lab.scenarios.chain import ChainScenario
 from holdfast.features.views.lab.scenarios.views import ViewScenario
 from holdfast.features.views.protocol.messages import TYPES
@@ -21,6 +20,7 @@ from holdfast.features.views.protocol.views import ViewNode
 from holdfast.host import DATAGRAM_BYTES_MAX, Host, Machine
 from holdfast.lab.checker import Checker
 from holdfast.lab.faults import Crash, Cut, Drift, Hole, Partition, Pause, Weather
+from holdfast.lab.mutation import Mutation, without
 from holdfast.lab.registry import find_scenario, scenarios
 from holdfast.lab.scenario import Scenario, Setup, run, set_up
 from tests import sizes

@@ -17,7 +17,6 @@ from holdfast.features.views.findings import of_views
 from holdfast.features.views.lab import mutations
 from holdfast.features.views.lab.checkers import UniqueId
 from holdfast.features.views.lab.groups import STEP, ViewGroup
-from holdfast.features.views.lab.mutations import without
 from holdfast.features.views.lab.users import Heard, LabLetter
 from holdfast.features.views.protocol.config import ViewsConfig
 from holdfast.features.views.protocol.facts import Delivered, Proposed
@@ -27,9 +26,10 @@ from holdfast.features.views.protocol.views import ViewNode
 from holdfast.features.views.settings import ViewsSettings
 from holdfast.host import FANOUT_MAX, Message, NodeId
 from holdfast.kit.parcels import Parcel
-from holdfast.lab.checker import Violation
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Exponential, Fixed, Link
+from holdfast.lab.mutation import without
+from holdfast.lab.violation import Violation
 from tests.features.views.sim.test_directed import CALM, QUIET, SETTLE, SOON, at_homes, formed, hear_nothing_of_s0
 
 LONG = 10.0  # seconds: longer than ``settle``

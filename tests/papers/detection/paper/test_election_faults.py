@@ -14,9 +14,10 @@ from holdfast.features.leadership.detector.config import ElectionConfig, Mode, T
 from holdfast.features.leadership.detector.facts import Dismissed, Suspect
 from holdfast.features.leadership.detector.messages import DidYouMissToo, StartRound
 from holdfast.host import NodeId
-from holdfast.lab.checker import Checker, Violation
+from holdfast.lab.checker import Checker
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Exponential, Uniform
+from holdfast.lab.violation import Violation
 from holdfast.lab.world import World
 from holdfast.papers.detection.lab.checkers.election import FenceOrder, LeaseExclusive, ReportSound, TermUnique, disagreement, election_of
 from holdfast.papers.detection.lab.election_spoken import SpokenElection

@@ -10,10 +10,10 @@ import pytest
 from holdfast.events import Event, LeaderChanged
 from holdfast.host import Address, Message, NodeId
 from holdfast.lab.calm import Calm
-from holdfast.lab.checker import Violation
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Fixed, Link
 from holdfast.lab.network import PORT
+from holdfast.lab.violation import Violation
 from holdfast.lab.world import World
 from holdfast.papers.detection.lab.checkers.omega import Agreed, SecondOk, Stable, disagreement
 from holdfast.papers.detection.protocol.messages import Ok, Start

@@ -15,9 +15,10 @@ from holdfast.events import Event
 from holdfast.features.leadership.detector.config import ElectionConfig, Term
 from holdfast.features.leadership.detector.facts import Suspect
 from holdfast.host import Host, NodeId
-from holdfast.lab.checker import Checker, Violation
+from holdfast.lab.checker import Checker
 from holdfast.lab.host import LabHost
 from holdfast.lab.scenario import Scenario, Setup, run
+from holdfast.lab.violation import Violation
 from holdfast.lab.world import World
 from holdfast.papers.detection.lab.checkers.election import FenceOrder
 from holdfast.papers.detection.lab.scenarios.election import ElectionScenario

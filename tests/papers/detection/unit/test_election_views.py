@@ -12,9 +12,9 @@ from holdfast.features.leadership.detector.messages import WatchedOk
 from holdfast.host import Address, Host, Machine, NodeId
 from holdfast.kit.deadline import wait_length
 from holdfast.kit.keeper import MARGIN
-from holdfast.lab.checker import Violation
 from holdfast.lab.links import Fixed, Link
 from holdfast.lab.network import PORT
+from holdfast.lab.violation import Violation
 from holdfast.lab.world import World
 from holdfast.papers.detection.lab.checkers.election import FenceOrder, LeaseExclusive, TermUnique, election_of
 from holdfast.papers.detection.protocol.election import LeaderElection

@@ -5,7 +5,7 @@ A violation ends a run. It is no error of the experiment but what it found, so a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
 from msgspec.structs import replace
@@ -20,12 +20,8 @@ from holdfast.features.ring.lab.rings import PAPER_LINK, Rings, address_of
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.ids import position_of
 from holdfast.features.ring.protocol.rules import Rules
-from holdfast.lab.checker import Checker, Violation
-from holdfast.lab.experiment import Cell, Measured
+from holdfast.lab.checker import Checker
 from holdfast.lab.links import Link
-
-VIOLATION = "violation"
-NOTES_MAX = 12  # of one report
 
 
 def names_of(members: int) -> list[str]:
@@ -105,26 +101,3 @@ class Observed(Rings):
     def unsettled(self) -> str:
         """I9, asked now."""
         return unsettled(self.watch, self.world, keys_of(self.names))
-
-
-def checked(play: Callable[[Cell], Measured], cell: Cell) -> Measured:
-    """What a cell measured, or the violation that ended it."""
-    try:
-        return {**play(cell), VIOLATION: ""}
-    except Violation as violation:
-        return {**cell, VIOLATION: f"{violation}, at {violation.at:.3f} s, seed {cell['seed']}"}
-
-
-def violations(results: Sequence[Measured]) -> list[str]:
-    return [result[VIOLATION] for result in results if result[VIOLATION]]
-
-
-def completed(results: Sequence[Measured]) -> list[Measured]:
-    """Those that were played to their end."""
-    return [result for result in results if not result[VIOLATION]]
-
-
-def shortened(notes: Sequence[str]) -> tuple[str, ...]:
-    if len(notes) <= NOTES_MAX:
-        return tuple(notes)
-    return (*notes[: NOTES_MAX - 1], f"and {len(notes) - NOTES_MAX + 1} more")

@@ -15,8 +15,9 @@ from holdfast.features.tickets.protocol.coordinator import Coordinator
 from holdfast.features.tickets.protocol.facts import CellLost, CellWritten, TicketAcquired, TicketExtended, TicketLost, TicketReleased
 from holdfast.features.tickets.protocol.tickets import Tickets
 from holdfast.features.tickets.protocol.values import ANCHOR, NO_SLOT, Ballot, Key, Place, Val, Who
-from holdfast.lab.checker import Checker, Violation
+from holdfast.lab.checker import Checker
 from holdfast.lab.host import LabHost
+from holdfast.lab.violation import Violation
 from holdfast.lab.world import World
 
 ROUNDING = 1e-9

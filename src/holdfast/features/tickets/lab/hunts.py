@@ -10,10 +10,11 @@ from random import Random
 
 from msgspec.structs import replace
 
-from holdfast.features.tickets.lab.mutations import RANDOM, without
+from holdfast.features.tickets.lab.mutations import RANDOM
 from holdfast.features.tickets.lab.scenarios.tickets import TicketScenario
 from holdfast.lab.faults import Crash, Fault, Plan, Weather
 from holdfast.lab.links import Link, Uniform
+from holdfast.lab.mutation import without
 from holdfast.lab.scenario import Setup, run
 
 RESTARTS = "op counter restarts"  # the one that needs restless runs

@@ -8,9 +8,9 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 from msgspec import Meta
 
 from holdfast.features.tickets.lab.groups import PATIENCE
-from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Measured, in_batches
 from holdfast.lab.samples import summary
+from holdfast.lab.violation import Violation
 
 RUNS_PER_CELL = 20
 NEVER, BROKEN = "never", "violations"

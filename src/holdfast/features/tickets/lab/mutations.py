@@ -5,8 +5,8 @@ Spec: tickets 8 (E4). Each is a change of the code that lasts as long as ``witho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from msgspec.structs import replace
@@ -25,26 +25,7 @@ from holdfast.features.tickets.protocol.writing import Writer
 from holdfast.host import Message, NodeId
 from holdfast.kit.phase import Phase
 from holdfast.lab import network
-
-Mutation = Callable[[ExitStack], None]
-
-
-def put(stack: ExitStack, where: Any, name: str, instead: Any) -> None:
-    """Instead of an attribute of a class or a module, until the stack is closed."""
-    if name in vars(where):
-        stack.callback(setattr, where, name, getattr(where, name))
-    else:
-        stack.callback(delattr, where, name)  # It was inherited.
-    setattr(where, name, instead)
-
-
-@contextmanager
-def without(mutation: Mutation) -> Iterator[None]:
-    """The rule is out while this lasts."""
-    with ExitStack() as stack:
-        mutation(stack)
-        yield
-
+from holdfast.lab.mutation import Mutation, put
 
 # Those that random runs find.
 

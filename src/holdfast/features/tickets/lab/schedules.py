@@ -15,7 +15,7 @@ from holdfast.features.tickets.protocol.config import TicketConfig
 from holdfast.features.tickets.protocol.messages import Accept, Accepted, AckUpdate, Prepare, Promised, Query, Refuse, Renew
 from holdfast.features.tickets.protocol.tickets import Tickets
 from holdfast.host import Message
-from holdfast.lab.checker import Violation
+from holdfast.lab.violation import Violation
 
 RING = TicketConfig(period=0.5, lease=2.0, rtx=0.1, guardians="ring", k=1, suspect=1.0, rho=0.0)
 LOCK = TicketConfig(period=0.5, lease=2.0, rtx=0.1, rho=0.0)

@@ -3,44 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 
 from holdfast.events import Event, ViewChanged
 from holdfast.features.views.lab.groups import ViewGroup
 from holdfast.features.views.protocol.facts import Delivered, Proposed
 from holdfast.host import NodeId, View, ViewId
-from holdfast.lab.checker import Violation
-from holdfast.lab.experiment import Cell, Measured
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Link, Uniform
 
-VIOLATION = "violation"
-NOTES_MAX = 12  # of one report
 LAN, WAN = "LAN", "WAN"
 NETWORKS = {LAN: Link(Uniform(0.0005, 0.002)), WAN: Link(Uniform(0.03, 0.15))}  # views 8, M1
 HEARTBEATS = {LAN: 0.25, WAN: 1.0}  # of the presets
-
-
-def checked(play: Callable[[Cell], Measured], cell: Cell) -> Measured:
-    """What a cell measured, or the violation that ended it: no error of the experiment, but what it found."""
-    try:
-        return {**play(cell), VIOLATION: ""}
-    except Violation as violation:
-        return {**cell, VIOLATION: f"{violation}, at {violation.at:.3f} s, seed {cell['seed']}"}
-
-
-def violations(results: Sequence[Measured]) -> list[str]:
-    return [result[VIOLATION] for result in results if result[VIOLATION]]
-
-
-def completed(results: Sequence[Measured]) -> list[Measured]:
-    return [result for result in results if not result[VIOLATION]]
-
-
-def shortened(notes: Sequence[str]) -> tuple[str, ...]:
-    """What a report has room for."""
-    more = len(notes) - NOTES_MAX
-    return tuple(notes) if more <= 0 else (*notes[:NOTES_MAX], f"and {more} more")
 
 
 def form(group: ViewGroup, seconds: float) -> float:

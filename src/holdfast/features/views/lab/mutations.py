@@ -7,10 +7,9 @@ Two rules protect each other: while link states that do not arrive take the link
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from math import inf
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -25,23 +24,9 @@ from holdfast.features.views.protocol.nsview import NSView
 from holdfast.features.views.protocol.server import ViewServer
 from holdfast.features.views.protocol.trips import KEPT_SECONDS, RoundTrips
 from holdfast.host import NodeId, ViewMember
+from holdfast.lab.mutation import Mutation, put
 
-Mutation = Callable[[ExitStack], None]
 SHORT_SETTLE = 0.3  # seconds
-
-
-def put(stack: ExitStack, where: Any, name: str, instead: Any) -> None:
-    """Instead of an attribute of a class or a module, until the stack is closed."""
-    stack.callback(setattr, where, name, vars(where)[name])
-    setattr(where, name, instead)
-
-
-@contextmanager
-def without(mutation: Mutation) -> Iterator[None]:
-    """The rule is out while this lasts."""
-    with ExitStack() as stack:
-        mutation(stack)
-        yield
 
 
 # Ages and numbers.

@@ -18,8 +18,9 @@ from holdfast.features.views.protocol.facts import Delivered
 from holdfast.features.views.protocol.survey import ViewSurvey
 from holdfast.features.views.protocol.views import ViewNode
 from holdfast.host import Carried, NodeId, View, ViewState
-from holdfast.lab.checker import Checker, Violation
+from holdfast.lab.checker import Checker
 from holdfast.lab.host import LabHost
+from holdfast.lab.violation import Violation
 from holdfast.lab.world import World
 
 PATIENCE = 60  # heartbeats: the 15 s of CB7 at ``lan`` numbers

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.events import Event
-from holdfast.features.ring.lab.observer import Observed, checked, completed, names_of, shortened, violations
+from holdfast.features.ring.lab.observer import Observed, names_of
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.facts import Departed, GroupProposed, Removed, Suspicion, Won
 from holdfast.features.ring.protocol.ids import RingId
@@ -21,6 +21,7 @@ from holdfast.lab.checker import Checker
 from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.faults import Pause
 from holdfast.lab.host import LabHost
+from holdfast.lab.measured import checked, completed, shortened, violations
 from holdfast.lab.world import World
 
 if TYPE_CHECKING:

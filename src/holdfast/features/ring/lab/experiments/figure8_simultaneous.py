@@ -23,6 +23,7 @@ from holdfast.features.ring.lab.rings import PAPER_RULES, Rings, paper_config
 from holdfast.features.ring.protocol.config import K_MAX, RingConfig
 from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.measured import shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +33,6 @@ NAMES = {OURS: "our flags", PAPER: "the paper's flags"}
 EXACT_KILLED, EXACT_OF = 7, 43  # up to this share of the living, no other goes
 EXACT_SHARE = 0.9  # of the runs
 DRAWS = 2000  # per event, for the arithmetic
-NOTES_MAX = 12
 
 Event = Mapping[str, Any]
 
@@ -111,7 +111,7 @@ class Simultaneous(Experiment[SimultaneousParameters]):
             "furthest from a killed member": {OURS: f"<= {2 * parameters.k}"},
             "runs in which every group kept its majority": dict.fromkeys(FLAGS, round(prod(_asked(parameters, chances)), 4)),
         }
-        return Finding(measured, expected, not misses, _shortened([*misses, *explained]))
+        return Finding(measured, expected, not misses, shortened([*misses, *explained], "departures"))
 
     def draw(self, figure: Figure, finding: Finding) -> None:
         left, right = figure.subplots(1, 2)
@@ -241,12 +241,6 @@ def _rows(runs: Mapping[str, Sequence[Sequence[Event]]]) -> list[dict[str, Any]]
             row = {"flags": flags, "killed": events[0]["killed"], "share killed": round(share, 4)}
             rows.append({**row, "extra": round(mean(extras), 4), "most extra": max(extras)})
     return rows
-
-
-def _shortened(notes: Sequence[str]) -> tuple[str, ...]:
-    if len(notes) <= NOTES_MAX:
-        return tuple(notes)
-    return (*notes[:NOTES_MAX], f"and {len(notes) - NOTES_MAX} more departures")
 
 
 EXPERIMENT = Simultaneous()

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from holdfast.features.ring.lab.observer import Observed, checked, completed, names_of, shortened, violations
+from holdfast.features.ring.lab.observer import Observed, names_of
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.measured import checked, completed, shortened, violations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,12 +14,13 @@ from msgspec import Meta
 
 from holdfast.events import Event
 from holdfast.features.ring.lab.checkers.time import PACED_SLACK
-from holdfast.features.ring.lab.observer import Observed, checked, completed, names_of, shortened, violations
+from holdfast.features.ring.lab.observer import Observed, names_of
 from holdfast.features.ring.protocol.config import K_MAX, RingConfig
 from holdfast.features.ring.protocol.facts import BecameMember, JoinStarted, PhaseReached
 from holdfast.features.ring.protocol.ids import CIRCLE, RingId, nearest, position_of
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
+from holdfast.lab.measured import checked, completed, shortened, violations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

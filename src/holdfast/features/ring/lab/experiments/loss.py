@@ -13,12 +13,13 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.events import Event
-from holdfast.features.ring.lab.observer import Observed, checked, completed, names_of, shortened, violations
+from holdfast.features.ring.lab.observer import Observed, names_of
 from holdfast.features.ring.lab.rings import PAPER_LINK
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.facts import Departed
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
+from holdfast.lab.measured import checked, completed, shortened, violations
 from holdfast.lab.rates import rate_interval
 
 if TYPE_CHECKING:

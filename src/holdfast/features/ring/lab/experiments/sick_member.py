@@ -14,13 +14,14 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.events import Event
-from holdfast.features.ring.lab.observer import Observed, checked, completed, names_of, shortened, violations
+from holdfast.features.ring.lab.observer import Observed, names_of
 from holdfast.features.ring.lab.rings import PAPER_LINK
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.facts import Departed, LinkBroken
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.faults import Pause
 from holdfast.lab.host import LabHost
+from holdfast.lab.measured import checked, completed, shortened, violations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.events import Event
-from holdfast.features.ring.lab.observer import Observed, checked, completed, names_of, shortened, violations
+from holdfast.features.ring.lab.observer import Observed, names_of
 from holdfast.features.ring.lab.rings import arbitrators
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.facts import Departed
 from holdfast.kit.phase import weighted
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
+from holdfast.lab.measured import checked, completed, shortened, violations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.events import Event
-from holdfast.features.ring.lab.observer import Observed, checked, completed, names_of, shortened, violations
+from holdfast.features.ring.lab.observer import Observed, names_of
 from holdfast.features.ring.lab.upgrade_model import CASTING, SHAPES, VARIANTS, explored
 from holdfast.features.ring.protocol.config import K_MAX, RingConfig
 from holdfast.features.ring.protocol.facts import Departed, GroupProposed, Won
@@ -23,6 +23,7 @@ from holdfast.features.ring.protocol.messages import ArbUpgrd, ArbUpgrdAck, Prop
 from holdfast.features.ring.protocol.rules import Rules
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters, in_batches
 from holdfast.lab.host import LabHost
+from holdfast.lab.measured import checked, completed, shortened, violations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

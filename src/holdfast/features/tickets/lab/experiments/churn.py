@@ -13,9 +13,9 @@ from msgspec import Meta
 
 from holdfast.features.tickets.lab.groups import PATIENCE, TicketGroup
 from holdfast.features.tickets.protocol.config import Placement, TicketConfig
-from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.samples import by_column
+from holdfast.lab.violation import Violation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,9 +12,9 @@ from msgspec import Meta
 
 from holdfast.features.tickets.lab.groups import PATIENCE, TicketGroup
 from holdfast.features.tickets.protocol.config import TicketConfig
-from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters, in_batches
 from holdfast.lab.samples import quantile, summary
+from holdfast.lab.violation import Violation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

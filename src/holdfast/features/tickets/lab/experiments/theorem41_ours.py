@@ -17,10 +17,11 @@ from msgspec import Meta
 
 from holdfast.errors import ConfigError
 from holdfast.features.tickets.lab.hunts import RESTARTS, hunt
-from holdfast.features.tickets.lab.mutations import DIRECTED, without
+from holdfast.features.tickets.lab.mutations import DIRECTED
 from holdfast.features.tickets.lab.scenarios.tickets import SCENARIO
 from holdfast.features.tickets.lab.schedules import SCHEDULES, played
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.mutation import without
 from holdfast.lab.results import Results
 from holdfast.lab.scenario import run
 from holdfast.lab.source import commit

@@ -15,11 +15,11 @@ from msgspec import Meta
 
 from holdfast.events import Event
 from holdfast.features.views.lab.groups import NO_LINK, ViewGroup
-from holdfast.features.views.lab.measures import checked, completed, shortened, violations
 from holdfast.features.views.lab.users import Answered, Habits
 from holdfast.features.views.protocol.facts import Carried as CarriedFact
 from holdfast.host import Carried
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.measured import checked, completed, shortened, violations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

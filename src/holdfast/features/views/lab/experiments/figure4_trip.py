@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from holdfast.events import Changing, Event, ViewChanged
 from holdfast.features.views.lab.groups import ViewGroup
-from holdfast.features.views.lab.measures import checked, completed, form, shortened, violations
+from holdfast.features.views.lab.measures import form
 from holdfast.features.views.lab.users import Answered, Habits, Heard, LabLetter
 from holdfast.features.views.protocol.facts import HopFailed
 from holdfast.features.views.protocol.messages import OvData, OvResult, StartChange, ViewMsg
 from holdfast.host import Address, Carried, Message, NodeId
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
+from holdfast.lab.measured import checked, completed, shortened, violations
 from holdfast.lab.network import PORT
 
 if TYPE_CHECKING:

@@ -19,12 +19,13 @@ from holdfast.events import Event, ViewChanged
 from holdfast.features.views.lab.ensemble import Ensemble, missing
 from holdfast.features.views.lab.experiments.table1_failures import CUTS, MISSING, MOSHE, ZOOKEEPER, BackEnd
 from holdfast.features.views.lab.groups import ViewGroup
-from holdfast.features.views.lab.measures import checked, completed, form, shortened, violations
+from holdfast.features.views.lab.measures import form
 from holdfast.features.views.lab.users import Habits
 from holdfast.features.views.lab.wires import Wires
 from holdfast.features.views.lab.zookeeper_members import ZooKeeperMembers
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters, in_batches
 from holdfast.lab.host import LabHost
+from holdfast.lab.measured import checked, completed, shortened, violations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.features.views.lab.groups import ViewGroup
-from holdfast.features.views.lab.measures import HEARTBEATS, LAN, NETWORKS, WAN, Reached, checked, completed, form, shortened, violations
+from holdfast.features.views.lab.measures import HEARTBEATS, LAN, NETWORKS, WAN, Reached, form
 from holdfast.features.views.lab.users import Habits
 from holdfast.features.views.protocol.config import ViewsConfig
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters, in_batches
 from holdfast.lab.links import Link, Uniform
+from holdfast.lab.measured import checked, completed, shortened, violations
 from holdfast.lab.samples import curves, draw_curves, summary
 
 if TYPE_CHECKING:

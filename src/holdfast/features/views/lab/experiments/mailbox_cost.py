@@ -23,13 +23,14 @@ from holdfast.features.views.lab.ensemble import Ensemble, missing
 from holdfast.features.views.lab.experiments.table1_failures import MISSING, MOSHE, ZOOKEEPER, BackEnd
 from holdfast.features.views.lab.groups import ViewGroup
 from holdfast.features.views.lab.mailboxes import Mailbox, close_boxes, open_boxes
-from holdfast.features.views.lab.measures import checked, completed, form, shortened, violations
+from holdfast.features.views.lab.measures import form
 from holdfast.features.views.lab.users import Answered, Habits
 from holdfast.features.views.lab.wires import Wires
 from holdfast.features.views.protocol.config import ViewsConfig
 from holdfast.host import Carried
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
+from holdfast.lab.measured import checked, completed, shortened, violations
 from holdfast.lab.samples import quantile
 
 if TYPE_CHECKING:

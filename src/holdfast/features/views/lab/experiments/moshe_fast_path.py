@@ -14,13 +14,14 @@ from msgspec import Meta
 
 from holdfast.events import Changing, Event, ViewChanged
 from holdfast.features.views.lab.groups import ViewGroup
-from holdfast.features.views.lab.measures import HEARTBEATS, LAN, NETWORKS, WAN, Rounds, checked, completed, form, shortened, violations
+from holdfast.features.views.lab.measures import HEARTBEATS, LAN, NETWORKS, WAN, Rounds, form
 from holdfast.features.views.lab.users import Habits
 from holdfast.features.views.protocol.config import ViewsConfig
 from holdfast.host import NodeId
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Uniform
+from holdfast.lab.measured import checked, completed, shortened, violations
 from holdfast.lab.rates import wilson_interval
 from holdfast.lab.samples import curves, draw_curves, quantile
 

@@ -14,8 +14,7 @@ from msgspec import Meta
 
 from holdfast.features.views.lab.checkers import Disjoint, Monotone, UniqueId
 from holdfast.features.views.lab.groups import ViewGroup
-from holdfast.features.views.lab.measures import Reached, checked, completed, form, shortened, violations
-from holdfast.features.views.lab.mutations import put
+from holdfast.features.views.lab.measures import Reached, form
 from holdfast.features.views.lab.users import Habits
 from holdfast.features.views.protocol.attached import Client
 from holdfast.features.views.protocol.config import CLIENTS_MAX
@@ -34,6 +33,8 @@ from holdfast.features.views.protocol.messages import (
 from holdfast.host import Message, View
 from holdfast.lab.accounting import count_bytes, total
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.measured import checked, completed, shortened, violations
+from holdfast.lab.mutation import put
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

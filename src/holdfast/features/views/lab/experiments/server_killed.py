@@ -14,11 +14,12 @@ from msgspec import Meta
 
 from holdfast.events import Event, ViewLost
 from holdfast.features.views.lab.groups import ViewGroup
-from holdfast.features.views.lab.measures import Reached, checked, completed, form, shortened, violations
+from holdfast.features.views.lab.measures import Reached, form
 from holdfast.features.views.lab.mutations import late_fail_over
 from holdfast.features.views.lab.users import Habits
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters, in_batches
 from holdfast.lab.host import LabHost
+from holdfast.lab.measured import checked, completed, shortened, violations
 from holdfast.lab.samples import curves, draw_curves, quantile
 
 if TYPE_CHECKING:

@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.features.views.lab.groups import ViewGroup
-from holdfast.features.views.lab.measures import VIOLATION, form, shortened
-from holdfast.features.views.lab.mutations import Mutation, ages_from_arrival, no_numbers, without
+from holdfast.features.views.lab.measures import form
+from holdfast.features.views.lab.mutations import ages_from_arrival, no_numbers
 from holdfast.features.views.lab.users import Habits
 from holdfast.features.views.protocol.client import in_order
 from holdfast.host import DATAGRAM_BYTES_MAX
-from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.measured import VIOLATION, shortened
+from holdfast.lab.mutation import Mutation, without
 from holdfast.lab.picture import COLOURS, INK
 from holdfast.lab.samples import quantile
+from holdfast.lab.violation import Violation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

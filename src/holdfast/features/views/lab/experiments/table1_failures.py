@@ -19,12 +19,13 @@ from msgspec import Meta
 from holdfast.events import Event, ViewChanged, ViewLost
 from holdfast.features.views.lab.ensemble import Ensemble, missing
 from holdfast.features.views.lab.groups import ViewGroup
-from holdfast.features.views.lab.measures import Reached, checked, completed, form, shortened, violations
+from holdfast.features.views.lab.measures import Reached, form
 from holdfast.features.views.lab.users import Answered, Habits
 from holdfast.features.views.lab.wires import Wires
 from holdfast.features.views.lab.zookeeper_members import ZooKeeperMembers
 from holdfast.host import Carried
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.measured import checked, completed, shortened, violations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,7 +17,7 @@ from holdfast.kit.deadline import wait_length
 from holdfast.kit.keeper import MARGIN
 from holdfast.lab.checker import Checker
 from holdfast.lab.faults import Cut, Fault, Menu, Plan, draw_plan
-from holdfast.lab.host import LabHost
+from holdfast.lab.host import Around, LabHost
 from holdfast.lab.links import Link, Uniform
 from holdfast.lab.network import PORT, Filter
 from holdfast.lab.scenario import Scenario, Setup
@@ -164,7 +164,7 @@ class ElectionScenario(Scenario):
             if step.at <= host.world.now and not host.dead:
                 self._offer(host.world, host.me.name, number, setup)
 
-    def _offer(self, world: World, name: str, number: int, setup: Setup) -> None:
+    def _offer(self, world: Around, name: str, number: int, setup: Setup) -> None:
         host = world.nodes[name]
         if host.dead:
             return  # Its next life is told.
