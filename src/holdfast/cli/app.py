@@ -80,7 +80,9 @@ def _root(
 
 def _group(name: str, table: Table, callback: Callable[..., None] = _branch) -> typer.Typer:
     kind = type("Group", (LazyGroup,), {"table": table})
-    group = _typer(name=name, help=table.title, cls=kind, no_args_is_help=True, add_completion=callback is _root)
+    default = table.default
+    meant = f"\n\nWithout a command: {default}, with its options; see `holdfast {name} {default} --help`." if default else ""
+    group = _typer(name=name, help=f"{table.title}{meant}", cls=kind, no_args_is_help=True, add_completion=callback is _root)
     group.callback()(callback)
     return group
 

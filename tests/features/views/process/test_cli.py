@@ -164,6 +164,13 @@ def test_bad_words(holdfast: Run, agent: FakeAgent, words: tuple[str, ...], told
     assert agent.asked(view_calls.TripView) == []
 
 
+def test_help(holdfast: Run) -> None:
+    """docs/cli.md: `views --watch` is `views show --watch`, and who asks for help with `views` is led there."""
+    told = " ".join(holdfast("views", "--help").out.split())
+    assert "Without a command: show, with its options; see `holdfast views show --help`." in told
+    assert {"--watch", "--json", "--count", "--for"} <= set(holdfast("views", "show", "--help").out.split())
+
+
 def test_no_servers(holdfast: Run, agent: FakeAgent) -> None:
     """Exit code 2 and the missing setting, as `holdfast seats` has it."""
     agent.on[view_calls.SurveyViews] = lambda client, call: client.refuse(call.serial, "ConfigError", "seats: who are the seats?")

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+import holdfast.sync
 from holdfast.local.calls import Doctor, Finding
 from tests.agent.raw_client import RawClient
-from tests.features.views.process.test_processes import Views, together
+from tests.features.views.process.test_processes import Views, free_ports, together
 from tests.http.test_metrics import parsed
 from tests.http.wire import ask
 from tests.support.agents import AgentProcess, Fleet, until
@@ -88,3 +89,17 @@ def test_an_ensemble_that_does_not_answer(fleet: Fleet) -> None:
         findings: tuple[Finding, ...] = client.ask(Doctor, TIMEOUT)
     (advice,) = [each.advice for each in findings if each.code == "not_a_member"]
     assert "Start the ensemble" in advice
+
+
+def test_another_heartbeat(fleet: Fleet) -> None:
+    """Foundation F4, views 4: the agent that asks and the seat that is asked count with other numbers, so the one has no view, and both
+    logs name the setting and both values. They are members of one ring all the time."""
+    (port,) = free_ports(1)
+    seat = fleet.start(name="s", bind=f"127.0.0.1:{port}", seeds=[f"127.0.0.1:{port}"])
+    other = fleet.start(name="x", view_heartbeat=0.5, seeds=[seat.address])
+    seat.until_said("Joined", member=other.id)
+    with holdfast.sync.join(agent=other.socket) as group, group.views() as views:
+        lines = [agent.until_said("ConfigMismatch", field="view_heartbeat") for agent in (seat, other)]
+        assert [(line["peer"], line["ours"], line["theirs"]) for line in lines] == [(other.id, "0.25", "0.5"), (seat.id, "0.5", "0.25")]
+        assert views.view is None
+        assert group.members.names == ("s", "x")
