@@ -25,7 +25,7 @@ NUMBER_MAX = (1 << 53) - 1  # F16: exact in every language
 AHEAD_MAX = 1 << 42
 CLOCK_MIN = 1_577_836_800_000  # 2020 in milliseconds: a clock that says less is not set, and must not refuse what clocks that are say
 NAME_CHARS_MAX = 64  # of an agent; ``wire`` holds a sender to 64 bytes
-LABEL_CHARS_MAX = 128  # of a pool, a leadership, a topic, a cell, a row: the longest has 128 bytes
+LABEL_CHARS_MAX = 128  # of a name, a topic, a row: the longest has 128 bytes
 HOST_CHARS_MAX = 255  # of a DNS name; an address is shorter
 PORT_MAX = 65_535
 TEXT_CHARS_MAX = 256  # a sentence for people
@@ -42,7 +42,7 @@ MOVES = {"ms": 1, "us": 1000}  # ticks of a clock per millisecond, by the mark o
 Number = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]  # serials, counters of one life
 Index = Annotated[int, Meta(ge=-1, le=NUMBER_MAX)]  # -1: none
 Growing = Annotated[int, Meta(ge=0, le=NUMBER_MAX, extra={"moves": "ms"})]  # boots, ballots, terms, tokens, versions
-Generation = Annotated[int, Meta(ge=0, le=NUMBER_MAX, extra={"moves": "us"})]  # of a ring: wall-clock microseconds at first (H26)
+Generation = Annotated[int, Meta(ge=0, le=NUMBER_MAX, extra={"moves": "us"})]  # wall-clock microseconds at first (H26)
 U64 = Annotated[int, Meta(ge=0, extra={"bits": 64})]  # a hash, a position: MessagePack has nothing above
 Bits32 = Annotated[int, Meta(ge=0, lt=1 << 32)]
 Small = Annotated[int, Meta(ge=0, le=65_535)]  # tags, hops, attempts, pages, buckets, ports

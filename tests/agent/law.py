@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import Any, cast
 
 from holdfast.agent.grants.bodies import Body
-from holdfast.agent.grants.grants import TOKEN_FIRST_MIN, Grants
+from holdfast.agent.grants.granted import TOKEN_FIRST_MIN
+from holdfast.agent.grants.grants import Grants
 from holdfast.errors import ConfigError, HoldfastError
 from holdfast.kit.hold import Holder, LossReason
 from holdfast.local.calls import Acquire, GrantItem

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import fields
 
 from holdfast.cli.agent_call import socket_path
+from holdfast.cli.run.hold_flags import kinds
 from holdfast.client.options import Options, make_plan
 from holdfast.config import (
     ARGUMENTS,
@@ -29,6 +30,7 @@ from holdfast.config import (
 )
 from holdfast.config.readers import UNKNOWN_MAX
 from holdfast.errors import ConfigError, KeyUnusable, StorageError
+from holdfast.local.family import MARK_NAME
 from holdfast.wire.keys import generate
 
 KEY = generate()
@@ -271,8 +273,11 @@ def test_variables_that_are_known_or_of_others() -> None:
         "HOLDFAST_PORT_7946_UDP_PORT": "7946", "HOLDFAST_PORT_7946_UDP_ADDR": "10.0.0.1",
         "HOLDFAST_HTTP_SERVICE_HOST": "10.0.0.1", "HOLDFAST_HTTP_PORT": "tcp://10.0.0.1:80", "HOLDFAST_HTTP_PORT_80_TCP": "tcp://10.0.0.1:80",
     }  # fmt: skip
-    known = {f"HOLDFAST_{name.upper()}": "x" for name in (*DEFAULTS, "agent", "config", "runtime_dir", "hold", "token", "term", "ticket")}
+    known = {f"HOLDFAST_{name.upper()}": "x" for name in (*DEFAULTS, "agent", "config", "runtime_dir", "hold", "token", "run")}
     assert unknown_variables({**kubernetes, **known}) == []
+    given = {variable for kind in kinds() for variable in kind.variables}
+    assert {"HOLDFAST_TERM", "HOLDFAST_TICKET"} <= given, "those of every flag of `holdfast run`"
+    assert unknown_variables(dict.fromkeys((*given, MARK_NAME), "x")) == []
     assert len(unknown_variables({f"HOLDFAST_ODD{number}": "" for number in range(100)})) == UNKNOWN_MAX
 
 

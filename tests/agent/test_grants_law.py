@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 
 from holdfast.agent.grants.bodies import Asked, Body
-from holdfast.agent.grants.grants import BODIES_MAX, GRANTS_PER_SESSION_MAX, READING_INTERVAL, TOKEN_FIRST_MIN, TOKEN_MAX
+from holdfast.agent.grants.granted import TOKEN_FIRST_MIN, TOKEN_MAX
+from holdfast.agent.grants.grants import BODIES_MAX, GRANTS_PER_SESSION_MAX, READING_INTERVAL
 from holdfast.errors import ConfigError, Forked, HoldLost, Unavailable
 from holdfast.events import AtRisk, Granted, Lost, Released, TokenRefused
 from holdfast.kit.hold import Deposed

@@ -9,7 +9,8 @@ from functools import partial
 
 import pytest
 
-from holdfast.agent.grants.grants import READING_INTERVAL, TOKEN_FIRST_MIN
+from holdfast.agent.grants.granted import TOKEN_FIRST_MIN
+from holdfast.agent.grants.grants import READING_INTERVAL
 from holdfast.agent.socket.unread import unread_bytes
 from holdfast.events import StorageFailed
 from holdfast.local import calls, ends

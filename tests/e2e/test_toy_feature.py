@@ -202,6 +202,8 @@ def test_a_client_holds_one(house: House, tmp_path: Path) -> None:
     agent = house.agents[1].socket
     told = ("sh", "-c", "echo $HOLDFAST_COUNTER")
     first = int(house.run("run", "--agent", agent, "--counter", "gate", "--", *told))
+    quiet = house.run("run", "--agent", agent, "--counter", "gate", "--", "sh", "-c", f"{sys.executable} -m holdfast version 2>&1")
+    assert "warning" not in quiet, "what the command was given is no mistake in its settings"
     mark = tmp_path / "held"
     long = (
         "run",

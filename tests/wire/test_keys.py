@@ -166,7 +166,7 @@ def test_what_a_keyring_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
         Keyring(*(Key(bytes([number]) * 32) for number in range(KEYS_MAX + 1)))
     twin = Key(bytes(32))
     monkeypatch.setattr(twin, "id", KEY.id)
-    with pytest.raises(KeyUnusable, match="another key of this ring has the same id"):
+    with pytest.raises(KeyUnusable, match="another key of this keyring has the same id"):
         Keyring(KEY).add(twin)
 
 

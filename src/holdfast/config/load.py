@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.config.readers import READERS, read_file, unknown
-from holdfast.config.settings import DEFAULTS, HIDDEN, Config
+from holdfast.config.settings import DEFAULTS, HIDDEN, TABLES, Config
 from holdfast.errors import ConfigError, shown
 
 ENVIRONMENT = "HOLDFAST_"
@@ -59,7 +59,8 @@ def _of_environ(environ: Mapping[str, str]) -> dict[str, str]:
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     """One line for each variable that looks like a setting and is none, with the nearest name: a typing error is not a default."""
-    return unknown(environ, ENVIRONMENT, [field.upper() for field in DEFAULTS])
+    given = [variable for table in TABLES for variable in table.given_variables()]
+    return unknown(environ, ENVIRONMENT, [field.upper() for field in DEFAULTS], given)
 
 
 def _origin(where: str, word: str = "from") -> str:

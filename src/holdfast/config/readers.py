@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.errors import ConfigError, shown
 
 FILE_BYTES_MAX = 256 * 1024  # a user who names a log by mistake gets an answer, not a full memory
-OTHER_VARIABLES = ("AGENT", "CONFIG", "RUNTIME_DIR", "HOLD", "TOKEN", "TERM", "TICKET")  # ours, and no settings; `run` sets the last four
+OTHER_VARIABLES = ("AGENT", "CONFIG", "RUNTIME_DIR", "HOLD", "TOKEN", "RUN")  # ours, and no settings; `run` sets the last three
 # Kubernetes makes such variables for a service of that name, and its *_PORT are addresses with a protocol.
 OF_KUBERNETES = re.compile(r"HOLDFAST(_\w+)?_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
 UNKNOWN_MAX = 16  # variables that are named one by one
@@ -35,9 +35,9 @@ def read_file(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def unknown(environ: Mapping[str, str], prefix: str, settings: Sequence[str]) -> list[str]:
-    """One line for each variable that begins with the prefix and is neither a setting nor one of the others that are known."""
-    known = [prefix + name for name in (*settings, *OTHER_VARIABLES)]
+def unknown(environ: Mapping[str, str], prefix: str, settings: Sequence[str], given: Sequence[str]) -> list[str]:
+    """One line for each variable that begins with the prefix and is neither a setting, nor given by `run`, nor one of the others."""
+    known = [*(prefix + name for name in (*settings, *OTHER_VARIABLES)), *given]
     odd = sorted(name for name in environ if name.startswith(prefix) and name not in known and not _is_foreign(name, environ[name]))
     if not odd:
         return []

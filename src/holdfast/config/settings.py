@@ -95,7 +95,7 @@ class Config(
         for name in Timing._fields:
             if getattr(self, name) == 0:
                 setting = SETTINGS[name]
-                least, most = setting.limits or (0.0, LONGEST_GRANT_MAX)  # a ring may be quicker than elections can be
+                least, most = setting.limits or (0.0, LONGEST_GRANT_MAX)  # a setting may be quicker than another one that follows it can be
                 force_setattr(self, name, min(max(setting.presets[preset] * stretched, least), most))
 
     def __repr__(self) -> str:

@@ -42,6 +42,11 @@ class Table:
         assert isinstance(config, cls)
         return config
 
+    @classmethod
+    def given_variables(cls) -> tuple[str, ...]:
+        """What the environment of a command has while ``holdfast run`` holds something of this feature for it. These are no settings."""
+        return ()
+
     def derived(self) -> Mapping[str, Any]:
         """Settings that were not given and follow from others of this table."""
         return {}

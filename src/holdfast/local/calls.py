@@ -84,7 +84,7 @@ class GroupView(Struct, frozen=True, array_like=True):
     state: str  # "joining", "member", "leaving", "left"
     me: Member  # this agent, with its own tags, also while it is no member
     members: tuple[Member, ...]  # sorted by id; empty while this agent is no member
-    positions: tuple[int, ...]  # on the ring, one per member in the same order; empty where members have none
+    positions: tuple[int, ...]  # one per member, in the same order; empty where members have none
     lines: Lines = {}  # of features that have some
     waits_for: str = ""  # what an agent that is in no group, and wants to be, waits for; a sentence
 
@@ -100,7 +100,7 @@ class Listed(Struct, frozen=True, array_like=True):
     """One line of a view."""
 
     member: Member
-    position: int | None  # on the ring; None where members have no positions
+    position: int | None  # among those of the members; None where these have none
 
 
 class ViewChange(Struct, frozen=True, array_like=True):
@@ -133,7 +133,7 @@ class GrantItem(Struct, frozen=True, array_like=True):
     what: str  # "queued" (any number of times, before it is granted), "granted", "extended", "at_risk", "stop", "lost", "released"
     token: int
     deadline: float
-    number: int  # of a ticket; with "queued" the position, 1 is next; 0 elsewhere
+    number: int  # which one, where several have one name; with "queued" the position, 1 is next; 0 elsewhere
     why: str = ""  # of an end; with "queued" why the seats grant nothing to any client until ``deadline`` (0.0: that is not known)
     numbers: Mapping[str, int] = {}  # with "lost": attributes of the error that the client raises, as in Refused
     length: float = 0.0  # with "granted": seconds from when it was written to the deadline, so that a late reader knows how late it is
@@ -240,7 +240,7 @@ class Acquire(Call, frozen=True, tag=14):
 
     items: ClassVar[Any] = GrantItem
 
-    kind: str  # "lead", "ticket", ...: what the agent has
+    kind: str  # of what the agent grants
     name: str
     options: Mapping[str, Any]  # of the kind
 

@@ -1,7 +1,7 @@
 """Events on the local socket: how an agent writes them and a client reads them.  docs/local-api.md (Watch).
 
 A user's event travels under the name of its class in ``holdfast.events``, or in the ``events.py`` of a feature, with its
-fields by name. A fact inside a protocol has a dot in its name ("ring.Won", because two protocols may use one word) and
+fields by name. A fact inside a protocol has a dot in its name ("protocol.Fact", because two protocols may use one word) and
 fields that are plain: identities are text.
 """
 

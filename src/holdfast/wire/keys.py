@@ -67,7 +67,7 @@ class Keyring:
         self._keys: dict[bytes, Key] = {}
         for key in (primary, *others):
             if self._keys.setdefault(key.id, key) != key:
-                raise KeyUnusable(f"key {key.id.hex()}: another key of this ring has the same id; generate a new one")
+                raise KeyUnusable(f"key {key.id.hex()}: another key of this keyring has the same id; generate a new one")
         if len(self._keys) > KEYS_MAX:
             raise KeyUnusable(f"keyring: {len(self._keys)} keys; accepted: up to {KEYS_MAX}; remove one that no agent uses any more")
 

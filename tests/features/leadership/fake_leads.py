@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.agent.grants.grants import TOKEN_FIRST_MIN
+from holdfast.agent.grants.granted import TOKEN_FIRST_MIN
 from holdfast.kit.hold import Holder, Lapsed, LossReason
 
 

@@ -13,3 +13,7 @@ class CounterSettings(Table):
     counter_limit: Annotated[
         int, Setting("How many counters there may be before this agent begins no other, 1 to 1000.", "N", limits=(1, 1000))
     ] = 100
+
+    @classmethod
+    def given_variables(cls) -> tuple[str, ...]:
+        return ("HOLDFAST_COUNTER",)

@@ -22,6 +22,9 @@ from holdfast.local.ends import UNREAD, UNTAKEN
 if TYPE_CHECKING:
     from holdfast.agent.grants.reaper import Reaper
 
+TOKEN_MAX = (1 << 53) - 1  # F16: every language's numbers hold it
+TOKEN_FIRST_MIN = 1_577_836_800_000  # F16: the first token of a name is wall-clock ms; no clock is before 2020
+TOKENS_MAX = 65_536  # names whose last token is remembered, so that none is given twice
 State = Enum("State", ["ASKED", "HELD", "LOST", "OVER"])
 NEVER, FOREVER = float("-inf"), float("inf")
 
@@ -202,3 +205,22 @@ class Granted:
             deadline = self.published if self.published > NEVER else 0.0
             length = deadline - self._law.host.now if what == "granted" else 0.0
             self.session.push(self.serial, GrantItem(what, self.token, deadline, self.number, why, numbers, length, error))
+
+
+class Tokens:
+    """The largest token under which clients of this agent were granted each name (F16)."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, str, int], int] = {}
+
+    def why_not(self, grant: Granted, token: int, number: int) -> TokenTooLow | None:
+        """Why this one protects nothing; None: it does."""
+        last = self._last.get((grant.kind, grant.name, number), TOKEN_FIRST_MIN - 1)
+        return None if last < token <= TOKEN_MAX else TokenTooLow(token, last)
+
+    def note(self, grant: Granted, token: int, number: int) -> None:
+        key = grant.kind, grant.name, number
+        self._last.pop(key, None)
+        if len(self._last) >= TOKENS_MAX:
+            del self._last[next(iter(self._last))]
+        self._last[key] = token

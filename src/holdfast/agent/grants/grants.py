@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.agent.grants.bodies import NOT_ASKED, Asked, Body, body_of
-from holdfast.agent.grants.granted import NEVER, Granted, Session, State, TokenTooLow, Turns
+from holdfast.agent.grants.granted import NEVER, Granted, Session, State, Tokens, Turns
 from holdfast.agent.grants.kinds import GrantKind, RefusedKind
 from holdfast.agent.grants.owned import Keys
 from holdfast.errors import ConfigError, Forked, HoldLost, Unavailable, shown
@@ -36,10 +36,7 @@ GRANTS_MAX = 4096  # of all clients together; each has a timer and up to BODIES_
 GRANTS_PER_SESSION_MAX = 256  # that one process may want at once
 BODIES_MAX = 16  # commands that act under one grant, beside the client
 NAME_BYTES_MAX = 128
-TOKEN_MAX = (1 << 53) - 1  # F16: every language's numbers hold it
-TOKEN_FIRST_MIN = 1_577_836_800_000  # F16: the first token of a name is wall-clock ms; no clock is before 2020
 READING_INTERVAL = 0.05  # seconds between two looks whether a client reads: a third of the shortest term there is
-TOKENS_MAX = 65_536  # names whose last token is remembered, so that none is given twice
 
 
 class Grants:
@@ -52,7 +49,7 @@ class Grants:
         self.draining = False
         self.counts: Counter[str] = Counter()  # granted, lost, token_refused, and released by reason
         self._sessions: dict[int, dict[int, Granted]] = {}  # session -> serial -> grant
-        self._tokens: dict[tuple[str, str, int], int] = {}
+        self._tokens = Tokens()
         self._drained: list[Callable[[], None]] = []
         self._reaper: type[Reaper] | None = None  # None: no kind can be had, so no command is ever to be ended
         self.on_asked: Callable[[], None] = _nothing  # a client waits for something from now on
@@ -231,15 +228,15 @@ class Grants:
         if grant.state is State.OVER:
             return  # Cancelled in the same turn; the kind gives it back by itself.
         assert grant.state is State.ASKED
-        last = self._tokens.get((grant.kind, grant.name, number), TOKEN_FIRST_MIN - 1)
-        if not last < token <= TOKEN_MAX:
+        refused = self._tokens.why_not(grant, token, number)
+        if refused is not None:
             # F16: under it no client may act. It comes from what peers said and seats remember, so it costs this hold and not the agent.
             self.counts["token_refused"] += 1
-            self.host.emit(TokenRefused(grant.kind, grant.name, number, token, last))
-            self._lose(grant, TokenTooLow(token, last))
+            self.host.emit(TokenRefused(grant.kind, grant.name, number, token, refused.last))
+            self._lose(grant, refused)
             self._release(grant, "token")
             return
-        self._note_token(grant, token, number)
+        self._tokens.note(grant, token, number)
         grant.state = State.HELD
         grant.token, grant.number = token, number
         grant.deadline = grant.unheard_until = deadline
@@ -433,14 +430,6 @@ class Grants:
         if len(self) >= GRANTS_MAX or len(self._sessions.get(session.number, ())) >= GRANTS_PER_SESSION_MAX:
             raise Unavailable(f"too many grants: accepted are {GRANTS_PER_SESSION_MAX} of one client, {GRANTS_MAX} of all")
         return kind
-
-    def _note_token(self, grant: Granted, token: int, number: int) -> None:
-        """The largest that clients of this agent were given for it."""
-        key = grant.kind, grant.name, number
-        self._tokens.pop(key, None)
-        if len(self._tokens) >= TOKENS_MAX:
-            del self._tokens[next(iter(self._tokens))]
-        self._tokens[key] = token
 
     def _find(self, session: Session, serial: int) -> Granted | None:
         return self._sessions.get(session.number, {}).get(serial)

@@ -17,6 +17,10 @@ class LeadershipSettings(ClockSettings):
 
     heartbeat: Annotated[float, Setting("t_itv of leaders, seconds.", "SECONDS", (1.0, 4.0, 0.3), (0.1, 60.0))] = 0.0
 
+    @classmethod
+    def given_variables(cls) -> tuple[str, ...]:
+        return ("HOLDFAST_TERM",)
+
     def term_length(self, grace: float) -> float:
         """How long a leader asks its seats to promise (L): what outlives one lost heartbeat, and the grace on top of it."""
         return TERM_HEARTBEATS * self.heartbeat + grace

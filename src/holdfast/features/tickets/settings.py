@@ -48,6 +48,10 @@ class TicketSettings(ClockSettings):
             poll=POLL_ROUNDS * period,
         )
 
+    @classmethod
+    def given_variables(cls) -> tuple[str, ...]:
+        return ("HOLDFAST_TICKET",)
+
     def derived(self) -> Mapping[str, Any]:
         return {"ticket_k": TICKET_K_RING} if self.ticket_guardians == "ring" and self.ticket_k == NOT_GIVEN else {}
 
