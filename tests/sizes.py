@@ -31,6 +31,12 @@ def seeds(full: int = SEEDS_ALL, usual: int = SEEDS) -> int:
     return full if _ALL else usual
 
 
+def later_seeds(full: int = SEEDS_ALL) -> range:
+    """Those of a sweep that nothing else runs: ``tests/pins`` runs the first ``SEEDS`` of each scenario in every size, and looks for
+    violations as a sweep does."""
+    return range(SEEDS, full)
+
+
 def deselect_nightly(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave tests marked ``nightly`` out unless ``--all`` was given or the test was named on the command line."""
     if _ALL or any("::" in argument for argument in config.args):

@@ -43,19 +43,19 @@ from holdfast.lab.checker import Checker
 from holdfast.lab.disk import LabDisk
 from holdfast.lab.registry import experiments, scenarios
 from holdfast.lab.scenario import run
-from holdfast.lab.trace import Trace
 from holdfast.local.calls import VERSION, Call, EventItem, FromAgent, GrantItem
 from holdfast.local.frame import framed
 from holdfast.local.news import encoded_fields, name_of
 from holdfast.wire import Codec, Keyring, Plain, Sealed, parse_key
 from tests.agent.live import Live
+from tests.lab.trace_hash import trace_hash
 from tests.tidy.tree import import_all, source, subclasses
 
 __all__ = [
     "Codec", "Keyring", "Plain", "Sealed", "parse_key", "Message", "NodeId",
     "Call", "FromAgent", "LOCAL_VERSION", "LINES", "STREAMED", "framed",
     "Event", "Internal", "name_of", "encoded_fields", "log_line",
-    "Checker", "Trace", "experiments", "run", "scenarios", "saved_in", "file_records", "state_files",
+    "Checker", "experiments", "scenarios", "trace_hash", "saved_in", "file_records", "state_files",
     "Drop", "openapi_document", "security_findings", "root_command", "exit_codes", "source_texts",
     "settings", "fingerprints", "import_all", "subclasses", "ships",
 ]  # fmt: skip

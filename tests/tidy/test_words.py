@@ -7,6 +7,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,10 +52,12 @@ def found(path: Path, text: str) -> list[str]:
     return [f"{name(path)}:{number}: {match[0]}" for number, line in lines if (match := WORDS.search(line))]
 
 
-def seen() -> list[str]:
+@cache
+def seen() -> tuple[str, ...]:
+    """In the whole repository."""
     read = [(path, text) for path, text in texts().items() if path.suffix in PROSE and path.relative_to(ROOT).parts[0] in FOLDERS]
     assert len(read) > 400, "the repository was not read"
-    return [place for path, text in read for place in found(path, text)]
+    return tuple(place for path, text in read for place in found(path, text))
 
 
 def test_prose_names_what_it_speaks_of() -> None:

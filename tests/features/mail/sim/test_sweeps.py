@@ -25,18 +25,19 @@ from tests import sizes
 from tests.features.mail import ablations as without
 from tests.support.search import Search
 
-SEEDS = sizes.seeds()
 SEEDS_MAX = 100  # within which a missing rule must show
 
 
+@pytest.mark.nightly
 def test_sweep() -> None:
     """F3, docs/mail.md: loss, duplication, reordering, cuts, pauses, crashes, restarts, drift; then calm."""
-    sweep(SCENARIO, range(SEEDS))
+    sweep(SCENARIO, sizes.later_seeds())
 
 
+@pytest.mark.nightly
 def test_sweep_round_cuts() -> None:
     """Views D30, D31, docs/mail.md: also a rough overlay, lists that empty and views that differ; then calm with cuts."""
-    sweep(DETOUR, range(SEEDS))
+    sweep(DETOUR, sizes.later_seeds())
 
 
 @pytest.mark.parametrize(
