@@ -144,10 +144,11 @@ def test_a_death_ends_no_grant(views: Views, group: Group) -> None:
 
 
 def test_a_goodbye(views: Views, group: Group) -> None:
-    """Foundation 5: a member that leaves in good order is Left."""
+    """Foundation 5: a member that leaves in good order is Left. It says so if it knows that it is one, which others may hear first."""
     events = group.watch()
     extra = views.fleet.start(name="z9", membership="views", seats=views.seats, seeds=[views.agents["a0"].address])
     next(event for event in events if isinstance(event, Joined) and event.member.name == "z9")
+    until(lambda: "z9" in views.list_of(extra), "z9 is in its own list")
     assert extra.stop() == 0
     gone = next(event for event in events if isinstance(event, Left | Failed) and event.member.name == "z9")
     assert isinstance(gone, Left)

@@ -625,3 +625,14 @@ def test_why_a_view_is_lost(leased: ClientStand) -> None:
     leased.tick(8)
     (lost,) = [event for event in leased.told if isinstance(event, ViewLost)]
     assert "no view server answers" in lost.why
+
+
+def test_the_least_that_was_left_of_a_lease(leased: ClientStand) -> None:
+    """Views 9 (lease margin): before each extension; a lease that is extended early later on leaves the least as it was."""
+    until = leased.client.lease_until
+    leased.host.clock = until - 0.3
+    leased.pong(STABLE, view=leased.client.view)
+    assert leased.client.margin_min == pytest.approx(0.3)
+    leased.tick()
+    leased.pong(STABLE, view=leased.client.view)
+    assert leased.client.margin_min == pytest.approx(0.3)

@@ -143,6 +143,8 @@ def test_a_proposal_raises_the_number_and_not_the_moment(stand: Stand) -> None:
     assert stand.states.has_number(S1, 6)
     stand.host.pass_time(OLD / 2 + 0.01)
     assert not stand.states.has_number(S1, 6)
+    stand.hear(Known(1, S1, 0, NEVER, 6, 0.0))
+    assert stand.states.has_number(S1, 6)
     stand.states.saw(1, NodeId(S1.name, S1.boot + 1), 1)
     assert not stand.states.has_number(NodeId(S1.name, S1.boot + 1), 1)
 

@@ -27,7 +27,7 @@ from holdfast.features.views.protocol.messages import (
     ViewMsg,
 )
 from holdfast.host import FANOUT_MAX, NodeId
-from tests.features.views.stand import CONFIG, HB, S0, S1, S2, S3, A, B, ServerStand, at, member
+from tests.features.views.stand import CONFIG, HB, S0, S1, S2, S3, A, B, C, ServerStand, at, member
 
 
 @pytest.fixture
@@ -215,6 +215,27 @@ def test_an_old_farewell_is_no_farewell(alone: ServerStand) -> None:
     alone.attach(A, 2)
     assert alone.ping(A, 1, 3, leave=True) is None
     assert alone.server.clients.get(A) is not None
+
+
+def test_a_late_farewell_opens_no_door(alone: ServerStand) -> None:
+    """Views 5.5 (leave), D10: of an attachment before the last one that was removed. The later one stays what must be exceeded."""
+    answer = alone.attach(A, 5)
+    alone.ping(A, 5, 3, leave=True)
+    alone.ping(A, 3, 4, leave=True)
+    late = alone.ping(A, 4, 5, answer.stamp)
+    assert late is not None
+    assert (late.state, late.hint) == (UNKNOWN, 5)
+    assert len(alone.server.clients) == 0
+
+
+def test_clients_that_join_together_lift_the_number_above_the_highest(alone: ServerStand) -> None:
+    """Views D15, D20: two of them wait for one link state, and the later one has installed less."""
+    alone.attach(C)
+    alone.attach(A, last_num=41)
+    alone.attach(B, last_num=7)
+    alone.host.pass_time(CONFIG.join_batch)
+    assert alone.agreement.view is not None
+    assert (alone.agreement.view.number, alone.agreement.view.size) == (42, 3)
 
 
 def test_a_client_lifts_the_number_of_its_new_server(alone: ServerStand) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf
 
 import pytest
+from msgspec import msgpack
 
 from holdfast.events import ViewChanged, ViewEvent, ViewLost, ViewRestored, ViewTripped
 from holdfast.features.views.protocol.config import views_fingerprint
@@ -24,7 +25,7 @@ from holdfast.features.views.protocol.messages import (
     StartChange,
     ViewMsg,
 )
-from holdfast.features.views.protocol.survey import LinkLook
+from holdfast.features.views.protocol.survey import FLAP_SECONDS, LinkLook
 from holdfast.features.views.protocol.views import RETIRE_HEARTBEATS
 from holdfast.host import Carried, NodeId, ViewId, Views, ViewState
 from tests.features.views.stand import CONFIG, HB, S0, S1, S2, A, B, NodeStand, Note, at, slots_of
@@ -324,9 +325,30 @@ def test_what_people_see_of_a_seat() -> None:
     survey = stand.node.survey()
     assert survey.links[0] == LinkLook(1, at(S1), S1, "up", 0.0, 0)
     assert survey.rtt_p99 is not None
+    (lsa,) = [lsa for to, lsa in stand.host.take(Lsa) if to == S1]
     server.links.fail(server.links.all[1], "test")
     assert stand.node.survey().links[0] == LinkLook(1, at(S1), S1, "quarantined", 0.0, 1, "test")
-    assert stand.node.metrics()["links_down"] == 2
+    found = stand.node.metrics()
+    assert (found["links_down"], found["link_quarantines"], found["lsa_bytes"]) == (2, 1, len(msgpack.encode(lsa)))
+    stand.host.clock += FLAP_SECONDS + 1
+    assert stand.node.survey().links[0] == LinkLook(1, at(S1), S1, "down", FLAP_SECONDS + 1, 0, "test")
+
+
+def test_what_a_server_has_counted(alone: NodeStand) -> None:
+    """Views 9 (quarantines, seconds changing): of clients, now and in all; of changes, those that are over and the one under way."""
+    server = alone.node.server
+    assert server is not None
+    (client,) = server.clients.all.values()
+    server.clients.fail(client, "a message did not reach it")
+    assert alone.node.survey().quarantined == 1
+    assert alone.node.metrics()["quarantines"] == 1
+    alone.host.clock += CONFIG.quarantine + 1
+    assert alone.node.survey().quarantined == 0
+    assert alone.node.metrics()["quarantines"] == 1
+    server.agreement.seconds_changing, server.agreement.changing_since = 3.0, alone.host.now - 2.0
+    assert alone.node.metrics()["seconds_changing"] == 3.0
+    server.agreement.stable = False
+    assert alone.node.metrics()["seconds_changing"] == 5.0
 
 
 def test_metrics_never_fall_while_it_runs(alone: NodeStand) -> None:
