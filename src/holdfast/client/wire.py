@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from holdfast import errors
+from holdfast.client.entries import error_of_feature
 from holdfast.errors import AgentLost, ConfigError, Forked, HoldfastError, Timeout, shown
 from holdfast.local import calls
 from holdfast.local.frame import CALL_BYTES_MAX, framed
@@ -52,12 +53,17 @@ def frame_of(call: calls.Call) -> bytes:
 
 def error_class(name: str) -> type[HoldfastError]:
     """What an agent named. One that this version does not know is still an error of ours."""
-    return _ERRORS.get(name, HoldfastError)
+    return _known(name) or HoldfastError
 
 
 def error_of(name: str, text: str, numbers: Mapping[str, int] | None = None) -> HoldfastError:
     """The error an agent named."""
-    return made(error_class(name), text[:TEXT_MAX] if name in _ERRORS else f"{name}: {text[:TEXT_MAX]}", numbers or {})
+    known = _known(name)
+    return made(known or HoldfastError, text[:TEXT_MAX] if known else f"{name}: {text[:TEXT_MAX]}", numbers or {})
+
+
+def _known(name: str) -> type[HoldfastError] | None:
+    return _ERRORS.get(name) or error_of_feature(name)
 
 
 def made(kind: type[HoldfastError], text: str, numbers: Mapping[str, int]) -> HoldfastError:
