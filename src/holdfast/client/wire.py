@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from holdfast import errors
-from holdfast.client.entries import error_of_feature
 from holdfast.errors import AgentLost, ConfigError, Forked, HoldfastError, Timeout, shown
 from holdfast.local import calls
 from holdfast.local.frame import CALL_BYTES_MAX, framed
@@ -63,7 +62,11 @@ def error_of(name: str, text: str, numbers: Mapping[str, int] | None = None) -> 
 
 
 def _known(name: str) -> type[HoldfastError] | None:
-    return _ERRORS.get(name) or error_of_feature(name)
+    if name in _ERRORS:
+        return _ERRORS[name]
+    from holdfast.client.entries import error_of_feature  # most commands meet none of these
+
+    return error_of_feature(name)
 
 
 def made(kind: type[HoldfastError], text: str, numbers: Mapping[str, int]) -> HoldfastError:
