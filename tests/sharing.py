@@ -57,6 +57,7 @@ LONG = {
     "tests/features/tickets/process/test_partition.py": 15,
     "tests/e2e/test_group.py": 14,
     "tests/e2e/test_load.py": 14,
+    "tests/e2e/test_toy_feature.py": 14,
     "tests/agent/test_delays.py": 14,
     "tests/features/ring/process/test_partition.py": 14,
     "tests/agent/test_grants_processes.py": 13,
