@@ -1,9 +1,10 @@
 """Three sizes of the test suite: what `make check` runs, what `make test` runs, and what `make test-all` runs in addition.
 
-`make check` is style, types, imports and the folders ``PURE`` of scripts/checks.py. `make test` is every folder: 20 seeds of each scenario,
-and for each rule taken out the seed that is known to show it. `make test-all` passes ``--all`` to pytest. With it, tests marked ``nightly``
-run too, sweeps take their full number of seeds (:func:`seeds`) and then show that every branch that matters was taken, the seed that shows
-that a rule is missing is looked for from 0 on, and the budgets of ``tests/budget.py`` are printed but not enforced.
+`make check` is style, types, imports and the folders ``PURE`` of scripts/checks.py. `make test` is every folder: 20
+seeds of each scenario, and for each rule taken out the seed that is known to show it. `make test-all` passes ``--all``
+to pytest. With it, tests marked ``nightly`` run too, sweeps take their full number of seeds (:func:`seeds`,
+:func:`later_seeds`) and then show that every branch that matters was taken, the seed that shows that a rule is missing
+is looked for from 0 on, and the budgets of ``tests/budget.py`` are printed but not enforced.
 """
 
 from __future__ import annotations

@@ -58,6 +58,18 @@ with holdfast.sync.join(agent=sys.argv[1]) as group:
 """
 
 
+OWN_ERROR = """
+import sys, holdfast.sync
+from holdfast.features.counter.errors import CounterLimit
+
+with holdfast.sync.join(agent=sys.argv[1]) as group:
+    try:
+        group.counter("third").add()
+    except CounterLimit as error:
+        print(type(error).__name__, str(error).partition(":")[0])
+"""
+
+
 class House:
     """The package with the feature in it, and two agents that run it."""
 
@@ -254,7 +266,7 @@ def _add_for_ever(client: RawClient) -> None:
 
 
 def test_info_and_doctor_know_it(house: House) -> None:
-    """H218: the setting and the numbers in `info`, the finding in `doctor`."""
+    """H218, H252: the setting and the numbers in `info`, the finding in `doctor`, its own error in the client."""
     for name in ("hits", "sum"):
         house.run("counter", "add", name, agent=0)
     info = json.loads(house.run("info", "--json", agent=0))
@@ -266,6 +278,7 @@ def test_info_and_doctor_know_it(house: House) -> None:
     }  # a busy machine is one too
     assert "counter_full" in found
     assert "counter_limit accepts 2" in house.run("counter", "add", "third", agent=0, code=3)
+    assert house.python("-c", OWN_ERROR, house.agents[0].socket) == "CounterLimit counter 'third'\n"
 
 
 def test_watch_and_the_log_tell_its_fact(house: House, tmp_path: Path) -> None:

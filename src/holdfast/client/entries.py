@@ -1,4 +1,4 @@
-"""What features add to a group: ``group.<name>`` for features that have no method of their own on ``Group``.  docs/decisions.md H214."""
+"""What features add to a client: ``group.<name>`` where ``Group`` has no method for it, and errors of their own.  Spec: H214, H252."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import holdfast.features
-from holdfast.errors import shown
+from holdfast.errors import HoldfastError, shown
 
 
 def entry(name: str, room: str) -> Callable[..., Any]:
@@ -22,6 +22,15 @@ def entry(name: str, room: str) -> Callable[..., Any]:
             if found is not None:
                 return found
     raise AttributeError(f"'Group' object has no attribute {shown(name)}; no feature has an entry of that name")
+
+
+def error_of_feature(name: str) -> type[HoldfastError] | None:
+    """The error that the ``errors.py`` of a feature declares under this name."""
+    for room in holdfast.features.rooms("errors"):
+        found = vars(room).get(name)
+        if isinstance(found, type) and issubclass(found, HoldfastError):
+            return found
+    return None
 
 
 def _entries(module: str) -> Mapping[str, Callable[..., Any]]:

@@ -52,12 +52,21 @@ def frame_of(call: calls.Call) -> bytes:
 
 def error_class(name: str) -> type[HoldfastError]:
     """What an agent named. One that this version does not know is still an error of ours."""
-    return _ERRORS.get(name, HoldfastError)
+    return _known(name) or HoldfastError
 
 
 def error_of(name: str, text: str, numbers: Mapping[str, int] | None = None) -> HoldfastError:
     """The error an agent named."""
-    return made(error_class(name), text[:TEXT_MAX] if name in _ERRORS else f"{name}: {text[:TEXT_MAX]}", numbers or {})
+    known = _known(name)
+    return made(known or HoldfastError, text[:TEXT_MAX] if known else f"{name}: {text[:TEXT_MAX]}", numbers or {})
+
+
+def _known(name: str) -> type[HoldfastError] | None:
+    if name in _ERRORS:
+        return _ERRORS[name]
+    from holdfast.client.entries import error_of_feature  # most commands meet none of these
+
+    return error_of_feature(name)
 
 
 def made(kind: type[HoldfastError], text: str, numbers: Mapping[str, int]) -> HoldfastError:

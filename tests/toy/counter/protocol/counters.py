@@ -15,6 +15,7 @@ from holdfast.errors import ConfigError, Unavailable, shown
 from holdfast.host import Host, Message, NodeId
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.rows import KEYS_MAX
+from tests.toy.counter.errors import CounterLimit
 from tests.toy.counter.events import CounterBegan
 from tests.toy.counter.protocol.facts import Closed, Counted
 
@@ -67,7 +68,7 @@ class Counters:
         if not is_name(name):
             raise ConfigError(f"name: {shown(name)}; accepted are 1 to {NAME_BYTES_MAX} bytes of printable text without {SEPARATOR}")
         if self.is_full and name not in self._values:
-            raise Unavailable(f"counter {shown(name)}: there are {len(self._values)} others; counter_limit accepts {self._limit}")
+            raise CounterLimit(f"counter {shown(name)}: there are {len(self._values)} others; counter_limit accepts {self._limit}")
         key = f"{name}{SEPARATOR}{self._host.me}"
         former = number(self._rows.get(key) or row(0))
         if not 1 <= by <= ROW_MAX - former:

@@ -1,0 +1,7 @@
+"""Errors of counters for users."""
+
+from holdfast.errors import Unavailable
+
+
+class CounterLimit(Unavailable):
+    """There are as many counters as this agent begins."""
