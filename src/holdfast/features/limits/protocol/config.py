@@ -22,8 +22,6 @@ RATE_MAX = 1e9  # cost per second
 # What one member may want: the wants of the largest group together stay below AMOUNT_MAX (8192 * 1e15 < 2^63).
 DEMAND_MAX = int(RATE_MAX) * UNIT
 assert MEMBERS_MAX * DEMAND_MAX < AMOUNT_MAX
-WEIGHT_SHARE_MAX = 1000.0  # ``weight=`` of one member, against a member with 1
-WEIGHT_SHARE_MIN = 0.001
 LIMITS_MAX = 256  # limits of a group; each costs two portions in every message
 PORTIONS_MAX = 1024  # in a message and at a member: two for each limit, and as many of limits that are gone
 NAME_BYTES_MAX = 128  # of a limit
