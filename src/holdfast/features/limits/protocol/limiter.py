@@ -38,7 +38,7 @@ class Limiter:
     def __init__(self, host: Host, config: LimitsConfig, views: Views, specs: Specs, *, agreed: bool) -> None:
         self._host, self.config, self.views, self.specs, self.agreed = host, config, views, specs, agreed
         self.counts: Counter[str] = Counter()
-        self.sum: PushSum | None = None  # of the present instance
+        self.sums: PushSum | None = None  # of the present instance
         self.standing = Standing(host, views, config, agreed=agreed)
         self.links = Links(host, config.loss)
         self.quotas = Quotas()
@@ -128,9 +128,9 @@ class Limiter:
         """A new instance: everything starts anew (5.6)."""
         inst, size = self.standing.inst, self.standing.size
         assert inst is not None
-        self.sum = PushSum(inst, size, self.allocator.values(central=False))
+        self.sums = PushSum(inst, size, self.allocator.values(central=False))
         self.quotas.begin(self.allocator.fleets())
-        self.blacklist.begin(self.sum)
+        self.blacklist.begin(self.sums)
         self.trader.clear()
         self.allocator.begin(former)
         self.pace.wake()
@@ -165,7 +165,7 @@ class Limiter:
     @property
     def _is_needed(self) -> bool:
         """A group without limits does not gossip; but what was taken is given on."""
-        return len(self.allocator.limits) > 0 or (self.sum is not None and bool(self.sum.p))
+        return len(self.allocator.limits) > 0 or (self.sums is not None and bool(self.sums.p))
 
     def _arm(self) -> None:
         if self._running and self._timer is None and self._is_needed:
@@ -182,9 +182,9 @@ class Limiter:
         elapsed, self._measured_at = now - self._measured_at, now
         self.allocator.sweep()
         self.allocator.measure(elapsed)
-        if self.standing.acts and self.sum is not None:
-            told = self._report(self.sum)
-            self._gossip(self.sum)
+        if self.standing.acts and self.sums is not None:
+            told = self._report(self.sums)
+            self._gossip(self.sums)
             self._allocate(told)
             self.trader.on_epoch()
             self.pace.look(self.allocator.values(central=False), self.allocator.estimates())
@@ -201,7 +201,7 @@ class Limiter:
 
     def _allocate(self, told: dict[int, Told]) -> None:
         """Step 6. The own change moves the own estimate by more than it moves the sum, so the larger of both counts (D8)."""
-        push_sum = self.sum
+        push_sum = self.sums
         assert push_sum is not None
 
         def gossip(key: int) -> float:
@@ -268,8 +268,8 @@ class Limiter:
         if not standing.includes(source):
             self.counts["stranger"] += 1
             return None
-        assert self.sum is not None
-        return self.sum
+        assert self.sums is not None
+        return self.sums
 
     def _on_gossip(self, source: NodeId, message: Gossip) -> None:
         push_sum = self._enter(source, message.inst, message.size)
@@ -283,7 +283,7 @@ class Limiter:
         self._arm()
 
     def _on_gossip_ack(self, source: NodeId, message: GossipAck) -> None:
-        standing, push_sum = self.standing, self.sum
+        standing, push_sum = self.standing, self.sums
         if message.inst != standing.inst or push_sum is None:
             self.counts["late"] += 1
         elif not standing.includes(source):
