@@ -83,9 +83,7 @@ class LimitHandlers:
             self._agent.check_policy(call.terms.policy)
         change = call.change
         if change is not None:
-            for value, check in ((change.rate, terms.checked_rate), (change.burst, terms.checked_burst), (change.fleet, _checked_fleet)):
-                if value is not None:
-                    check(value)
+            terms.check_change(change)
 
         def done() -> None:
             specs = self._agent.specs
@@ -139,7 +137,9 @@ class LimitHandlers:
         known = specs.get(name) is not None if name else len(specs) > 0
         if known or host.now >= since + KNOWN_AFTER or (not needed and name):
             if needed and not known:
-                raise ConfigError(f"limit {shown(name)}: there is none of that name; accepted is one that `holdfast limit ls` lists, or a rate")
+                raise ConfigError(
+                    f"limit {shown(name)}: there is none of that name; accepted is one that `holdfast limit ls` lists, or a rate"
+                )
             done()
             return
         host.after(LOOK_INTERVAL, partial(self._again, client, call, partial(self._when_known, client, call, name, done, needed=needed)))
@@ -164,7 +164,3 @@ def spec_of(given: Terms) -> Spec:
         reserve=given.reserve,
         headroom=given.headroom,
     )
-
-
-def _checked_fleet(fleet: int) -> int:
-    return terms.checked_fleet(fleet or "auto")

@@ -85,8 +85,13 @@ def line_of(name: str, spec: Spec, limiter: Limiter | None, used: Used | None, o
         return LimitLine(name, terms_of(spec), spec.lamport, spec.by, penalty_for=penalty)
     standing, limit = limiter.standing, limiter.allocator.limits.get(name)
     held = {} if used is None else used.outlet.workers
-    workers = () if used is None else tuple(
-        WorkerLine(user.pid, user.program, held[number].held(now), user.waiting, user.gone) for number, user in sorted(used.users.items())
+    workers = (
+        ()
+        if used is None
+        else tuple(
+            WorkerLine(user.pid, user.program, held[number].held(now), user.waiting, user.gone)
+            for number, user in sorted(used.users.items())
+        )
     )
     return LimitLine(
         name,

@@ -91,10 +91,14 @@ class LimitsAgent(Running):
     def specs(self) -> Specs:
         """The limits of the group. From the first use on this agent keeps the table, also while it uses none of them."""
         if self._specs is None:
-            from holdfast.features.limits.protocol.specs import Specs
+            from holdfast.features.limits.protocol.specs import TOPIC, Specs
 
-            self._specs = Specs(self.parts.host, self.parts.exchange)
-            self.specs_since = self.parts.host.now
+            parts = self.parts
+            self._specs = Specs(parts.host, parts.exchange)
+            self.specs_since = parts.host.now
+            peers = parts.broadcast.peers(TOPIC)
+            if peers:  # Instead of with the next period: a client waits for it.
+                parts.exchange.compare(TOPIC, parts.host.random.choice(peers).id)
         return self._specs
 
     def use(self) -> tuple[Limiter, Users]:
@@ -191,4 +195,3 @@ class LimitsAgent(Running):
         elif self._lent:
             self._lent = False
             self.parts.overlay.end(self)
-

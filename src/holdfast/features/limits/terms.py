@@ -50,7 +50,6 @@ class Change(Struct, frozen=True, array_like=True):
     rate: float | None = None
     burst: float | None = None
     fleet: int | None = None
-    policy: str | None = None
 
 
 def checked_terms(
@@ -94,6 +93,15 @@ def check_told(terms: Terms) -> None:
     checked_terms(
         terms.rate, terms.burst, 1.0, terms.policy, terms.share, terms.fleet or "auto", terms.reserve, terms.headroom, terms.aggregate
     )
+
+
+def check_change(change: Change) -> None:
+    if change.rate is not None:
+        checked_rate(change.rate)
+    if change.burst is not None:
+        checked_burst(change.burst)
+    if change.fleet is not None:
+        checked_fleet(change.fleet or "auto")
 
 
 def checked_name(value: Any) -> str:
