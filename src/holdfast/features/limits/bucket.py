@@ -27,8 +27,8 @@ def cost_micros(cost: float) -> int:
 
 
 def nanos(seconds: float) -> int:
-    """An instant of the machine's clock in whole nanoseconds."""
-    return int(seconds * SECOND)
+    """An instant of the machine's clock in whole nanoseconds; ``NEVER`` for infinity, 0 for what was over before the clock began."""
+    return int(max(0.0, min(NEVER / SECOND, seconds)) * SECOND)
 
 
 class Bucket:

@@ -72,8 +72,8 @@ class Meter:
             rate, depth = micros(item.rate), max(DEPTH_MIN, micros(item.depth))
             after = micros(min(item.rate, item.after))
             self.bucket.set(now, rate, depth)
-            self._changes = [(nanos(item.ends_at), 0, DEPTH_MIN)] if isfinite(item.ends_at) else []
-            if isfinite(item.until) and after != rate:
+            self._changes = [(nanos(item.ends_at), 0, DEPTH_MIN)]
+            if after != rate:
                 self._changes.insert(0, (nanos(item.until), after, max(DEPTH_MIN, depth * after // rate)))
             self._move(now)
             self._look_ahead()
@@ -181,7 +181,7 @@ class Meter:
     def lasts(self) -> bool:
         """Something can be used without another word of the agent."""
         item = self.item
-        return item is not None and now_ns() < (NEVER if not isfinite(item.ends_at) else nanos(item.ends_at))
+        return item is not None and now_ns() < nanos(item.ends_at)
 
     @property
     def rate(self) -> float:
