@@ -87,6 +87,7 @@ class ClientRun(Run):
     def play(self) -> None:
         self._menu().play(self.random.randint(100, 500))
         self.wake()
+        self._note_left()
         self.host.turn(self.node.stop)
         for sending in self.sendings:
             if len(sending.outcomes) != 1:
