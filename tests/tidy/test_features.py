@@ -19,8 +19,8 @@ from tests.tidy.test_citations import TOKEN
 from tests.tidy.tree import PACKAGE, import_all, subclasses, texts
 
 # Words by which a reader would find a feature in a file. Those of keys, limits, names, probe and views are plain words as well (keys of a
-# table, limits of a queue, names of members, probes of a load balancer, views of a group): for these the import contract speaks. Of views some words are its own, as
-# they are written.
+# table, limits of a queue, names of members, probes of a load balancer, views of a group): for these the import contract speaks. Of views
+# some words are its own, as they are written.
 WORDS = re.compile(
     r"ticket|leader|\blead\b|mail|farewell|parting|\bpools?\b|\bring|_ring\b|zookeeper|moshe|v1/views"
     r"|(?-i:ViewNode|GroupViews|ViewChanged|ViewLost|ViewRestored|ViewTripped|ViewId|\bViews?\b)",
