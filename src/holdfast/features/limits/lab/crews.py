@@ -58,7 +58,7 @@ class Part:
     def hear(self, now: float, tell: Tell) -> None:
         self.catch_up(now)
         self.tell = tell
-        self._edges = sorted({(tell.until, min(tell.rate, tell.after)), (tell.ends_at, 0.0)})
+        self._edges = [(tell.until, tell.left), (tell.ends_at, 0.0)] if tell.until < tell.ends_at else [(tell.until, 0.0)]
         self._set(now, tell.rate)
         self.catch_up(now)
 
@@ -66,7 +66,7 @@ class Part:
         """What was told ends at instants, whether the process looks then or later."""
         while self._edges and self._edges[0][0] <= now:
             at, rate = self._edges.pop(0)
-            self._set(max(at, self.bucket.filled_at / 1e9), rate if self._edges or rate == 0.0 else 0.0)
+            self._set(at, rate)
 
     def edges(self) -> Iterator[float]:
         return (at for at, _ in self._edges if at < inf)
