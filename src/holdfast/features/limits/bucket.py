@@ -1,8 +1,9 @@
 """The token bucket of one worker process: what may go now, at a rate that changes.  Spec: limits 5.1, RL8, D16.
 
-Everything is a whole number: amounts are micro-units of cost, instants are nanoseconds of the machine's clock, and what a refill leaves of a
-micro-unit is kept for the next one. So RL8 holds exactly: in any interval no more is admitted than the rate brings in, plus the larger of the
-depth at its start and the largest cost. ``now`` is an argument: clients and the lab use the same class.
+Everything is a whole number: amounts are micro-units of cost, instants are nanoseconds of the machine's clock, and
+what a refill leaves of a micro-unit is kept for the next one. So RL8 holds exactly: in any interval no more is admitted
+than the rate brings in, plus the larger of the depth at its start and the largest cost. ``now`` is an argument: clients
+and the lab use the same class.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ def nanos(seconds: float) -> int:
 class Bucket:
     """Starts empty, with rate 0. ``tokens`` is what it held at ``filled_at``; it may be negative after a cost above the depth.
 
-    ``settled_until`` is for callers in a hurry: before that instant a cost up to ``tokens`` may be subtracted from ``tokens`` without any other
-    step. The bucket cannot have run over before it, so a later refill counts the same.
+    ``settled_until`` is for callers in a hurry: before that instant a cost up to ``tokens`` may be subtracted from
+    ``tokens`` without any other step. The bucket cannot have run over before it, so a later refill counts the same.
     """
 
     __slots__ = ("_rest", "depth", "filled_at", "forgiven", "rate", "refilled", "settled_until", "tokens")

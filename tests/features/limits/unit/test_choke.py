@@ -21,7 +21,7 @@ def halves(members: list[NodeId], left: int, kept: int) -> list[tuple[NodeId, No
     return list(product(members[:left], members[left:]))[kept:]
 
 
-@pytest.mark.parametrize(("kept", "named"), [(0, True), (1, True), (3, True), (4, False), (8, False)])
+@pytest.mark.parametrize("kept, named", [(0, True), (1, True), (3, True), (4, False), (8, False)])
 def test_two_halves_are_named_while_fewer_links_than_the_threshold_hold_them(kept: int, named: bool) -> None:
     """Limits 5.9: if the minimum cut is below t = max(1, b/2), ``ChokePoint`` names the smaller side; here b = 8."""
     members = lives(24)

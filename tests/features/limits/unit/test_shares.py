@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ from holdfast.features.limits.protocol.shares import (
 HEADROOM, RESERVE = 0.02, 0.05
 
 
-def settle(whole: float, wants: list[float], weights: list[float] | None = None, rounds: int = 200) -> list[float]:
+def settle(whole: float, wants: Sequence[float], weights: Sequence[float] | None = None, rounds: int = 200) -> list[float]:
     """Members that know the aggregates exactly decide again and again, each from the last aggregates, one after another."""
     weights = weights or [1.0] * len(wants)
     size = len(wants)

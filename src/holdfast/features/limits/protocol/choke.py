@@ -1,7 +1,8 @@
 """Is the group about to fall in two? A minimum cut of the graph of direct links that work.  Spec: limits 5.9; paper 003, 6.3.
 
-Advice only: the server with the smallest id looks, from what agents report to it, and an operator is told. M. Stoer and F. Wagner, *A Simple
-Min-Cut Algorithm*, 1997. Nearly all pairs of a group have a good link, so members that no small cut can part are put together first.
+Advice only: the server with the smallest id looks, from what agents report to it, and an operator is told. M. Stoer and
+F. Wagner, *A Simple Min-Cut Algorithm*, 1997. Nearly all pairs of a group have a good link, so members that no small
+cut can part are put together first.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def _good_links(members: Sequence[NodeId], bad: Iterable[tuple[NodeId, NodeId]])
 
 
 def _blocks(links: Sequence[int], threshold: float) -> list[int]:
-    """Members, as bits, that no cut below ``threshold`` can part: each such cut costs their link, and one link for each common neighbour."""
+    """Members, as bits, that no cut below ``threshold`` can part: it would cut a link for each common neighbour."""
     blocks: list[int] = []
     for at, link in enumerate(links):
         for number, block in enumerate(blocks):
@@ -76,7 +77,7 @@ def _blocks(links: Sequence[int], threshold: float) -> list[int]:
 
 
 def _minimum_cut(blocks: Sequence[int], links: Sequence[int]) -> tuple[int, int]:
-    """The smallest of the cuts of all phases, and one side of it, as bits. Of equal ones the first that leaves two members on both sides."""
+    """The smallest of the cuts of all phases, and one side of it, as bits; rather one with two members on both sides."""
     sides = list(blocks)
     weights = [[_between(one, other, links) if one != other else 0 for other in blocks] for one in blocks]
     left = list(range(len(sides)))

@@ -1,7 +1,7 @@
 """What a member demands of a limit: smoothed, from what its workers report.  Spec: limits 5.2, D8; paper 003, 3.1.
 
-One object per limit and member; the limiter looks once an epoch. Each kind answers with ``want`` in cost per second, except ``FlowDemand`` and a
-``demand=`` callable under share "demand", which answer with a weight.
+One object per limit and member; the limiter looks once an epoch. Each kind answers with ``want`` in cost per second,
+except ``FlowDemand`` and a ``demand=`` callable under share "demand", which answer with a weight.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What one member may use of a limit, from estimates of what all want: pure arithmetic.  Spec: limits 5.2, 5.3 step 6, D7, D21; paper 003, 3.1.
+"""What one member may use of a limit, from estimates of what all want.  Spec: limits 5.2, 5.3 step 6, D7, D21.
 
-Amounts are cost per second. ``whole`` is G, what the members of this view share; ``size`` is how many they are. ``small`` and ``saturated`` are
-the two aggregates of max-min: U, what members want that are satisfied with it, and N, the weights of those that want more than they get.
+Pure arithmetic. Amounts are cost per second. ``whole`` is G, what the members of this view share; ``size`` is how many
+they are. ``small`` and ``saturated`` are the two aggregates of max-min: U, what members want that are satisfied with
+it, and N, the weights of those that want more than they get.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def maxmin_target(
 
 
 def demand_target(whole: float, size: int, report: float, aggregate: float, reserve: float) -> float:
-    """T of share "demand", the paper's: in proportion to demand, beside a part that is split evenly so that an idle member can start (D7)."""
+    """T of share "demand", the paper's: in proportion to demand, beside an even part for an idle member to start with (D7)."""
     even = whole / size
     if aggregate < IDLE * size:
         return even
