@@ -77,7 +77,7 @@ class BucketRun:
         """Exactly until the bucket says that this cost may go; not earlier, and not later."""
         cost = self._cost()
         wait = self._bucket.ready_in(self._now, cost)
-        if wait == NEVER or wait == 0:
+        if wait in (NEVER, 0):
             return
         self.counts["waited"] += 1
         self._now += wait - 1

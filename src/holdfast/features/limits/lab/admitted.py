@@ -2,9 +2,9 @@
 
     admitted in [s, t] <= (rate integrated over [s, t]) + max(depth at s, largest cost)        for every s <= t
 
-With X(t) = admitted until t, less the integral until t, that is X(t) <= min over s of (X(s) + max(depth at s, largest)). Between two events X
-only falls, so the least is found at the instants at which something changes, and one number is all that has to be kept. Whole numbers:
-micro-units of cost times nanoseconds, so nothing is rounded.
+With X(t) = admitted until t, less the integral until t, that is X(t) <= min over s of (X(s) + max(depth at s, largest)). Between two
+events X only falls, so the least is found at the instants at which something changes, and one number is all that has to be kept. Whole
+numbers: micro-units of cost times nanoseconds, so nothing is rounded.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from holdfast.features.limits.bucket import DEPTH_MIN, Bucket, cost_micros, micros, nanos
 from holdfast.features.limits.lab.admitted import Admitted
+from holdfast.features.limits.protocol.outlet import NOTHING, Allotment
 from holdfast.features.limits.protocol.workers import Tell, Workers
 from holdfast.host import Host, Message, NodeId
 from holdfast.lab.checker import Violation
@@ -145,6 +146,10 @@ class Process:
         """What it may use now: nothing while it is stopped, whatever it was told."""
         return self.parts[limit].usable(self.crew.now) if self.running else 0.0
 
+    def heard(self, limit: str) -> bool:
+        """The present life of the agent told it what it may use."""
+        return self.parts[limit].heard > 0
+
     def look(self) -> None:
         """The program runs for a moment: requests arrive, and what may go goes."""
         now = self.crew.now
@@ -238,16 +243,30 @@ class Process:
         line.up(partial(line.desk.report, line.number, limit, part.heard, arrived, part.waiting, user))
 
 
+class Outlet(Workers):
+    """Says when what the agent may use has changed."""
+
+    def __init__(self, host: Host, crew: Crew, tell: Callable[[int, Tell], None]) -> None:
+        super().__init__(lambda: host.now, tell)
+        self._crew = crew
+        self.allotted = NOTHING
+
+    def allot(self, allotment: Allotment) -> None:
+        self.allotted = allotment
+        super().allot(allotment)
+        self._crew.on_change()
+
+
 class Desk:
-    """What one life of an agent knows of the processes: one ``Workers`` for each limit. A machine, so that it lives as long as the others."""
+    """What one life of an agent knows of the processes: one ``Workers`` for each limit. A machine, so it lives as long as the others."""
 
     handles: Sequence[type[Message]] = ()
     fingerprint = b""
 
-    def __init__(self, host: Host, crew: Crew, open_limit: Callable[[str, Workers], None]) -> None:
+    def __init__(self, host: Host, crew: Crew, open_limit: Callable[[str, Outlet], None]) -> None:
         assert isinstance(host, LabHost)
         self.host, self._crew, self._open = host, crew, open_limit
-        self.outlets = {limit: Workers(lambda: host.now, partial(self._tell, limit)) for limit in crew.limits}
+        self.outlets = {limit: Outlet(host, crew, partial(self._tell, limit)) for limit in crew.limits}
         self._lines: dict[int, tuple[Line, Process]] = {}
 
     def start(self) -> None:
@@ -316,7 +335,7 @@ class Crew:
         self.processes = [Process(self, place, self.next_number()) for place in range(len(self.appetites))]
 
     def kill(self, place: int, back_after: float) -> None:
-        """kill -9 of one process; another one takes its place."""
+        """One process dies by kill -9; another one takes its place."""
         process = self.processes[place]
         if not process.dead:
             process.die()
