@@ -67,15 +67,14 @@ def opener(limiter: Limiter, specs: Specs, fleet: Fleet) -> Callable[[str, Outle
     return open_limit
 
 
-def sums_of(host: LabHost) -> PushSum | None:
-    """The instance that this agent gossips in."""
-    limiter = host.node.find(Limiter)
-    return None if limiter is None else limiter.sums
-
-
 def checkers_of(fleet: Fleet, views: ViewsConfig, config: LimitsConfig) -> list[Checker]:
     """RL1 to RL5, RL8 and RL9 after every event, and the one that is asked for RL6 and RL7 when the faults are over."""
-    return [Conserved(sums_of), fleet, Parts(fleet), LimitsSettled(fleet, views, config)]
+
+    def sum_of(host: LabHost) -> PushSum | None:
+        """The instance that this agent gossips in."""
+        return host.node.use(Limiter).sum if host.me.name in fleet.crews else None
+
+    return [Conserved(sum_of), fleet, Parts(fleet), LimitsSettled(fleet, views, config)]
 
 
 class LimitGroup(ViewGroup):
