@@ -37,8 +37,8 @@ class Breaker:
         self.leased_until = -inf
         self.settled_at = inf
         self.left_at: float | None = None
-        self.refuses_trips = random.random() < 0.3
-        self.trips = 0
+        self._pause = random.choice((0.0, 5.0, 20.0, 60.0))  # after a trip, in which none is done (views 5.7)
+        self._tripped_at = -inf
         self.waiting: list[Callable[[Carried], None]] = []  # carried messages of which nothing is known yet
 
     # What the limiter sees.
@@ -69,9 +69,9 @@ class Breaker:
         self.waiting.append(done)
 
     def trip(self, why: str, *, above: int = 0) -> bool:
-        if self.refuses_trips and self._random.random() < 0.5:
+        if self._host.now < self._tripped_at + self._pause:
             return False
-        self.trips += 1
+        self._tripped_at = self._host.now
         self.last_number = max(self.last_number, above)
         self.leased_until = -inf
         self._tell(ViewTripped(None, why))

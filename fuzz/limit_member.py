@@ -63,7 +63,7 @@ class MemberRun:
         self.raised_in: dict[ViewId, None] = {}
         self.lapsed_from: dict[ViewId, None] = {}
         self.lapsed = False
-            # What may be in use elsewhere, and since when: as this member counts, and as its workers may still count. A former life left all.
+        # What may be in use elsewhere, and since when: as this member counts, and as its workers may still count. A former life left all.
         self.left: list[tuple[float, int, int]] = [(self.host.now, QUOTA, QUOTA)]
         self.used = 0.0  # L, at the last look
         self.processes: dict[int, Process] = {}
@@ -89,7 +89,7 @@ class MemberRun:
 
     def _menu(self) -> Menu:
         return Menu(self.random, {
-            self._calm: 9, self._pass: 14, self._form: 7, self._deliver: 7, self._extend: 12, self._change: 2, self._move: 2, self._trip: 0.7,
+            self._calm: 9, self._pass: 14, self._form: 7, self._deliver: 7, self._extend: 12, self._propagate: 3, self._change: 2, self._move: 2, self._trip: 0.7,
             self._silence: 2, self._pause: 1.5, self._gossip: 14, self._arrive: 26, self._ask: 8, self._give: 10, self._say_newer: 1,
             self._attach: 2, self._report: 12, self._read: 12, self._hang: 1.5, self._die: 1, self._answer: 6,
         })  # fmt: skip
@@ -118,6 +118,20 @@ class MemberRun:
 
     def _extend(self) -> None:
         self._turn(partial(self.breaker.extend, LEASE * self.random.random()))
+
+    def _propagate(self) -> None:
+        """A peer is quicker than the server (5.6). The server delivers late, or never."""
+        if self.random.random() < 0.5:
+            self._move()
+        view = self.breaker.form()
+        others = [member.id for member in view.members if member.id != self.host.me]
+        if not others:
+            return
+        for _ in range(self.random.randint(1, 3)):
+            self._turn(partial(self.limiter.on_message, *self._gossip_of(view, self.random.choice(others))))
+            self._pass_time(self.random.choice((0.1, 0.5, 2.0, SETTLE / 2, SETTLE)) * self.random.random())
+        if self.random.random() < 0.6:
+            self._turn(partial(self.breaker.deliver, view))
 
     def _change(self) -> None:
         self._turn(self.breaker.change)
@@ -169,14 +183,15 @@ class MemberRun:
 
     def _gossip(self) -> None:
         picked = self._pick()
-        if picked is None:
-            return
-        view, source = picked
+        if picked is not None:
+            self._put(*self._gossip_of(*picked))
+
+    def _gossip_of(self, view: View, source: NodeId) -> tuple[NodeId, Gossip]:
         ledger = self.peers[view.id, source].sums
         if self.random.random() < 0.7:
             ledger.give({-1: self.random.randint(0, WEIGHT), **{key: self.random.randint(0, 10**9) for key in KEYS}})
         w, p = portions_of(batch := ledger.message())
-        self._put(source, Gossip(view.id, view.size, batch.lb, batch.seq, w, p))
+        return source, Gossip(view.id, view.size, batch.lb, batch.seq, w, p)
 
     def _ask(self) -> None:
         picked = self._pick()
