@@ -29,7 +29,7 @@ def threshold(fan_out: int) -> float:
 
 
 def worth_looking(size: int, bad_pairs: int, threshold: float) -> bool:
-    """Fewer bad pairs cannot leave anyone with less than ``threshold`` good links."""
+    """Fewer bad pairs cannot leave any member with less than ``threshold`` good links."""
     return 4 <= size <= MEMBERS_MAX and bad_pairs >= size - 1 - threshold
 
 
