@@ -36,7 +36,7 @@ class Breaker:
         self._voided = False
         self.leased_until = -inf
         self.settled_at = inf
-        self.left_at: float | None = None
+        self.left_at: float | None = -inf  # no view lists it
         self._pause = random.choice((0.0, 5.0, 20.0, 60.0))  # after a trip, in which none is done (views 5.7)
         self._tripped_at = -inf
         self.waiting: list[Callable[[Carried], None]] = []  # carried messages of which nothing is known yet
@@ -156,7 +156,7 @@ class Breaker:
     def _leave(self) -> None:
         self.attach += 1
         self._changing = True
-        if self._view is not None and self.left_at is None:
+        if self.left_at is None:
             self.left_at = self._host.now
 
     def _lists(self, view: View) -> bool:

@@ -45,7 +45,7 @@ class GivenViews:
         self.view: View | None = None
         self.leased_until = -inf
         self.settled_at = inf
-        self.left_at: float | None = None
+        self.left_at: float | None = -inf  # it was in none
         self.trips: list[str] = []
 
     @property
@@ -63,6 +63,7 @@ class GivenViews:
         former = () if self.view is None else tuple(member.id for member in self.view.members)
         present = tuple(member.id for member in view.members)
         self.view, self.leased_until, self.settled_at = view, inf, self._host.now + SETTLE
+        self.left_at = None
         for member in view.members:
             self._host.meet(member.id, member.address)
         added = tuple(life for life in present if life not in former)

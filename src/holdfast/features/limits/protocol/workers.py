@@ -20,7 +20,7 @@ UNCONFIRMED_MAX: Final = 8  # that a worker may owe: one that confirms none of s
 HEADROOM, RESERVE = 0.02, 0.05  # of the split among workers, as among members
 SLACK: Final = 0.02  # a worker is not told of a change smaller than this part of its rate unless it has to be told anyway
 SILENT_AFTER: Final = 2.0  # seconds without a report, eight at the default epoch: what it said to be waiting counts no more
-RENEW_INTERVAL: Final = 0.4  # seconds between two tells that only give an active worker more time: one in a default epoch
+RENEW_AFTER: Final = 1 / 3  # of the time that an active worker was given: then it is given more, and may miss two epochs
 ROUNDING: Final = 1e-9  # sums of shares differ from the whole by no more than this part of it
 DEPTH_MIN: Final = 1.0  # d_min, in cost
 
@@ -203,7 +203,7 @@ class Workers(Outlet):
             if rate > 0:
                 self._say(number, rate, part, allotment.until, allotment.ends_at)
         elif worker.active or len(worker.told) == 1:
-            over = now >= last.until or now - worker.told_at >= RENEW_INTERVAL
+            over = now - worker.told_at >= RENEW_AFTER * (last.until - worker.told_at)
             renewed = worker.active and over and last.until < allotment.until
             # A worker that wants no more than it has is not told of more, unless it has less than its part only because there was no room.
             more = rate > last.rate * (1 + SLACK) or min(rate, part) > last.left * (1 + SLACK)
