@@ -298,8 +298,9 @@ class Desk:
                 outlet.detach(number)
 
     def _tell(self, limit: str, number: int, tell: Tell) -> None:
-        line, process = self._lines[number]
-        line.down(lambda: process.receive(lambda: self._said(line, process, limit, tell)))
+        if number in self._lines:
+            line, process = self._lines[number]
+            line.down(lambda: process.receive(lambda: self._said(line, process, limit, tell)))
 
     def _said(self, line: Line, process: Process, limit: str, tell: Tell) -> None:
         if line is process.line:  # What a former life said before it died says less than what the present one will.

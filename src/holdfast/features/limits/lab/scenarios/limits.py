@@ -34,7 +34,7 @@ from holdfast.lab.world import World
 SECONDS = 30.0  # of faults
 FIRST = 2.0  # seconds in which views form
 POLICIES: tuple[Policy, ...] = ("fair", "strict", "exact")
-RATE, BURST = 600.0, 60.0
+RATE, BURST = 600.0, 240.0  # a bucket holds what comes in between two looks of a process
 HOLES = tuple(kind.__name__ for kind in (*TYPES, *OF_VIEWS))
 CHANGES = 6.0  # mean seconds between two changes of what a process wants, where it changes
 VIEWS_BY = 120.0  # seconds after the faults in which all are in one view: the longest quarantine, and the 15 s of CB7
@@ -63,6 +63,7 @@ class LimitScenario(Scenario):
         }
         for policy in POLICIES:
             parameters[f"share of {policy}"] = random.choice(("maxmin", "demand"))
+            parameters[f"declared to {policy}"] = float(random.random() < 0.5)
         names = tuple(slot.name for slot in slots_of(servers)) + tuple(f"c{i}" for i in range(clients))
         faults = list(draw_faults(random, names, servers, self.seconds, slow=False).faults)
         kind = random.random()
@@ -157,8 +158,8 @@ def appetites(setup: Setup, terms: Sequence[Terms], name: str) -> Appetites:
     for _ in range(int(given["processes"])):
         wants = random.choice((0.0, 10.0, 50.0, 200.0, 200.0, 900.0)) * random.uniform(0.5, 1.0)
         cost = random.choice((0.5, 1.0, 3.0))
-        declared = random.random() < 0.5
-        found.append({each.name: Appetite(wants, cost, declared or each.share == "demand") for each in terms})
+        declared = {each.name: bool(given[f"declared to {each.policy}"]) or each.share == "demand" for each in terms}
+        found.append({each.name: Appetite(wants, cost, declared[each.name]) for each in terms})
     return found
 
 
