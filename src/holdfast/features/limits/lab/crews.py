@@ -26,7 +26,7 @@ from holdfast.lab.world import World
 
 LOCAL = Uniform(0.00005, 0.003)  # seconds that a local message takes
 NOTICED = Uniform(0.0005, 0.02)  # seconds until the kernel has told the agent of a death
-PATIENCE = 5.0  # seconds of what it wants that a process lets wait; more is refused
+PATIENCE = 1.0  # seconds of what it wants that a process lets wait; more is refused
 TAKES_MAX = 2000  # in one look: a bucket that lets more go at once has no depth
 
 

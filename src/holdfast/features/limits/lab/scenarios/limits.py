@@ -15,7 +15,7 @@ from holdfast.features.limits.lab.crews import Appetite, Crew
 from holdfast.features.limits.lab.fleet import Appetites, Fleet
 from holdfast.features.limits.lab.groups import checkers_of, machines
 from holdfast.features.limits.lab.settled import PATIENCE, LimitsSettled
-from holdfast.features.limits.lab.terms import Policy, Terms
+from holdfast.features.limits.lab.terms import Policy, Share, Terms
 from holdfast.features.limits.protocol.config import LimitsConfig
 from holdfast.features.limits.protocol.messages import TYPES
 from holdfast.features.views.lab.groups import slots_of
@@ -51,13 +51,14 @@ class LimitScenario(Scenario):
     def setup(self, random: Random) -> Setup:
         servers = random.choice((1, 2, 2, 3, 3, 3, 4))
         clients = random.choice((2, 3, 3, 4, 4, 5, 6))
+        kills = random.choice((0.0, 3.0, 10.0))
         parameters: dict[str, float | str] = {
             "servers": float(servers),
             "fleet": float(clients + random.choice((0, 0, 0, 1, 3))),
             "constant": float(random.random() < 0.5),
             "processes": float(random.choice((1, 1, 2, 3))),
-            "kills": random.choice((0.0, 3.0, 10.0)),
-            "hangs": random.choice((0.0, 3.0, 10.0)),
+            "kills": kills,
+            "hangs": random.choice((0.0, 3.0, 10.0)) if kills else 0.0,
             "trips": random.choice((0.0, 0.0, 0.0, 15.0)),
             "seed": float(random.getrandbits(40)),
         }
@@ -78,10 +79,9 @@ class LimitScenario(Scenario):
     def terms(self, setup: Setup) -> list[Terms]:
         given = setup.parameters
         fleet, constant = int(given["fleet"]), bool(given["constant"])
-        return [
-            Terms(policy, RATE, BURST, policy, "maxmin" if given[f"share of {policy}"] == "maxmin" else "demand", fleet, constant=constant)
-            for policy in self.policies
-        ]
+        steady = constant and not given["kills"] and not given["hangs"]
+        shares: dict[Policy, Share] = {policy: "maxmin" if given[f"share of {policy}"] == "maxmin" else "demand" for policy in self.policies}
+        return [Terms(each, RATE, BURST, each, share, fleet, constant=constant, steady=steady) for each, share in shares.items()]
 
     def build(self, host: Host, setup: Setup) -> Iterable[Machine]:
         given = setup.parameters
