@@ -68,6 +68,7 @@ class LimitLine(Struct, frozen=True, array_like=True):
     panic_for: float | None = None  # seconds
     starved_for: float | None = None
     penalty_for: float = 0.0  # seconds for which the rate is lower, because a member was told to slow down
+    rate: float = 0.0  # as it counts now; 0.0 while this agent does not take part
 
 
 class LimitsReport(Struct, frozen=True, array_like=True):
