@@ -55,6 +55,7 @@ class LimitsAgent(Running):
             in_turn={
                 calls.AttachLimit: handlers.attach,
                 calls.ReportLimit: handlers.report,
+                calls.TakeLimit: handlers.take,
                 calls.SetLimit: handlers.set,
                 calls.RemoveLimit: handlers.remove,
                 calls.PenalizeLimit: handlers.penalize,
