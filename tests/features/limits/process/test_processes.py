@@ -128,7 +128,7 @@ def settle(loads: Sequence[Load], least: float) -> None:
 def test_busy_processes_share_the_limit_and_an_idle_one_keeps_next_to_nothing(group: Group, policy: str) -> None:
     """Limits 1: one limit for all, shares follow demand, and the sum of what went is below R T + B + m."""
     clients = [holdfast.sync.join(agent=agent.socket) for agent in group.agents]
-    terms = {"policy": policy, "fleet": SEATS} if policy != "fair" else {}
+    terms: dict[str, Any] = {"policy": policy, "fleet": SEATS} if policy != "fair" else {}
     limits = [client.limit(f"share-{policy}", rate=RATE, burst=BURST, **terms) for client in clients]
     for limit in limits:
         limit.ready(timeout=WAIT)

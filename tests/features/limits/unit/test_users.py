@@ -16,7 +16,7 @@ from holdfast.features.limits.protocol.workers import WORKERS_MAX
 from holdfast.features.limits.streams import LimitStream
 from holdfast.features.limits.terms import LIMITS_MAX
 from holdfast.features.limits.terms import WORKERS_MAX as TERMS_WORKERS_MAX
-from holdfast.features.limits.users import LOOK_MAX, Users
+from holdfast.features.limits.users import LOOK_MAX, Used, Users
 from tests.features.views.fake_views import FakeTurns
 
 LEASE = 3.0
@@ -73,7 +73,7 @@ class Stand:
     def __init__(self) -> None:
         self.host = FakeTurns()
         self.limits = FakeLimits(self.host)
-        self.users = Users(self.host, self.limits, self._item)
+        self.users = Users(self.host, self.limits, self, 0.5)
         self.serial = 0
 
     def attach(self, pid: int, *, name: str = "api", worker: int = 1, process: Any = None) -> LimitStream:
@@ -101,9 +101,12 @@ class Stand:
         stream.close()
         self.host.turn()
 
-    def _item(self, name: str, stream: LimitStream) -> LimitItem:
+    def state(self, used: Used) -> tuple[str, float, int]:
+        return "stable", self.limits.rate, len(used.name)
+
+    def item(self, used: Used, stream: LimitStream) -> LimitItem:
         told = stream.told or (0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        return LimitItem(*told, "stable", 0.0, 0.0, 0.0, 500.0, 50.0, 4, 3, 1, name, 0.5)
+        return LimitItem(*told, "stable", 0.0, 0.0, 0.0, 500.0, 50.0, 4, 3, 1, used.name, 0.5)
 
 
 @pytest.fixture
