@@ -185,11 +185,11 @@ def test_without_slots_the_setting_is_named() -> None:
 
 def test_zookeeper_instead_of_seats(monkeypatch: pytest.MonkeyPatch) -> None:
     """Views 5Z: no slots are needed, a seat hangs up no doorbell, and an extra that is not installed is named."""
+    monkeypatch.setattr("holdfast.features.views.zookeeper.servers.find_spec", lambda name: None)
     for own, slots in ((None, False), (0, True)):
         feature = ViewFeature().build(parts(FakeTurns(), own=own, slots=slots, zookeeper="zk1:2181"))
         assert isinstance(feature, ViewAgent)
         assert feature.machines == ()
-        monkeypatch.setattr(backend, "ZOOKEEPER", "holdfast.features.views.no_such_room")
         with pytest.raises(ExtraMissing, match=r"zookeeper: .* is not installed"):
             feature.begin(object())
         assert (feature.users, feature.views) == ({}, None)
