@@ -127,7 +127,7 @@ class FlowGroup(ViewGroup):
         self.limits, self.policy, self.flows, self.fleet = config, policy, flows, clients
         self.lines: dict[str, list[tuple[float, float]]] = {}  # what each agent with flows may use
         self.sums: list[tuple[float, float]] = []
-        self._own_slots = slots_of(servers)
+        self._own_slots, self._began = slots_of(servers), 0.0
         super().__init__(seed, servers, clients, config=ViewsConfig(), habits=Habits(says=0.0), homes=True, checkers=[], link=link)
         Lists(self.world, ())
 
@@ -136,14 +136,20 @@ class FlowGroup(ViewGroup):
         host = self.world.nodes[name]
         return 0.0 if not host.running else host.node.use(Opener).traffic.told
 
+    def warm_up(self, seconds: float) -> None:
+        """Run; the clock of the figure begins after it."""
+        self.run(seconds)
+        self._began = self.world.now
+
     def record(self, until: float) -> None:
         """Run, and write down what all may use."""
-        while self.world.now < until - STEP / 2:
+        while self.world.now < self._began + until - STEP / 2:
             self.run(STEP)
+            at = self.world.now - self._began
             shares = {name: self.used(name) for name in self.clients}
             for name in self.flows:
-                self.lines.setdefault(name, []).append((self.world.now, shares[name]))
-            self.sums.append((self.world.now, sum(shares.values())))
+                self.lines.setdefault(name, []).append((at, shares[name]))
+            self.sums.append((at, sum(shares.values())))
 
     def thin(self) -> dict[str, list[tuple[float, float]]]:
         """The lines of a figure."""
