@@ -18,7 +18,7 @@ from holdfast.client.wire import forked
 from holdfast.errors import AgentLost, HoldfastError, LimitTimeout, Unavailable, shown
 from holdfast.features.limits.bucket import DEPTH_MIN, MICRO, TimedBucket, cost_micros, nanos
 from holdfast.features.limits.calls import STARTING, LimitItem
-from holdfast.features.limits.terms import WAITERS_MAX, checked_cost
+from holdfast.features.limits.terms import COST_MAX, WAITERS_MAX, checked_cost
 from holdfast.net.clock import now, now_ns
 
 ALONE_AFTER: Final = 2.0  # seconds without an answer to a report, after which the agent counts as stopped
@@ -97,7 +97,7 @@ class Meter:
 
     def try_slowly(self, cost: float) -> bool:
         """Under the lock: all that ``try_acquire`` does when one look at the clock was not enough."""
-        units = cost_micros(checked_cost(cost))
+        units = cost_micros(cost if 0 < cost <= COST_MAX else checked_cost(cost))
         self.check()
         self.largest = max(self.largest, units)
         if not len(self.line) and self.take(units):
