@@ -39,7 +39,7 @@ def test_no_run_is_bad_and_everything_happens() -> None:
         (mutations.keeps_its_key, "server", 1, "D5: it vouches for a view with"),
         (mutations.first_place, "server", 19, "D24: it vouches for"),
         (mutations.forgets_the_removed, "server", 2, "is attached again after"),
-        (mutations.answers_blindly, "server", 13, "D17: it vouches for a view with"),
+        (mutations.answers_blindly, "server", 19, "D17: it vouches for a view with"),
         (mutations.no_floor, "server", 20, "D20: it delivers"),
         (mutations.one_portion, "server", 15, "F17: one callback sends to more than 64 peers"),
     ],
