@@ -54,6 +54,8 @@ def leaves_of(value: Any) -> list[Any]:
     """Every plain value inside."""
     if isinstance(value, list | tuple):
         return [leaf for each in value for leaf in leaves_of(each)]
+    if isinstance(value, dict):
+        return [leaf for item in value.items() for leaf in leaves_of(item)]
     return [] if isinstance(value, bool) or value is None else [value]
 
 
@@ -124,6 +126,8 @@ class Shapes:
             return [self._changed(item, each) for item, each in zip(kind.item_types, value, strict=True)]
         if isinstance(kind, types.VarTupleType) and isinstance(value, list | tuple) and self._random.random() >= self._share:
             return [self._changed(kind.item_type, each) for each in value]
+        if isinstance(kind, types.DictType) and isinstance(value, dict) and self._random.random() >= self._share:
+            return {self._changed(kind.key_type, key): self._changed(kind.value_type, each) for key, each in value.items()}
         return self._drawn(kind) if self._random.random() < self._share else value
 
     def _drawn(self, kind: types.Type) -> Any:
