@@ -18,12 +18,12 @@ from tests.support.calls import of_features
 from tests.tidy.test_citations import TOKEN
 from tests.tidy.tree import PACKAGE, import_all, subclasses, texts
 
-# Words by which a reader would find a feature in a file. Those of keys, names, probe, views and limits are plain words as well (keys of a
-# table, names of members, probes of a load balancer, views of a group, limits of a queue): for these the import contract speaks. Of views
-# and of limits some words are their own, as they are written.
+# Words by which a reader would find a feature in a file. Those of keys, limits, names, probe and views are plain words as well (keys of a
+# table, limits of a queue, names of members, probes of a load balancer, views of a group): for these the import contract speaks. Of views
+# some words are its own, as they are written.
 WORDS = re.compile(
     r"ticket|leader|\blead\b|mail|farewell|parting|\bpools?\b|\bring|_ring\b|zookeeper|moshe|v1/views"
-    r"|(?-i:ViewNode|GroupViews|ViewChanged|ViewLost|ViewRestored|ViewTripped|ViewId|\bViews?\b|Limiter)",
+    r"|(?-i:ViewNode|GroupViews|ViewChanged|ViewLost|ViewRestored|ViewTripped|ViewId|\bViews?\b)",
     re.IGNORECASE,
 )
 PLAIN = {"keys", "limits", "names", "probe", "views"}  # features whose names are plain words as well
