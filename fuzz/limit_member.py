@@ -1,7 +1,7 @@
-"""One limiter alone against a breaker, peers, workers and a clock that do all that is allowed.  Spec: limits 7, 5.1, 5.5, 5.7, D20, D22, D23.
+"""One limiter alone against a breaker, peers, workers and a clock that do all that is allowed.
 
-The oracle never adds up a fleet: what this member claims, and what it left behind where others may still use it, must fit into its own 1/n at
-every step. It counts with numbers of its own and reads what the limiter sends, not what it remembers.
+Spec: limits 7, 5.1, 5.5, 5.7, D20, D22, D23. The oracle never adds up a fleet: what this member claims, and what it left behind where
+others may still use it, must fit into its own 1/n at every step. It counts with numbers of its own and reads what the limiter sends.
 """
 
 from __future__ import annotations
@@ -89,9 +89,10 @@ class MemberRun:
 
     def _menu(self) -> Menu:
         return Menu(self.random, {
-            self._calm: 9, self._pass: 14, self._form: 7, self._deliver: 7, self._extend: 12, self._propagate: 3, self._change: 2, self._move: 2, self._trip: 0.7,
-            self._silence: 2, self._pause: 1.5, self._gossip: 14, self._arrive: 26, self._ask: 8, self._give: 10, self._say_newer: 1,
-            self._attach: 2, self._report: 12, self._read: 12, self._hang: 1.5, self._die: 1, self._answer: 6,
+            self._calm: 9, self._pass: 14, self._form: 7, self._deliver: 7, self._extend: 12, self._propagate: 3, self._change: 2,
+            self._move: 2, self._trip: 0.7, self._silence: 2, self._pause: 1.5, self._gossip: 14, self._arrive: 26, self._ask: 8,
+            self._give: 10, self._say_newer: 1, self._attach: 2, self._report: 12, self._read: 12, self._hang: 1.5, self._die: 1,
+            self._answer: 6,
         })  # fmt: skip
 
     # The breaker and the clock.

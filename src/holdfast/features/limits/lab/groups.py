@@ -59,7 +59,13 @@ def opener(limiter: Limiter, specs: Specs, fleet: Fleet) -> Callable[[str, Outle
     def open_limit(name: str, outlet: Outlet) -> None:
         terms = fleet.terms[name]
         asked = make(
-            terms.rate, terms.burst, policy=terms.policy, share=terms.share, aggregate=terms.aggregate, fleet=terms.fleet, reserve=terms.reserve
+            terms.rate,
+            terms.burst,
+            policy=terms.policy,
+            share=terms.share,
+            aggregate=terms.aggregate,
+            fleet=terms.fleet,
+            reserve=terms.reserve,
         )
         specs.offer(name, asked)
         limiter.open(name, outlet)
@@ -72,7 +78,7 @@ def checkers_of(fleet: Fleet, views: ViewsConfig, config: LimitsConfig) -> list[
 
     def sum_of(host: LabHost) -> PushSum | None:
         """The instance that this agent gossips in."""
-        return host.node.use(Limiter).sum if host.me.name in fleet.crews else None
+        return host.node.use(Limiter).sums if host.me.name in fleet.crews else None
 
     return [Conserved(sum_of), fleet, Parts(fleet), LimitsSettled(fleet, views, config)]
 
@@ -95,7 +101,7 @@ class LimitGroup(ViewGroup):
         homes: bool = False,
         checked: bool = True,
     ) -> None:
-        """``appetites``: of the processes of an agent. ``homes``: agent i reaches server i modulo the number of servers, and no other one."""
+        """``appetites``: of the processes of an agent. ``homes``: agent i reaches server i modulo the number of servers alone."""
         self.limits = LimitsConfig() if config is None else config
         views = ViewsConfig() if views is None else views
         self.fleet = Fleet(terms, appetites, period=self.limits.epoch / 2)

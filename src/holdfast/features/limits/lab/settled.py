@@ -66,11 +66,11 @@ class LimitsSettled(Checker):
         instances = set()
         for host in members:
             limiter = host.node.use(Limiter)
-            if limiter.sum is None or limiter.standing.provisional or limiter.standing.panic:
+            if limiter.sums is None or limiter.standing.provisional or limiter.standing.panic:
                 return f"{host.me} is in no instance, or provisional, or in panic"
             if limiter.links.black:
                 return f"{host.me} has {len(limiter.links.black)} peers on its black list"
-            instances.add(limiter.sum.inst)
+            instances.add(limiter.sums.inst)
         if len(instances) > 1:
             return f"there are {len(instances)} instances"
         return next((why for terms in self._fleet.terms.values() if terms.policy == "exact" and (why := self._quota(world, terms))), "")

@@ -118,7 +118,7 @@ class SumGroup:
 
     def raw(self, name: str) -> float:
         """What gossip says, before it is blended with what was known (D9)."""
-        found = self.limiter(name).sum
+        found = self.limiter(name).sums
         assert found is not None
         return found.estimate(KEY)
 
@@ -182,4 +182,4 @@ class Members:
 
 
 def _sums(host: LabHost) -> PushSum | None:
-    return host.node.use(Limiter).sum
+    return host.node.use(Limiter).sums
