@@ -154,7 +154,7 @@ def residue_of(members: Mapping[NodeId, PushSum]) -> int:
     for life, sums in members.items():
         whole.enter(life, sums)
     for life in members:
-        assert not whole.look(life), "RL3"
+        assert not whole.look(life), "RL3: what was taken was given"
     weight, portions, reports = whole.sums()
     portions.subtract(reports)
     return abs(weight - whole.size * WEIGHT) + sum(map(abs, portions.values()))

@@ -42,6 +42,7 @@ from holdfast.features.limits.protocol.trader import Trader
 from holdfast.host import Host, Message, NodeId, Timer, ViewId, Views
 from holdfast.kit.ledger import Refusal
 
+NOISE = 0.1  # of the own report: what it changes by less in an epoch moves the own share by no more than that, whatever others know of it
 REPEAT_AFTER = 0.9  # of an epoch: what was sent in the last one is not answered, and not sent again twice in one
 
 ASKED_MAX = 4  # members with another list that are asked in one epoch: one equal answer of each is enough
@@ -229,14 +230,18 @@ class Limiter:
         return {key: push_sum.report(key, value) for key, value in values.items()}
 
     def _allocate(self, told: dict[int, Told]) -> None:
-        """Step 6. The own change moves the own estimate by more than it moves the sum, so the larger of both counts (D8)."""
+        """Step 6. The own change moves the own estimate by more than it moves the sum, so the larger of both counts (D8). What is mere noise
+        of the own demand is no change to be careful about, and would make every member count too much, all the time (H305)."""
         push_sum = self.sums
         assert push_sum is not None
 
         def gossip(key: int) -> float:
             known, reported = push_sum.estimate(key), push_sum.rep.get(key, 0) / UNIT
             change = told.get(key)
-            return max(known, reported, 0.0 if change is None else change.before + change.delta)
+            if change is None:
+                return max(known, reported, 0.0)
+            after = change.before + change.delta
+            return max(after if abs(change.delta) <= NOISE * reported else max(known, after), reported, 0.0)
 
         self.allocator.allocate(gossip, self.central.estimate, push_sum.rep)
 
