@@ -26,7 +26,7 @@ from holdfast.lab.world import World
 
 LOCAL = Uniform(0.00005, 0.003)  # seconds that a local message takes
 NOTICED = Uniform(0.0005, 0.02)  # seconds until the kernel has told the agent of a death
-PATIENCE = 5.0  # seconds of what it wants that a process lets wait; more is refused
+PATIENCE = 1.0  # seconds of what it wants that a process lets wait; more is refused
 TAKES_MAX = 2000  # in one look: a bucket that lets more go at once has no depth
 
 
@@ -298,8 +298,9 @@ class Desk:
                 outlet.detach(number)
 
     def _tell(self, limit: str, number: int, tell: Tell) -> None:
-        line, process = self._lines[number]
-        line.down(lambda: process.receive(lambda: self._said(line, process, limit, tell)))
+        if number in self._lines:
+            line, process = self._lines[number]
+            line.down(lambda: process.receive(lambda: self._said(line, process, limit, tell)))
 
     def _said(self, line: Line, process: Process, limit: str, tell: Tell) -> None:
         if line is process.line:  # What a former life said before it died says less than what the present one will.

@@ -98,7 +98,7 @@ class Fleet(Checker):
             return
         if terms.policy == "exact":
             self.fail(f"{terms.name}: the fleet may use {share:.9f} R: {self._told(terms.name)}")
-        if terms.policy == "strict" and terms.constant and share > STRICT_WORST:
+        if terms.policy == "strict" and terms.steady and share > STRICT_WORST:
             self.name = "RL5 strict"
             self.fail(f"{terms.name}: the sum of L is {share:.6f} R: {self._told(terms.name)}")
 

@@ -26,6 +26,7 @@ class Terms(Struct, frozen=True):
     aggregate: Aggregate = "gossip"
     reserve: float = 0.05
     constant: bool = True  # what processes want of it does not change while they live
+    steady: bool = False  # nor do processes die or hang, so what members want of it is the same all the time
 
 
 def shares_of(terms: Terms, wants: Mapping[str, float], size: int) -> dict[str, float]:

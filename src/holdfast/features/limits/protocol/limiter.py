@@ -168,9 +168,11 @@ class Limiter:
         self.allocator.on_panic()
 
     def _on_lapse(self) -> None:
-        self.quotas.lapse()
+        """Its 1/n of every exact limit, but of those that are divided for fewer members (D3)."""
         for limit in self.allocator.exact_limits():
             self.quotas.know(limit.key, limit.spec.fleet)
+        self.quotas.lapse()
+        for limit in self.allocator.exact_limits():
             if self.allocator.is_beyond(limit):
                 self.quotas.resign(limit.key)
         self.allocator.allot_all()
@@ -178,6 +180,10 @@ class Limiter:
     def _on_spec(self, name: str, before: Spec | None, spec: Spec) -> None:
         self.standing.look()
         self.allocator.on_spec(name, before, spec)
+        if self.standing.lapsed:
+            self._on_lapse()  # Also of a limit that is new.
+        elif before is not None and spec.is_exact and spec.fleet < before.fleet and spec.by == self._host.me.name:
+            self.views.trip(f"limit {name} is divided for fewer members")  # It counts in a new instance only (H267).
         self.pace.wake()
         self._arm()
 

@@ -15,7 +15,7 @@ from holdfast.features.limits.lab.crews import Appetite, Crew
 from holdfast.features.limits.lab.fleet import Appetites, Fleet
 from holdfast.features.limits.lab.groups import checkers_of, machines
 from holdfast.features.limits.lab.settled import PATIENCE, LimitsSettled
-from holdfast.features.limits.lab.terms import Policy, Terms
+from holdfast.features.limits.lab.terms import Policy, Share, Terms
 from holdfast.features.limits.protocol.config import LimitsConfig
 from holdfast.features.limits.protocol.messages import TYPES
 from holdfast.features.views.lab.groups import slots_of
@@ -34,7 +34,7 @@ from holdfast.lab.world import World
 SECONDS = 30.0  # of faults
 FIRST = 2.0  # seconds in which views form
 POLICIES: tuple[Policy, ...] = ("fair", "strict", "exact")
-RATE, BURST = 600.0, 60.0
+RATE, BURST = 600.0, 240.0  # a bucket holds what comes in between two looks of a process
 HOLES = tuple(kind.__name__ for kind in (*TYPES, *OF_VIEWS))
 CHANGES = 6.0  # mean seconds between two changes of what a process wants, where it changes
 VIEWS_BY = 120.0  # seconds after the faults in which all are in one view: the longest quarantine, and the 15 s of CB7
@@ -51,18 +51,20 @@ class LimitScenario(Scenario):
     def setup(self, random: Random) -> Setup:
         servers = random.choice((1, 2, 2, 3, 3, 3, 4))
         clients = random.choice((2, 3, 3, 4, 4, 5, 6))
+        kills = random.choice((0.0, 3.0, 10.0))
         parameters: dict[str, float | str] = {
             "servers": float(servers),
             "fleet": float(clients + random.choice((0, 0, 0, 1, 3))),
             "constant": float(random.random() < 0.5),
             "processes": float(random.choice((1, 1, 2, 3))),
-            "kills": random.choice((0.0, 3.0, 10.0)),
-            "hangs": random.choice((0.0, 3.0, 10.0)),
+            "kills": kills,
+            "hangs": random.choice((0.0, 3.0, 10.0)) if kills else 0.0,
             "trips": random.choice((0.0, 0.0, 0.0, 15.0)),
             "seed": float(random.getrandbits(40)),
         }
         for policy in POLICIES:
             parameters[f"share of {policy}"] = random.choice(("maxmin", "demand"))
+            parameters[f"declared to {policy}"] = float(random.random() < 0.5)
         names = tuple(slot.name for slot in slots_of(servers)) + tuple(f"c{i}" for i in range(clients))
         faults = list(draw_faults(random, names, servers, self.seconds, slow=False).faults)
         kind = random.random()
@@ -77,10 +79,9 @@ class LimitScenario(Scenario):
     def terms(self, setup: Setup) -> list[Terms]:
         given = setup.parameters
         fleet, constant = int(given["fleet"]), bool(given["constant"])
-        return [
-            Terms(policy, RATE, BURST, policy, "maxmin" if given[f"share of {policy}"] == "maxmin" else "demand", fleet, constant=constant)
-            for policy in self.policies
-        ]
+        steady = constant and not given["kills"] and not given["hangs"]
+        shares: dict[Policy, Share] = {policy: "maxmin" if given[f"share of {policy}"] == "maxmin" else "demand" for policy in self.policies}
+        return [Terms(each, RATE, BURST, each, share, fleet, constant=constant, steady=steady) for each, share in shares.items()]
 
     def build(self, host: Host, setup: Setup) -> Iterable[Machine]:
         given = setup.parameters
@@ -157,8 +158,8 @@ def appetites(setup: Setup, terms: Sequence[Terms], name: str) -> Appetites:
     for _ in range(int(given["processes"])):
         wants = random.choice((0.0, 10.0, 50.0, 200.0, 200.0, 900.0)) * random.uniform(0.5, 1.0)
         cost = random.choice((0.5, 1.0, 3.0))
-        declared = random.random() < 0.5
-        found.append({each.name: Appetite(wants, cost, declared or each.share == "demand") for each in terms})
+        declared = {each.name: bool(given[f"declared to {each.policy}"]) or each.share == "demand" for each in terms}
+        found.append({each.name: Appetite(wants, cost, declared[each.name]) for each in terms})
     return found
 
 
