@@ -6,7 +6,7 @@ Spec: limits 7 (RL4 at rest, RL6, RL7). What shares should come to is counted by
 from __future__ import annotations
 
 from holdfast.features.limits.lab.fleet import Fleet
-from holdfast.features.limits.lab.terms import Terms, shares_of
+from holdfast.features.limits.lab.terms import Terms, shares_of, spare_of
 from holdfast.features.limits.protocol.config import QUOTA, LimitsConfig, key_of
 from holdfast.features.limits.protocol.limiter import Limiter
 from holdfast.features.views.protocol.config import ViewsConfig
@@ -100,9 +100,11 @@ class LimitsSettled(Checker):
             if not terms.constant:
                 continue
             wants = {host.me.name: self._fleet.crews[host.me.name].wanted(terms.name) for host in members}
+            spare = spare_of(terms, wants, len(members))
             for name, share in shares_of(terms, wants, len(members)).items():
                 used = self._fleet.enforced(name, terms.name)
-                error = abs(used - share) / terms.rate
+                least, most = share - spare / len(members), share + spare * (1 - 1 / len(members))
+                error = max(least - used, used - most, 0.0) / terms.rate
                 self.worst = max(self.worst, error)
                 if error > NEAR:
                     return f"{terms.name}: {name} may use {used:.3f}, expected {share:.3f} of {terms.rate:g}; wants are {wants}"

@@ -37,6 +37,16 @@ def shares_of(terms: Terms, wants: Mapping[str, float], size: int) -> dict[str, 
     return filled_up(terms, whole, wants, size)
 
 
+def spare_of(terms: Terms, wants: Mapping[str, float], size: int) -> float:
+    """What is left when all have what they want: who gets it takes nothing from another one."""
+    whole = terms.rate * min(1.0, size / terms.fleet)
+    return max(0.0, whole - sum(asked_of(terms, whole, wants, size).values())) if terms.share == "maxmin" else 0.0
+
+
+def asked_of(terms: Terms, whole: float, wants: Mapping[str, float], size: int) -> dict[str, float]:
+    return {name: max(want * (1 + HEADROOM), terms.reserve * whole / size) for name, want in wants.items()}
+
+
 def in_proportion(terms: Terms, whole: float, wants: Mapping[str, float], size: int) -> dict[str, float]:
     total = sum(wants.values())
     if total <= 0:
@@ -47,7 +57,7 @@ def in_proportion(terms: Terms, whole: float, wants: Mapping[str, float], size: 
 
 def filled_up(terms: Terms, whole: float, wants: Mapping[str, float], size: int) -> dict[str, float]:
     """The level at which what all get up to it is the whole; where all are content below it, the rest is spread."""
-    asked = {name: max(want * (1 + HEADROOM), terms.reserve * whole / size) for name, want in wants.items()}
+    asked = asked_of(terms, whole, wants, size)
     spare = whole - sum(asked.values())
     if spare >= 0:
         return {name: want + spare / size for name, want in asked.items()}
