@@ -70,6 +70,7 @@ class Limiter:
         self.chokes = ChokeWatch(host, views, config, self.standing, self.links, self._tell, self.counts)
         self.differing = Differing(host, config.differ_timeout)  # without agreed views
         self.pace = Pace()
+        self._awake: set[NodeId] = set()  # members of this instance that are not quiet, and spoke to this one since its last epoch
         self.epochs = 0
         self._running = False
         self._listeners: list[Callable[[Event], None]] = []
@@ -156,6 +157,7 @@ class Limiter:
         self.central.begin()
         self.chokes.begin()
         self.differing.begin()
+        self._awake.clear()
         self.trader.clear()
         self.allocator.begin(former)
         self.pace.wake()
@@ -262,7 +264,7 @@ class Limiter:
         eligible = [peer for peer in others if peer not in self.links.black and peer not in self.differing.peers]
         count = self.pace.peers(self.config.fanout(self.standing.size))
         if eligible:
-            given = push_sum.spread(self._host.random.sample(eligible, min(count, len(eligible))))
+            given = push_sum.spread(self._choose(eligible, count))
         else:
             given = []
             if count and others and not self.standing.provisional:
@@ -273,6 +275,16 @@ class Limiter:
         for peer in sent:
             self._send(push_sum, peer)
         self.blacklist.on_epoch(SENDS_MAX - len(sent))
+
+    def _choose(self, eligible: list[NodeId], count: int) -> list[NodeId]:
+        """Any of them; and where this member is quiet, those that were not when they spoke to it: they give away what they hold in every
+        epoch, and would soon hold next to nothing among members that rest (H306)."""
+        chosen = self._host.random.sample(eligible, min(count, len(eligible)))
+        if self.pace.is_quiet:
+            most = self.config.fanout(self.standing.size)
+            chosen += [peer for peer in eligible if peer in self._awake and peer not in chosen][: max(0, most - len(chosen))]
+        self._awake.clear()
+        return chosen
 
     def _is_waiting(self, push_sum: PushSum, peer: NodeId) -> bool:
         """D6: what a peer has not acknowledged goes to it again in every epoch."""
@@ -286,7 +298,7 @@ class Limiter:
         w, p = portions_of(batch)
         self.links.sent(peer)
         self.counts["gossip_sent"] += 1
-        self._host.send(peer, Gossip(push_sum.inst, push_sum.size, batch.lb, batch.seq, w, p))
+        self._host.send(peer, Gossip(push_sum.inst, push_sum.size, batch.lb, batch.seq, w, p, self.pace.is_quiet))
 
     def _enter(self, source: NodeId, inst: ViewId, size: int) -> PushSum | None:
         """The instance that a message is of, if this member takes part in it, and the source too. It may be news (5.6)."""
@@ -320,6 +332,8 @@ class Limiter:
         refusal = push_sum.take(source, batch_of(message.lb, message.seq, message.w, message.p))
         if refusal is not None:
             self.counts[f"gossip_{refusal}"] += 1
+        elif not message.is_quiet:
+            self._awake.add(source)
         if refusal is None or refusal is Refusal.PAST:
             self._host.send(source, GossipAck(message.inst, push_sum.ledger(source).taken))
         self._arm()

@@ -84,7 +84,10 @@ class FlowLimits(Experiment[FlowParameters]):
         }
         misses = [*violations(results), *(note for row in judged for note in misses_of(row))]
         notes = [
-            f"with a reserve of {OURS:g} (D7), for comparison: {note}" for row in rows if row["reserve"] == OURS for note in misses_of(row)[:2]
+            f"with a reserve of {OURS:g} (D7), for comparison: {note}"
+            for row in rows
+            if row["reserve"] == OURS
+            for note in misses_of(row)[:2]
         ]
         return Finding(measured, expected, bool(judged) and not misses, shortened([*misses, *notes]))
 
@@ -187,7 +190,9 @@ def draw_lines(figure: Figure, lines: Mapping[str, Mapping[str, Sequence[tuple[f
     for (key, line), colour in zip(lines.items(), ("#0072b2", "#d55e00"), strict=False):
         for axes, what in zip(grid, ("limits", "true weight", "mean weight"), strict=True):
             axes.plot([at for at, _ in line[what]], [value for _, value in line[what]], color=colour, linewidth=0.9, label=key)
-        grid[0].plot([at for at, _ in line["use"]], [value for _, value in line["use"]], ":", color=colour, linewidth=0.9, label=f"use, {key}")
+        grid[0].plot(
+            [at for at, _ in line["use"]], [value for _, value in line["use"]], ":", color=colour, linewidth=0.9, label=f"use, {key}"
+        )
         means, spreads = line["mean weight"], line["spread"]
         grid[2].fill_between(
             [at for at, _ in means],

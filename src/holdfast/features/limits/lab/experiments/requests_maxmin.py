@@ -63,7 +63,12 @@ class MaxMin(Experiment[MaxMinParameters]):
 
     def cells(self, parameters: MaxMinParameters, seed: int) -> Sequence[Cell]:
         return [
-            {"kind": kind, "seconds": parameters.seconds, "failures": parameters.failures and kind != PLAIN, "seed": seed * SEEDS_MAX + number}
+            {
+                "kind": kind,
+                "seconds": parameters.seconds,
+                "failures": parameters.failures and kind != PLAIN,
+                "seed": seed * SEEDS_MAX + number,
+            }
             for kind in KINDS
             for number in range(parameters.seeds)
         ]
@@ -89,7 +94,9 @@ class MaxMin(Experiment[MaxMinParameters]):
         grid = figure.subplots(len(finding.measured["rates"]), 1, sharex=True, squeeze=False)
         for axes, (kind, rates) in zip(grid[:, 0], finding.measured["rates"].items(), strict=True):
             for number, line in enumerate(rates["lines"]):
-                axes.plot(range(len(line)), line, linewidth=0.8, label="wants 900/s" if not number else "wants 50/s" if number == 1 else None)
+                axes.plot(
+                    range(len(line)), line, linewidth=0.8, label="wants 900/s" if not number else "wants 50/s" if number == 1 else None
+                )
             axes.plot(range(len(rates["total"])), rates["total"], "k", linewidth=0.8, label="all")
             for what, at in rates["marks"].items():
                 axes.axvline(at, color="#b42318", linestyle="--", linewidth=0.8)
