@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from holdfast.features.limits.lab.flows import FlowGroup
+from holdfast.features.limits.lab.many_flows import ManyFlows
 from holdfast.features.limits.lab.sums import SumGroup
 from holdfast.features.limits.protocol.config import WEIGHT, LimitsConfig
 from holdfast.lab.links import Link
@@ -14,16 +14,16 @@ RATE = 6.0
 
 def test_noise_of_the_own_demand_takes_nothing_from_the_limit() -> None:
     """H305: with flows whose rates vary by 5 % the limits of all members come to the whole limit, in the mean."""
-    group = FlowGroup(1, 24, LimitsConfig(branching=5), link=Link(), rate=RATE, reserve=0.0)
+    group = ManyFlows(1, 24, LimitsConfig(branching=5), link=Link(), rate=RATE, reserve=0.0)
     group.install()
     users = [group.user(name) for name in group.names]
     for user in users[::4]:
-        user.flows.count = 10
+        user.traffic.flows = 10
     group.run(20.0)
     sums = []
     for _ in range(80):
         group.run(0.25)
-        sums.append(sum(user.flows.limit for user in users))
+        sums.append(sum(user.traffic.told for user in users))
     assert abs(fmean(sums) - RATE) < 0.005 * RATE
 
 

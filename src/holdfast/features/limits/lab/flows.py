@@ -1,140 +1,165 @@
-"""Members whose limits are used by flows of traffic, as in the paper: what F6, F7, F11, F12 and T1 are made of.  Spec: limits 5.2, 8.
+"""Members that limit flows of traffic on real views: what F1, F6, F7 and T1 are made of.  Spec: limits 5.2 (flows), 8; paper 003, 7.1.
 
-Traffic is a fluid. What a member's flows use falls with its limit at once, as packets are dropped, and grows towards it with a time constant.
-All flows of a member are equal but for noise, so the limit over the rate of the largest one says how many there are.
+What flows use follows the limit down at once and up with a time constant of a second, as TCP does. The rates of flows differ a little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import exp
 from random import Random
 
-from holdfast.features.limits.lab.given_views import GivenViews
-from holdfast.features.limits.lab.sums import ALONE, SumGroup
-from holdfast.features.limits.protocol.config import UNIT, LimitsConfig, key_of
+from holdfast.features.limits.lab.measures import thinned
+from holdfast.features.limits.lab.terms import Policy
+from holdfast.features.limits.protocol.config import LimitsConfig
 from holdfast.features.limits.protocol.demand import FlowDemand
 from holdfast.features.limits.protocol.limiter import Limiter
-from holdfast.features.limits.protocol.outlet import NOTHING, Allotment, Wants
-from holdfast.features.limits.protocol.specs import Spec, Specs, make
+from holdfast.features.limits.protocol.outlet import NOTHING, Allotment, Outlet, Wants
+from holdfast.features.limits.protocol.specs import Specs, make
+from holdfast.features.views.lab.groups import STEP, ViewGroup, slots_of
+from holdfast.features.views.lab.users import Habits, ViewUser
+from holdfast.features.views.protocol.config import ViewsConfig
+from holdfast.features.views.protocol.views import ViewNode
 from holdfast.host import Host, Machine, Message, NodeId
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
+from holdfast.kit.parcels import Parcels
+from holdfast.kit.slots import own_slot
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Link
-from holdfast.lab.listed_members import ListedMembers
+from holdfast.lab.listed_members import ListedMembers, Lists
 
-GROWS_IN = 1.0  # seconds: the time constant with which use grows
-NOISE = 0.05  # of the rate of each flow
-FLOWS = "flows"
+LIMIT = "traffic"
+RATE, MEMBERS, SERVERS = 6.0, 6, 3  # Mbps, and who shares them
+# The paper's limiters, by the agent that stands for each: c0 and c3 are at server s0 (its S_a), c1 and c4 at s1, c2 and c5 at s2.
+L1, L2, L3, L4, L5, L6 = "c0", "c3", "c1", "c4", "c2", "c5"
+FLOWS: Mapping[str, int] = {L2: 40, L6: 20}
+RISE = 1.0  # seconds
+NOISE = 0.05
+AGAIN = 1.0  # seconds between two comparisons of specs
 
 
-class Flows:
-    """An outlet. All of its flows are at one member."""
+class Traffic(Outlet):
+    """The flows of one member."""
 
-    def __init__(self, host: Host, random: Random) -> None:
-        self._host, self._random = host, random
+    def __init__(self, host: Host, flows: int) -> None:
         self.on_less: Callable[[], None] = lambda: None
+        self.flows = flows
         self.allotment: Allotment = NOTHING
-        self.count = 0
-        self.used = 0.0  # in all
-        self._use = self._limit = 0.0
+        self.use = 0.0
+        self._host, self._random = host, Random(f"{host.me}/flows")
         self._at = host.now
-        self._looked_at_used = 0.0
+        self._arrived = 0.0
 
     @property
     def told(self) -> float:
-        """Packets are dropped by the agent itself."""
-        return 0.0
+        """Nothing stands between the limiter and the flows."""
+        return self.allotment.usable(self._host.now)
 
     @property
-    def limit(self) -> float:
-        return self.allotment.usable(self._host.now)
+    def largest(self) -> float:
+        """Rate of the largest flow."""
+        return self.told / self.flows * (1 + NOISE * self._random.random()) if self.flows else 0.0
 
     def wants(self) -> Wants:
         self.advance()
-        arrived, self._looked_at_used = self.used - self._looked_at_used, self.used
+        arrived, self._arrived = self._arrived, 0.0
         return Wants(arrived, 0.0)
 
     def allot(self, allotment: Allotment) -> None:
         self.advance()
         self.allotment = allotment
-
-    def largest(self) -> float:
-        """The rate of the largest flow, as it is measured: each is an equal part of the use, with noise of its own."""
-        if not self.count:
-            return 0.0
-        return self._use / self.count * (1 + NOISE * max(self._random.gauss(0.0, 1.0) for _ in range(self.count)))
+        self.advance()
 
     def advance(self) -> None:
-        """Since the last look the limit was what it is, or what it became when its time was over."""
-        elapsed, self._at = self._host.now - self._at, self._host.now
-        limit = self.limit if self.count else 0.0
-        missing = max(0.0, limit - self._use)
-        left = missing * exp(-elapsed / GROWS_IN)
-        self.used += limit * elapsed - (missing - left) * GROWS_IN
-        self._use = limit - left
+        """What flows did since the last time."""
+        now = self._host.now
+        elapsed, self._at = now - self._at, now
+        self._arrived += self.use * elapsed
+        limit = self.told if self.flows else 0.0
+        self.use = limit if self.use > limit else self.use + (limit - self.use) * (1 - exp(-elapsed / RISE))
 
 
-class FlowUser:
-    """Opens the limit of one member for its flows. A machine."""
+class Opener:
+    """Opens the limit of one agent."""
 
     handles: Sequence[type[Message]] = ()
     fingerprint = b""
 
-    def __init__(self, host: Host, limiter: Limiter, specs: Specs, spec: Spec) -> None:
-        assert isinstance(host, LabHost)
-        self._limiter, self._specs, self._spec = limiter, specs, spec
-        self.flows = Flows(host, Random(f"{host.world.seed}/flows/{host.me.name}"))
-        self._key = key_of(FLOWS)
+    def __init__(self, host: Host, limiter: Limiter, specs: Specs, flows: int, policy: Policy, fleet: int) -> None:
+        self._limiter, self._specs, self._policy, self._fleet = limiter, specs, policy, fleet
+        self.traffic = Traffic(host, flows)
 
     def start(self) -> None:
-        self._specs.offer(FLOWS, self._spec)
-        self._limiter.open(FLOWS, self.flows, FlowDemand(self.flows.largest, self._aggregate, self._whole))
+        self._specs.offer(LIMIT, make(RATE, 1.0, policy=self._policy, share="demand", fleet=self._fleet))
+        limiter = self._limiter
+        limit = limiter.allocator.limits[LIMIT]
+        demand = FlowDemand(
+            lambda: self.traffic.largest, lambda: limit.aggregates.get(limit.key, 0.0), partial(limiter.allocator.whole_of, limit)
+        )
+        limiter.open(LIMIT, self.traffic, demand)
 
     def on_message(self, source: NodeId, message: Message) -> None:
         """It has none."""
 
     def on_away(self, seconds: float) -> None:
-        """Flows are looked at by the clock."""
+        """Flows that waited are not made up."""
 
     def stop(self) -> None:
         """It is over."""
 
-    @property
-    def aggregate(self) -> float:
-        """The weight of all, as this member knows it."""
-        return self._aggregate()
 
-    @property
-    def weight(self) -> float:
-        """What this member reports."""
-        return self._limiter.allocator.limits[FLOWS].values.get(self._key, 0) / UNIT
-
-    def _aggregate(self) -> float:
-        return self._limiter.allocator.limits[FLOWS].aggregates.get(self._key, 0.0)
-
-    def _whole(self) -> float:
-        return self._limiter.allocator.whole_of(self._limiter.allocator.limits[FLOWS])
-
-
-class FlowGroup(SumGroup):
-    """So many members with flows, in views that an experiment writes."""
+class FlowGroup(ViewGroup):
+    """Three servers with two agents each, which do not fail over."""
 
     def __init__(
-        self, seed: int, members: int, config: LimitsConfig, *, link: Link, rate: float, reserve: float, aggregate: str = "gossip"
+        self,
+        seed: int,
+        config: LimitsConfig,
+        *,
+        policy: Policy = "fair",
+        flows: Mapping[str, int] = FLOWS,
+        servers: int = SERVERS,
+        clients: int = MEMBERS,
+        link: Link | None = None,
     ) -> None:
-        self._spec = make(rate, max(1.0, rate / 10), share="demand", aggregate=aggregate, fleet=members, reserve=reserve)
-        super().__init__(seed, members, config, link=link, aggregate=aggregate)
+        self.limits, self.policy, self.flows, self.fleet = config, policy, flows, clients
+        self.lines: dict[str, list[tuple[float, float]]] = {}  # what each agent with flows may use
+        self.sums: list[tuple[float, float]] = []
+        self._own_slots = slots_of(servers)
+        super().__init__(seed, servers, clients, config=ViewsConfig(), habits=Habits(says=0.0), homes=True, checkers=[], link=link)
+        Lists(self.world, ())
 
-    def user(self, name: str) -> FlowUser:
-        return self.world.nodes[name].node.use(FlowUser)
+    def used(self, name: str) -> float:
+        """L of this agent."""
+        host = self.world.nodes[name]
+        return 0.0 if not host.running else host.node.use(Opener).traffic.told
 
-    def _build(self, host: Host) -> list[Machine]:
+    def record(self, until: float) -> None:
+        """Run, and write down what all may use."""
+        while self.world.now < until - STEP / 2:
+            self.run(STEP)
+            shares = {name: self.used(name) for name in self.clients}
+            for name in self.flows:
+                self.lines.setdefault(name, []).append((self.world.now, shares[name]))
+            self.sums.append((self.world.now, sum(shares.values())))
+
+    def thin(self) -> dict[str, list[tuple[float, float]]]:
+        """The lines of a figure."""
+        return {name: thinned(line) for name, line in self.lines.items()}
+
+    def _build(self, host: Host) -> Sequence[Machine]:
+        assert isinstance(host, LabHost)
         members = ListedMembers(host)
         broadcast = Broadcast(host, members)
-        exchange = Exchange(host, broadcast, ae_period=ALONE)
-        views = GivenViews(host, self.overlay)
+        exchange = Exchange(host, broadcast, ae_period=AGAIN)
+        own = own_slot(self._own_slots, host.me.name, host.address)
+        views = ViewNode(host, self.config, self._own_slots, own, Parcels(host.node, host.wall))
         specs = Specs(host, exchange)
-        limiter = Limiter(host, self.config, views, specs, agreed=True)
-        return [members, broadcast, exchange, views, limiter, FlowUser(host, limiter, specs, self._spec)]
+        found: list[Machine] = [members, broadcast, exchange, views]
+        if own is not None:
+            return [*found, ViewUser(host, views, Habits(takes_part=False))]
+        limiter = Limiter(host, self.limits, views, specs, agreed=True)
+        opener = Opener(host, limiter, specs, self.flows.get(host.me.name, 0), self.policy, self.fleet)
+        return [*found, ViewUser(host, views, Habits(says=0.0)), limiter, opener]

@@ -34,7 +34,7 @@ from holdfast.features.limits.protocol.messages import (
 )
 from holdfast.features.limits.protocol.outlet import Outlet
 from holdfast.features.limits.protocol.pace import Pace
-from holdfast.features.limits.protocol.pushsum import PushSum, Told, batch_of, portions_of
+from holdfast.features.limits.protocol.pushsum import NOISE, PushSum, Told, batch_of, portions_of
 from holdfast.features.limits.protocol.quota import Quotas
 from holdfast.features.limits.protocol.specs import Spec, Specs
 from holdfast.features.limits.protocol.standing import Standing, same_list
@@ -42,7 +42,6 @@ from holdfast.features.limits.protocol.trader import Trader
 from holdfast.host import Host, Message, NodeId, Timer, ViewId, Views
 from holdfast.kit.ledger import Refusal
 
-NOISE = 0.1  # of the own report: what it changes by less in an epoch moves the own share by no more than that, whatever others know of it
 REPEAT_AFTER = 0.9  # of an epoch: what was sent in the last one is not answered, and not sent again twice in one
 
 ASKED_MAX = 4  # members with another list that are asked in one epoch: one equal answer of each is enough
@@ -151,7 +150,7 @@ class Limiter:
         """A new instance: everything starts anew (5.6)."""
         inst, size = self.standing.inst, self.standing.size
         assert inst is not None
-        self.sums = PushSum(inst, size, self.allocator.values(central=False))
+        self.sums = PushSum(inst, size, self.allocator.values(central=False), mixing=self.config.blends(size))
         self.quotas.begin(self.allocator.fleets())
         self.blacklist.begin(self.sums)
         self.central.begin()
@@ -235,7 +234,10 @@ class Limiter:
         values = self.allocator.values(central=False)
         for key in push_sum.rep.keys() - values.keys():
             push_sum.report(key, 0)
-        return {key: push_sum.report(key, value) for key, value in values.items()}
+        # A demand that falls is one of share "demand": under maxmin members change sides, and what stands would bring them back (H269).
+        # And among members that speak all the time, decreases are mixed soon: traffic has some in every epoch (H305).
+        whole, quiet = self.allocator.by_key, self.pace.is_quiet
+        return {key: push_sum.report(key, value, stands=quiet and key in whole) for key, value in values.items()}
 
     def _allocate(self, told: dict[int, Told]) -> None:
         """Step 6. The own change moves the own estimate by more than it moves the sum, so the larger of both counts (D8). What is mere noise

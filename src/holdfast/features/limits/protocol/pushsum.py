@@ -14,6 +14,8 @@ from holdfast.features.limits.protocol.config import AMOUNT_MAX, DEMAND_MAX, POR
 from holdfast.host import NodeId, ViewId
 from holdfast.kit.ledger import Batch, Ledger, Refusal
 
+NOISE = 0.1  # of the own report: what changes by less in an epoch moves the own share by no more than that, whatever others know (H305)
+MIXED = 0.01  # of an estimate: what is closer to it is no other number
 W_KEY = -1  # of the weight among the amounts of a ledger; no limit has it
 
 
@@ -27,13 +29,16 @@ class Told(NamedTuple):
 class PushSum:
     """One instance at one member. Knows nothing of time and sends nothing."""
 
-    def __init__(self, inst: ViewId, size: int, reports: Mapping[int, int]) -> None:
+    def __init__(self, inst: ViewId, size: int, reports: Mapping[int, int], *, mixing: int = 5) -> None:
+        """``mixing``: epochs until a change of one member has spread evenly."""
         assert size >= 1
         self.inst, self.size = inst, size
         self.w = WEIGHT
         self.p: dict[int, int] = {key: value for key, value in reports.items() if value}
         self.rep: dict[int, int] = dict(self.p)
         self.ledgers: dict[NodeId, Ledger] = {}
+        self._mixing = mixing
+        self._falling: dict[int, float] = {}  # what is left of the sum after own decreases, until the estimate has come to that
 
     def ledger(self, peer: NodeId) -> Ledger:
         found = self.ledgers.get(peer)
@@ -48,10 +53,15 @@ class PushSum:
         held = self.p.get(key)
         return self.size * held / self.w * (WEIGHT / UNIT) if held else 0.0
 
-    def report(self, key: int, value: int) -> Told:
-        """The own demand is ``value`` now. Less is taken out of what this member holds, and no more than half of that at once (D8)."""
+    def report(self, key: int, value: int, *, stands: bool = False) -> Told:
+        """The own demand is ``value`` now; once an epoch. Less is taken out of what this member holds, and no more than half of that at once
+        (D8). ``stands``: until that is mixed, what was known before counts, less what was taken out, for a quiet group gives nothing back at
+        first (H273). It comes to the estimate within a few epochs. Once that began it goes on, whatever ``stands`` says.
+        """
         assert 0 <= value <= DEMAND_MAX
-        before = self.estimate(key)
+        known = self.estimate(key)
+        falling = self._falling.get(key, 0.0)
+        before = max(known, falling - (falling - known) / self._mixing)
         held, reported = self.p.get(key, 0), self.rep.get(key, 0)
         delta = value - reported
         if delta < 0:
@@ -59,6 +69,10 @@ class PushSum:
         if delta:
             _set(self.p, key, held + delta)
             _set(self.rep, key, reported + delta)
+        if (stands or key in self._falling) and (delta < 0 or before > known * (1 + MIXED)):
+            self._falling[key] = before + delta / UNIT
+        else:
+            self._falling.pop(key, None)
         return Told(before, delta / UNIT)
 
     @property

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.features.limits.lab.failing_links import FailingLinks, window_of_trace
-from holdfast.features.limits.lab.flows import FlowGroup
+from holdfast.features.limits.lab.many_flows import ManyFlows
 from holdfast.features.limits.lab.measures import thinned
 from holdfast.features.limits.protocol.config import LimitsConfig
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
@@ -109,7 +109,7 @@ def setting_of(parameters: FlowParameters) -> dict[str, Any]:
 def play(cell: Cell) -> Measured:
     """One run: what was used, what was allowed, what members knew."""
     config = LimitsConfig(epoch=0.5, branching=cell["branching"])
-    group = FlowGroup(
+    group = ManyFlows(
         cell["seed"], cell["members"], config, link=LINK, rate=RATE, reserve=cell["reserve"], aggregate=cell["aggregate"]
     )  # fmt: skip
     names, seconds = group.names, cell["seconds"]
@@ -119,7 +119,7 @@ def play(cell: Cell) -> Measured:
     users = [group.user(name) for name in names]
     begun_at = group.world.now
     steps = [cell["every"] * number for number in range(int(seconds / cell["every"]) + 1) if cell["every"] * number < seconds]
-    due, begun, used_before = list(steps), 0, 0.0
+    due, begun = list(steps), 0
     samples: list[tuple[float, ...]] = []
     for number in range(int(seconds / SAMPLED) + 1):
         at = number * SAMPLED
@@ -127,16 +127,14 @@ def play(cell: Cell) -> Measured:
         while due and due[0] <= at:
             due.pop(0)
             for user in users[begun : begun + cell["changed"]]:
-                user.flows.count = cell["flows"]
+                user.traffic.flows = cell["flows"]
             begun += cell["changed"]
         for user in users:
-            user.flows.advance()
-        used = sum(user.flows.used for user in users)
+            user.traffic.advance()
         weights = [user.aggregate for user in users]
-        limits = sum(user.flows.limit for user in users)
+        limits = sum(user.traffic.told for user in users)
         weight = sum(user.weight for user in users)
-        samples.append((at, (used - used_before) / SAMPLED, limits, weight, fmean(weights), pstdev(weights)))
-        used_before = used
+        samples.append((at, sum(user.traffic.use for user in users), limits, weight, fmean(weights), pstdev(weights)))
     return {**cell, **_summary(averaged(samples[1:]), steps, seconds)}
 
 

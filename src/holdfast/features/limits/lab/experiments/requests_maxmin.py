@@ -186,7 +186,10 @@ def _fail(run: Run, what: str) -> dict[str, Any]:
         group.world.at(begin + away, lambda: group.world.resume("s1"))
     group.run(CASE)
     lines = [per_second(caller.went, begin, begin + CASE) for caller in callers]
-    below = [sum(line[second] < min(want_of(number), RATE / PROCESSES) - EDGE for second in range(int(CASE))) for number, line in enumerate(lines)]
+    below = [
+        sum(line[second] < min(want_of(number), RATE / PROCESSES) - EDGE for second in range(int(CASE)))
+        for number, line in enumerate(lines)
+    ]
     totals = [sum(column) for column in zip(*lines, strict=True)]
     return {
         "seconds below": max(below),
