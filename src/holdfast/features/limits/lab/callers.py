@@ -1,7 +1,7 @@
 """Requests one by one: when each came, how long it waited, and in which second it went.  Spec: limits 5.1, 8 (P2, P2m, P3).
 
-A caller is the program in one worker process of a machine. Its requests wait in the order in which they came. The process looks whenever one
-comes, when its bucket says that the next one may go, and when its agent tells it something.
+A caller is the program in one worker process of a machine. Its requests wait in the order in which they came. The process looks whenever
+one comes, when its bucket says that the next one may go, and when its agent tells it something.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ class LargeGroup(Experiment[LargeGroupParameters]):
     title = "Among 182 members the aggregate follows every step, whatever links fail"
     source = "paper 003, 7.2.2, Figure 10; limits 8, F10"
     criterion = (
-        "after each step, and after a member was removed, the mean of all estimates is within 5 % of the sum and their standard deviation below "
-        "10 %, for good: with gossip within 5 s and with a residue of 0 (RL1, RL2), with one collector within 1 s"
+        "after each step, and after a member was removed, the mean of all estimates is within 5 % of the sum and their standard deviation "
+        "below 10 %, for good: with gossip within 5 s and with a residue of 0 (RL1, RL2), with one collector within 1 s"
     )
     parameters = LargeGroupParameters
     seconds_per_cell = 60

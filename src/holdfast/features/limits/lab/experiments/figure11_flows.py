@@ -1,7 +1,7 @@
 """limits/F11: 182 members share 30 Mbps, and more and more of them have flows.
 
-Spec: limits 8 (F11), 5.2 (flows), D7; paper 003, 7.2.3, Figure 11. What is reported is averaged over two seconds, as in the paper. The paper's
-shares have no part that is split equally; with ours idle members keep theirs, and traffic that has no use for it leaves it unused.
+Spec: limits 8 (F11), 5.2 (flows), D7, H307; paper 003, 7.2.3, Figure 11. What is reported is averaged over two seconds, as in the paper.
+The paper's shares have no part that is split equally; with ours idle members keep theirs, and it is left unused.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class FlowLimits(Experiment[FlowParameters]):
     title = "182 members keep 30 Mbps, whatever part of them has traffic"
     source = "paper 003, 7.2.3, Figure 11; limits 8, F11"
     criterion = (
-        "with the paper's shares (no reserve): from 15 s after each step on, the use is 29 to 30.5 Mbps in the mean, and the sum of all limits is "
-        "within 2 % of 30 Mbps in the mean and, averaged over 2 s, within 10 % always"
+        "with the paper's shares (no reserve): from 15 s after each step on, the use is 29 to 30.5 Mbps in the mean, and the sum of all "
+        "limits is within 2 % of 30 Mbps in the mean and, averaged over 2 s, within 10 % always"
     )
     parameters = FlowParameters
     seconds_per_cell = 60
