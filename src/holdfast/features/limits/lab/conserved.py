@@ -148,6 +148,20 @@ def on_the_way(given: Ledger | None, taken: Ledger | None) -> Counter[int] | str
     return moving if short is None else f"{-moving[short]} more of {short} was taken than given"
 
 
+def residue_of(members: Mapping[NodeId, PushSum]) -> int:
+    """What is missing of weight and demand, or is there twice, in an instance that no member has left (RL1, RL2): 0."""
+    inst = next(iter(members.values())).inst
+    assert all(sums.inst == inst for sums in members.values())
+    whole = Whole(inst)
+    for life, sums in members.items():
+        whole.enter(life, sums)
+    for life in members:
+        assert not whole.look(life), "RL3: what was taken was given"
+    weight, portions, reports = whole.sums()
+    portions.subtract(reports)
+    return abs(weight - whole.size * WEIGHT) + sum(map(abs, portions.values()))
+
+
 def _without_zeros(amounts: Amounts) -> Counter[int]:
     return Counter({key: amount for key, amount in amounts.items() if amount})
 

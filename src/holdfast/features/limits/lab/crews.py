@@ -36,6 +36,7 @@ class Appetite(Struct):
     rate: float  # cost per second
     cost: float = 1.0  # of each request
     declared: bool = False  # it says so by a ``demand=`` callable, and uses whatever it may; otherwise requests arrive at that rate
+    called: bool = False  # requests come one by one, from ``callers``
     weight: float = 1.0
 
 
@@ -91,7 +92,7 @@ class Part:
 
     def demand(self, seconds: float) -> None:
         """Requests of so many seconds arrive."""
-        if not self.appetite.declared:
+        if not self.appetite.declared and not self.appetite.called:
             more = self.appetite.rate * seconds
             self.arrived += more
             self.waiting = min(self.waiting + more, PATIENCE * self.appetite.rate)
@@ -157,6 +158,7 @@ class Process:
             part.demand(now - self._looked_at)
             part.use(now, partial(self.crew.on_admitted, part.name))
         self._looked_at = now
+        self.crew.on_look(self)
 
     def receive(self, action: Callable[[], None]) -> None:
         """Something of the agent arrived; a stopped process reads it later."""
@@ -320,6 +322,7 @@ class Crew:
         self.desk: Desk | None = None  # of the newest life of the agent
         self.listener: Callable[[Crew], None] = _nothing  # what processes may use has changed
         self.on_admission: Callable[[str, float], None] = lambda limit, cost: None
+        self.on_look: Callable[[Process], None] = lambda process: None  # a process has looked at what it may do
         self._numbers = 0
         self.processes: list[Process] = []
 

@@ -34,7 +34,7 @@ from holdfast.features.limits.protocol.messages import (
 )
 from holdfast.features.limits.protocol.outlet import Outlet
 from holdfast.features.limits.protocol.pace import Pace
-from holdfast.features.limits.protocol.pushsum import PushSum, Told, batch_of, portions_of
+from holdfast.features.limits.protocol.pushsum import NOISE, PushSum, Told, batch_of, portions_of
 from holdfast.features.limits.protocol.quota import Quotas
 from holdfast.features.limits.protocol.specs import Spec, Specs
 from holdfast.features.limits.protocol.standing import Standing, same_list
@@ -69,6 +69,7 @@ class Limiter:
         self.chokes = ChokeWatch(host, views, config, self.standing, self.links, self._tell, self.counts)
         self.differing = Differing(host, config.differ_timeout)  # without agreed views
         self.pace = Pace()
+        self._awake: set[NodeId] = set()  # members of this instance that are not quiet, and spoke to this one since its last epoch
         self.epochs = 0
         self._running = False
         self._listeners: list[Callable[[Event], None]] = []
@@ -155,6 +156,7 @@ class Limiter:
         self.central.begin()
         self.chokes.begin()
         self.differing.begin()
+        self._awake.clear()
         self.trader.clear()
         self.allocator.begin(former)
         self.pace.wake()
@@ -233,18 +235,23 @@ class Limiter:
         for key in push_sum.rep.keys() - values.keys():
             push_sum.report(key, 0)
         # A demand that falls is one of share "demand": under maxmin members change sides, and what stands would bring them back (H269).
-        whole = self.allocator.by_key
-        return {key: push_sum.report(key, value, stands=key in whole) for key, value in values.items()}
+        # And among members that speak all the time, decreases are mixed soon: traffic has some in every epoch (H305).
+        whole, quiet = self.allocator.by_key, self.pace.is_quiet
+        return {key: push_sum.report(key, value, stands=quiet and key in whole) for key, value in values.items()}
 
     def _allocate(self, told: dict[int, Told]) -> None:
-        """Step 6. The own change moves the own estimate by more than it moves the sum, so the larger of both counts (D8)."""
+        """Step 6. The own change moves the own estimate by more than it moves the sum, so the larger of both counts (D8). What is mere noise
+        of the own demand is no change to be careful about, and would make every member count too much, all the time (H305)."""
         push_sum = self.sums
         assert push_sum is not None
 
         def gossip(key: int) -> float:
             known, reported = push_sum.estimate(key), push_sum.rep.get(key, 0) / UNIT
             change = told.get(key)
-            return max(known, reported, 0.0 if change is None else change.before + change.delta)
+            if change is None:
+                return max(known, reported, 0.0)
+            after = change.before + change.delta
+            return max(after if abs(change.delta) <= NOISE * reported else max(known, after), reported, 0.0)
 
         self.allocator.allocate(gossip, self.central.estimate, push_sum.rep)
 
@@ -259,7 +266,7 @@ class Limiter:
         eligible = [peer for peer in others if peer not in self.links.black and peer not in self.differing.peers]
         count = self.pace.peers(self.config.fanout(self.standing.size))
         if eligible:
-            given = push_sum.spread(self._host.random.sample(eligible, min(count, len(eligible))))
+            given = push_sum.spread(self._choose(eligible, count))
         else:
             given = []
             if count and others and not self.standing.provisional:
@@ -270,6 +277,16 @@ class Limiter:
         for peer in sent:
             self._send(push_sum, peer)
         self.blacklist.on_epoch(SENDS_MAX - len(sent))
+
+    def _choose(self, eligible: list[NodeId], count: int) -> list[NodeId]:
+        """Any of them; and where this member is quiet, those that were not when they spoke to it: they give away what they hold in every
+        epoch, and would soon hold next to nothing among members that rest (H306)."""
+        chosen = self._host.random.sample(eligible, min(count, len(eligible)))
+        if self.pace.is_quiet:
+            most = self.config.fanout(self.standing.size)
+            chosen += [peer for peer in eligible if peer in self._awake and peer not in chosen][: max(0, most - len(chosen))]
+        self._awake.clear()
+        return chosen
 
     def _is_waiting(self, push_sum: PushSum, peer: NodeId) -> bool:
         """D6: what a peer has not acknowledged goes to it again in every epoch."""
@@ -283,7 +300,7 @@ class Limiter:
         w, p = portions_of(batch)
         self.links.sent(peer)
         self.counts["gossip_sent"] += 1
-        self._host.send(peer, Gossip(push_sum.inst, push_sum.size, batch.lb, batch.seq, w, p))
+        self._host.send(peer, Gossip(push_sum.inst, push_sum.size, batch.lb, batch.seq, w, p, self.pace.is_quiet))
 
     def _enter(self, source: NodeId, inst: ViewId, size: int) -> PushSum | None:
         """The instance that a message is of, if this member takes part in it, and the source too. It may be news (5.6)."""
@@ -317,6 +334,8 @@ class Limiter:
         refusal = push_sum.take(source, batch_of(message.lb, message.seq, message.w, message.p))
         if refusal is not None:
             self.counts[f"gossip_{refusal}"] += 1
+        elif not message.is_quiet:
+            self._awake.add(source)
         if refusal is None or refusal is Refusal.PAST:
             self._host.send(source, GossipAck(message.inst, push_sum.ledger(source).taken))
         self._arm()

@@ -14,6 +14,7 @@ from holdfast.features.limits.protocol.config import AMOUNT_MAX, DEMAND_MAX, POR
 from holdfast.host import NodeId, ViewId
 from holdfast.kit.ledger import Batch, Ledger, Refusal
 
+NOISE = 0.1  # of the own report: what changes by less in an epoch moves the own share by no more than that, whatever others know (H305)
 MIXED = 0.01  # of an estimate: what is closer to it is no other number
 W_KEY = -1  # of the weight among the amounts of a ledger; no limit has it
 
@@ -55,7 +56,7 @@ class PushSum:
     def report(self, key: int, value: int, *, stands: bool = False) -> Told:
         """The own demand is ``value`` now; once an epoch. Less is taken out of what this member holds, and no more than half of that at once
         (D8). ``stands``: until that is mixed, what was known before counts, less what was taken out, for a quiet group gives nothing back at
-        first (H273). It comes to the estimate within a few epochs.
+        first (H273). It comes to the estimate within a few epochs. Once that began it goes on, whatever ``stands`` says.
         """
         assert 0 <= value <= DEMAND_MAX
         known = self.estimate(key)
@@ -68,7 +69,7 @@ class PushSum:
         if delta:
             _set(self.p, key, held + delta)
             _set(self.rep, key, reported + delta)
-        if stands and (delta < 0 or before > known * (1 + MIXED)):
+        if (stands or key in self._falling) and (delta < 0 or before > known * (1 + MIXED)):
             self._falling[key] = before + delta / UNIT
         else:
             self._falling.pop(key, None)
