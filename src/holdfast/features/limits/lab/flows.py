@@ -35,6 +35,7 @@ RATE, MEMBERS, SERVERS = 6.0, 6, 3  # Mbps, and who shares them
 # The paper's limiters, by the agent that stands for each: c0 and c3 are at server s0 (its S_a), c1 and c4 at s1, c2 and c5 at s2.
 L1, L2, L3, L4, L5, L6 = "c0", "c3", "c1", "c4", "c2", "c5"
 FLOWS: Mapping[str, int] = {L2: 40, L6: 20}
+RESERVE = 0.0  # the paper has none (D7)
 RISE = 1.0  # seconds
 NOISE = 0.05
 AGAIN = 1.0  # seconds between two comparisons of specs
@@ -92,7 +93,7 @@ class Opener:
         self.traffic = Traffic(host, flows)
 
     def start(self) -> None:
-        self._specs.offer(LIMIT, make(RATE, 1.0, policy=self._policy, share="demand", fleet=self._fleet))
+        self._specs.offer(LIMIT, make(RATE, 1.0, policy=self._policy, share="demand", fleet=self._fleet, reserve=RESERVE))
         limiter = self._limiter
         limit = limiter.allocator.limits[LIMIT]
         demand = FlowDemand(

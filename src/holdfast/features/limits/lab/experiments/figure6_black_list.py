@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from statistics import pstdev
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from msgspec import Meta
 
 from holdfast.features.limits.lab.flows import L2, L4, L6, FlowGroup
 from holdfast.features.limits.lab.measures import between, checked, completed, mean, shortened, violations
@@ -32,6 +34,8 @@ EXPECTED_L6 = 2.0
 class BlackListParameters(Parameters, frozen=True, kw_only=True):
     """The setting of section 7.1.1."""
 
+    seeds: Annotated[int, Meta(ge=1, le=SEEDS_MAX)] = 4
+
 
 class BlackList(Experiment[BlackListParameters]):
     """One cut, three ways to gossip."""
@@ -46,7 +50,7 @@ class BlackList(Experiment[BlackListParameters]):
     )
     parameters = BlackListParameters
     seconds_per_cell = 4.0
-    quick: ClassVar[Mapping[str, str]] = {}
+    quick: ClassVar[Mapping[str, str]] = {"seeds": "1"}
 
     def cells(self, parameters: BlackListParameters, seed: int) -> Sequence[Cell]:
         return [{"way": way, "seed": seed * SEEDS_MAX + number} for way in WAYS for number in range(parameters.seeds)]
