@@ -1,8 +1,8 @@
 """Push-sum that conserves: one instance of gossip at one member.  Spec: limits 2, 5.3, D1, D2, D4, D6, D8; paper 003, 6.1, 6.2.1.
 
-Every member holds weight ``w`` and, for each limit, a portion ``p`` of what all want together. Whoever is chosen is given an equal part of
-all of it; the whole stays what it is, also while parts are under way or wait to be sent again. So at any member, size times p over w comes
-to be the sum of all demands. All amounts are integers and remainders stay home.
+Every member holds weight ``w`` and, for each limit, a portion ``p`` of what all want together. A peer that is chosen is
+given an equal part of all of it; the whole stays what it is, also while parts are under way or wait to be sent again. So
+at any member, size times p over w comes to be the sum of all demands. All amounts are integers and remainders stay home.
 """
 
 from __future__ import annotations
