@@ -53,9 +53,9 @@ class PushSum:
         return self.size * held / self.w * (WEIGHT / UNIT) if held else 0.0
 
     def report(self, key: int, value: int, *, stands: bool = False) -> Told:
-        """The own demand is ``value`` now; once an epoch. Less is taken out of what this member holds, and no more than half of that at once
-        (D8). ``stands``: until that is mixed, what was known before counts, less what was taken out, for a quiet group gives nothing back at
-        first (H273). It comes to the estimate within a few epochs.
+        """The own demand is ``value`` now; once an epoch. Less is taken out of what this member holds, and no more than half of
+        that at once (D8). ``stands``: until that is mixed, what was known before counts, less what was taken out, for a quiet
+        group gives nothing back at first (H273). It comes to the estimate within a few epochs.
         """
         assert 0 <= value <= DEMAND_MAX
         known = self.estimate(key)
