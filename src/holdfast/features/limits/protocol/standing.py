@@ -83,7 +83,7 @@ class Standing:
         return tuple(member for member in self.members if member != self._host.me)
 
     def includes(self, peer: NodeId) -> bool:
-        """What it says in this instance counts: to a provisional member, whoever knows this instance and this life."""
+        """What it says in this instance counts: to a provisional member, that of a peer that knows this instance and this life."""
         return peer in self._heard if self.provisional else peer in self._listed
 
     def rank(self) -> int:
