@@ -378,4 +378,3 @@ class GroupHost(FakeHost):
     def send(self, to: NodeId | Address, message: Message) -> None:
         assert isinstance(to, NodeId)
         self._group.post(self.me, to, message)
-

@@ -56,16 +56,17 @@ class Bucket:
         return self.refilled - self.tokens
 
     def set(self, now: int, rate: int, depth: int) -> None:
-        """Refill at the old rate, then cut to the new depth."""
+        """Refill at the old rate, then cut to the new depth. Without a rate nothing goes, not even what is left in the bucket."""
         assert rate >= 0
         assert depth >= DEPTH_MIN
         self.refill(now)
+        missing = self.depth - self.tokens
+        cut = max(0, self.tokens - (depth if rate else 0))
+        self.tokens -= cut
+        self.refilled -= cut
         if depth < self.depth:
-            cut = max(0, self.tokens - depth)
-            self.forgiven += (self.depth - depth - cut) * SECOND
-            self.tokens -= cut
-            self.refilled -= cut
-        if self.tokens >= depth:
+            self.forgiven = max(0, self.forgiven + (missing - (depth - self.tokens)) * SECOND)
+        if cut or self.tokens >= depth:
             self._rest = 0
         self.rate, self.depth = rate, depth
         self._look_ahead()

@@ -85,6 +85,17 @@ def test_without_a_rate_nothing_is_ever_ready() -> None:
     assert not one.take(START + 1000 * SECOND, 1)
 
 
+def test_without_a_rate_nothing_goes_not_even_what_is_left() -> None:
+    """Limits 5.1, RL4: past the end of what it was told a worker uses nothing; a cost above the depth would never be paid, too."""
+    one = bucket(10, 5)
+    one.refill(START + SECOND)
+    one.set(START + SECOND, 0, DEPTH_MIN)
+    assert not one.admits(START + SECOND, 1)
+    assert not one.admits(START + 100 * SECOND, 20 * MICRO)
+    one.set(START + 100 * SECOND, micros(10), micros(5))
+    assert one.take(START + 101 * SECOND, 5 * MICRO)
+
+
 def test_what_a_smaller_depth_forgave_is_paid_before_a_cost_above_it() -> None:
     """H275: 50 went at once, then the depth fell to 1; a cost of 10 does not go on top of the 50 before the rate brought them in."""
     one = bucket(100, 50)
