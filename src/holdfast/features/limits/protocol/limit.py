@@ -6,6 +6,7 @@ Once an epoch: ``measure`` asks the outlet and says what this member reports, ``
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 
 from holdfast.features.limits.protocol import shares
@@ -16,6 +17,8 @@ from holdfast.features.limits.protocol.specs import Spec
 
 Estimate = Callable[[int], float]  # of a portion: the aggregate as it is known now, cost per second
 
+GROWN = 1.1  # times what it reported: a member that wants more than that is saturated at once, if it is
+STEADY = 3  # epochs for which a member that wanted more has to be satisfied by what it gets
 SLACK = 1e-9  # relative: what floats lose when a share is split among workers and summed again
 
 
@@ -33,6 +36,11 @@ class Limit:
         self.wants = Wants(0.0, 0.0)
         self.want = 0.0
         self.saturated = False
+        self._levels: deque[float] = deque(maxlen=STEADY)  # lambda of the last epochs
+        self._held_level = 0.0  # lambda when it was satisfied last, which counts for some epochs (H269)
+        self._held_epochs = 0
+        self._least = 0.0  # what it would report, in the last epoch
+        self._satisfied = 1.0  # part of this member that reports what it wants; the rest reports its weight
         self.values: dict[int, int] = {}  # portions as this member wants them, micro-units
         self.aggregates: dict[int, float] = {}  # A, or U and N
         self._former: dict[int, float] = {}  # A0: of the former instance
@@ -94,9 +102,29 @@ class Limit:
             self.values = {self.key: micro(self.want)}
             return
         weight = min(shares.WEIGHT_MAX, max(shares.WEIGHT_MIN, wants.weight))
-        self.saturated = shares.is_saturated(self.want, self.spec.headroom, self._level(whole, size, weight))
         least = shares.small_want(whole, size, self.want, headroom=self.spec.headroom, reserve=self.spec.reserve)
-        self.values = {self.small: 0, self.many: micro(weight)} if self.saturated else {self.small: micro(least), self.many: 0}
+        self._judge(self._level(whole, size, weight), least, size)
+        part = self._satisfied
+        self.values = {self.small: micro(part * least), self.many: micro((1 - part) * weight)}
+
+    def _judge(self, level: float, least: float, size: int) -> None:
+        """Is it saturated? A change of side moves what gossip knows here and at others by much more than the sum (D8), until it is mixed, and
+        others would change sides in turn. So a member goes over step by step (H269), but for one that wants much more than it reported."""
+        headroom, steps = self.spec.headroom, self._config.blends(size)
+        self._levels.append(level)
+        self._held_epochs = max(0, self._held_epochs - 1)
+        if not self.saturated:
+            self.saturated = shares.is_saturated(self.want, headroom, max(level, self._held_level if self._held_epochs else 0.0))
+        elif len(self._levels) == STEADY and not shares.is_saturated(self.want, headroom, min(self._levels)):
+            self.saturated = False
+            self._held_level, self._held_epochs = min(self._levels), 2 * steps
+        if not self.saturated:
+            self._satisfied = min(1.0, self._satisfied + 1 / steps)
+        elif least > GROWN * self._least:
+            self._satisfied = 0.0
+        else:
+            self._satisfied = max(0.0, self._satisfied - 1 / steps)
+        self._least = least
 
     # The aggregate.
 
@@ -114,6 +142,8 @@ class Limit:
     def begin(self, former: int, size: int) -> None:
         """A new instance: what was known counts for less and less; scaled when the view grew, or a merge would double every share (D9)."""
         grown = max(1.0, size / former) if former else 1.0
+        self._levels.clear()
+        self._held_epochs = 0
         self._former = {key: known * grown for key, known in self.aggregates.items()}
         self._round, self._rounds = 0, self._config.blends(size)
 
@@ -128,6 +158,8 @@ class Limit:
         elif self.spec.is_maxmin:
             weight = min(shares.WEIGHT_MAX, max(shares.WEIGHT_MIN, self.wants.weight))
             level = self._level(whole, size, weight)
+            if self._held_epochs:
+                level = max(level, self._held_level)
             small, many = self.aggregates.get(self.small, 0.0), self.aggregates.get(self.many, 0.0)
             headroom, reserve = self.spec.headroom, self.spec.reserve
             self.target = shares.maxmin_target(whole, size, self.want, level, small, many, headroom=headroom, reserve=reserve)
@@ -136,6 +168,9 @@ class Limit:
             self.target = shares.demand_target(whole, size, report, aggregate, self.spec.reserve)
 
     def _level(self, whole: float, size: int, weight: float) -> float:
+        """Lambda; an even split where nothing is known of the others."""
+        if not self.aggregates:
+            return whole / size * weight
         return shares.level(whole, size, self.aggregates.get(self.small, 0.0), self.aggregates.get(self.many, 0.0), weight)
 
     # What is told.
