@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from math import inf
 from random import Random
@@ -302,7 +302,7 @@ class Group:
     def __getitem__(self, number: int) -> Stand:
         return self.stands[f"m{number:02}"]
 
-    def __iter__(self) -> Iterable[Stand]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[Stand]:
         return iter(list(self.stands.values()))
 
     def limit(self, rate: float = 600.0, *, arrives: Sequence[float] = (), name: str = API, **more: object) -> None:

@@ -31,7 +31,7 @@ from holdfast.features.limits.client_base import (
     next_worker,
     state_of,
 )
-from holdfast.features.limits.terms import Change, Fleet
+from holdfast.features.limits.terms import Change, Fleet, Given
 from holdfast.net.clock import now
 
 OPENING_PAUSE = 0.01  # seconds between two looks whether the stream is open: another thread opens it
@@ -215,30 +215,10 @@ class GroupLimit(Locked):
         return meter.closed or meter.error is not None or (meter.item is not None and meter.item.serial > 0)
 
 
-def limit(
-    link: Link,
-    name: str,
-    *,
-    rate: float | None = None,
-    burst: float | None = None,
-    per: float = 1.0,
-    policy: str = "fair",
-    fleet: Fleet = "auto",
-    share: str = "maxmin",
-    weight: float = 1.0,
-    reserve: float = 0.05,
-    headroom: float = 0.02,
-    demand: Callable[[], float] | None = None,
-    aggregate: str = "gossip",
-) -> GroupLimit:
-    """Use a limit of this group: at most ``rate`` cost in ``per`` seconds for all members together, and ``burst`` at once. Returns at once;
-    this process takes part from now on. Without ``rate`` the limit has to be there already. Where it is there with another rate, that one
-    stays: ``set_rate`` changes it. Raises ``ConfigError`` for what makes no sense."""
+def limit(link: Link, name: str, given: Given, *, weight: float, demand: Callable[[], float] | None) -> GroupLimit:
+    """``Group.limit``. Every argument is checked before anything is sent."""
     terms.checked_name(name)
     if demand is not None and not callable(demand):
         raise ConfigError(f"demand: {shown(demand)}; accepted is a callable that returns a cost per second")
-    told = None if rate is None else terms.checked_terms(rate, burst, per, policy, share, fleet, reserve, headroom, aggregate)
-    return GroupLimit(link, name, (name, told, terms.checked_weight(weight), next_worker()), demand)
-
-
-ENTRIES = {"limit": limit}
+    asked = (name, terms.checked_terms(*given), terms.checked_weight(weight), next_worker())
+    return GroupLimit(link, name, asked, demand)

@@ -55,6 +55,7 @@ class LimitsAgent(Running):
             in_turn={
                 calls.AttachLimit: handlers.attach,
                 calls.ReportLimit: handlers.report,
+                calls.TakeLimit: handlers.take,
                 calls.SetLimit: handlers.set,
                 calls.RemoveLimit: handlers.remove,
                 calls.PenalizeLimit: handlers.penalize,
@@ -83,7 +84,9 @@ class LimitsAgent(Running):
     def counts(self) -> dict[str, float]:
         if self.limiter is None:
             return {}
-        return {f"limits_{name}": float(value) for name, value in sorted(self.limiter.counts.items())}
+        from holdfast.features.limits.protocol.survey import metrics_of
+
+        return {f"limits_{name}": value for name, value in metrics_of(self.limiter, self.parts.host.now).items()}
 
     # What the handlers use.
 
@@ -138,7 +141,7 @@ class LimitsAgent(Running):
         parts, lender = self.parts, self.parts.overlay.lender
         self.over = "members" if lender is None else "views"
         limiter = Limiter(parts.host, self.settings.limits_config(), self._views(), self.specs, agreed=lender is not None)
-        self.users = Users(parts.host, limiter, Items(limiter, self.settings.limit_epoch).item)
+        self.users = Users(parts.host, limiter, Items(limiter, self.settings.limit_epoch), self.settings.limit_epoch)
         limiter.subscribe(self._on_event)
         return limiter
 
@@ -147,14 +150,17 @@ class LimitsAgent(Running):
         if self.over == "views":
             assert views is not None
             return views
+        from holdfast.features.limits.participants import ROW, Participants
         from holdfast.features.limits.protocol.member_views import MemberViews
 
-        return MemberViews(self.parts.host, self.parts.membership)
+        self.parts.membership.publish(ROW, b"")
+        return MemberViews(self.parts.host, Participants(self.parts.membership))
 
     def _on_event(self, event: Event) -> None:
-        """What the workers are to know, too."""
+        """The workers are to know it, too. In the middle of a turn of the limiter: how it stands is read when that is over."""
+        del event
         if self.users is not None:
-            self.users.wake(getattr(event, "name", None))
+            self.parts.host.post(self.users.look)
 
     # The doorbell.
 

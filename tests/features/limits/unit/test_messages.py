@@ -7,7 +7,7 @@ from msgspec import msgpack
 
 from holdfast.drops import Drop, Rejected
 from holdfast.features.limits.protocol.config import AMOUNT_MAX, LIMITS_MAX, NAME_BYTES_MAX, PORTIONS_MAX, key_of
-from holdfast.features.limits.protocol.messages import TYPES, Ask, Demand, Give, GiveAck, Gossip, GossipAck, Probe, Reconcile, Sum
+from holdfast.features.limits.protocol.messages import TYPES, Ask, Cuts, Demand, Give, GiveAck, Gossip, GossipAck, Probe, Reconcile, Sum
 from holdfast.host import DATAGRAM_BYTES_MAX, Message, NodeId, ViewId
 from holdfast.kit.parcels import PARCEL_BYTES_MAX
 from holdfast.wire import Codec
@@ -34,8 +34,9 @@ def travel(message: Message) -> Message:
         Ask(INST, key_of("api"), 1 << 31),
         Give(INST, 0, 2, {key_of("api"): 1 << 31}),
         GiveAck(INST, 2),
-        Demand(INST, 9, {1: 2}),
-        Sum(INST, 9, {1: 2}, 6),
+        Demand(INST, 9, {1: 2}, True),
+        Sum(INST, 9, {1: 2}, 6, False),
+        Cuts(INST, (0, 3, 17)),
     ],
 )
 def test_it_arrives_as_it_was(message: Message) -> None:
@@ -57,7 +58,9 @@ def test_it_arrives_as_it_was(message: Message) -> None:
         Ask(INST, 1, -1),
         Give(INST, 0, 1, {1: AMOUNT_MAX + 1}),
         Give(INST, 0, 1, dict.fromkeys(range(2 * LIMITS_MAX + 1), 1)),
-        Sum(INST, 1, {}, -1),
+        Sum(INST, 1, {}, -1, False),
+        Cuts(INST, (-1,)),
+        Cuts(INST, tuple(range(513))),
     ],
 )
 def test_what_a_peer_cannot_say(message: Message) -> None:

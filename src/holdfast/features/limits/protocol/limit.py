@@ -108,8 +108,8 @@ class Limit:
         self.values = {self.small: micro(part * least), self.many: micro((1 - part) * weight)}
 
     def _judge(self, level: float, least: float, size: int) -> None:
-        """Is it saturated? A change of side moves what gossip knows here and at others by much more than the sum (D8), until it is mixed, and
-        others would change sides in turn. So a member goes over step by step (H269), but for one that wants much more than it reported."""
+        """Is it saturated? A change of side moves what gossip knows here and at others by much more than the sum (D8), until it is mixed,
+        and others would change sides in turn. So a member goes over step by step (H269); one that wants much more than before, at once."""
         headroom, steps = self.spec.headroom, self._config.blends(size)
         self._levels.append(level)
         self._held_epochs = max(0, self._held_epochs - 1)

@@ -12,10 +12,26 @@ from collections.abc import Callable
 from holdfast.events import Event
 from holdfast.features.limits.protocol.allocator import Allocator
 from holdfast.features.limits.protocol.blacklist import Blacklist
+from holdfast.features.limits.protocol.central import Central
+from holdfast.features.limits.protocol.choke_watch import ChokeWatch
 from holdfast.features.limits.protocol.config import SENDS_MAX, UNIT, LimitsConfig
-from holdfast.features.limits.protocol.demand import Demand
+from holdfast.features.limits.protocol.demand import Demand as Wanted
 from holdfast.features.limits.protocol.links import Links
-from holdfast.features.limits.protocol.messages import TYPES, Ask, Give, GiveAck, Gossip, GossipAck, Probe, Reconcile
+from holdfast.features.limits.protocol.member_views import Differing
+from holdfast.features.limits.protocol.messages import (
+    TYPES,
+    Ask,
+    Cuts,
+    Demand,
+    Give,
+    GiveAck,
+    Gossip,
+    GossipAck,
+    OfInstance,
+    Probe,
+    Reconcile,
+    Sum,
+)
 from holdfast.features.limits.protocol.outlet import Outlet
 from holdfast.features.limits.protocol.pace import Pace
 from holdfast.features.limits.protocol.pushsum import PushSum, Told, batch_of, portions_of
@@ -27,6 +43,8 @@ from holdfast.host import Host, Message, NodeId, Timer, ViewId, Views
 from holdfast.kit.ledger import Refusal
 
 REPEAT_AFTER = 0.9  # of an epoch: what was sent in the last one is not answered, and not sent again twice in one
+
+ASKED_MAX = 4  # members with another list that are asked in one epoch: one equal answer of each is enough
 
 
 class Limiter:
@@ -47,15 +65,16 @@ class Limiter:
         self.blacklist = Blacklist(
             host, views, config, self.standing, self.links, self.quotas, self.trader.take, self._tell, self.counts
         )  # fmt: skip
+        self.central = Central(host, views, config, self.standing, self.counts)
+        self.chokes = ChokeWatch(host, views, config, self.standing, self.links, self._tell, self.counts)
+        self.differing = Differing(host, config.differ_timeout)  # without agreed views
         self.pace = Pace()
         self.epochs = 0
         self._running = False
         self._listeners: list[Callable[[Event], None]] = []
         self._timer: Timer | None = None
         self._measured_at = host.now
-        self._handlers: dict[type[Message], Callable[[NodeId, Message], None]] = {}
-        for kind, handler in self._all_handlers().items():
-            self._handlers[kind] = handler
+        self._handlers = self._all_handlers()
         standing = self.standing
         standing.on_began, standing.on_panic = self._on_began, self._on_panic
         standing.on_calm, standing.on_lapse = self.allocator.on_calm, self._on_lapse
@@ -64,7 +83,7 @@ class Limiter:
 
     # Users.
 
-    def open(self, name: str, outlet: Outlet, demand: Demand | None = None) -> None:
+    def open(self, name: str, outlet: Outlet, demand: Wanted | None = None) -> None:
         """Workers of this agent use this limit from now on. ``demand``: how their wants are looked at; None: as requests."""
         self.standing.look()
         outlet.on_less = self._on_less
@@ -108,8 +127,10 @@ class Limiter:
         self._arm()
 
     def on_message(self, source: NodeId, message: Message) -> None:
+        assert isinstance(message, OfInstance)
         self.standing.look()
-        self._handlers[type(message)](source, message)
+        if self.agreed or self._is_of_my_list(source, message):
+            self._handlers[type(message)](source, message)
 
     def on_away(self, seconds: float) -> None:
         """D16: a lease that ended meanwhile is over before anything is read."""
@@ -131,6 +152,9 @@ class Limiter:
         self.sums = PushSum(inst, size, self.allocator.values(central=False))
         self.quotas.begin(self.allocator.fleets())
         self.blacklist.begin(self.sums)
+        self.central.begin()
+        self.chokes.begin()
+        self.differing.begin()
         self.trader.clear()
         self.allocator.begin(former)
         self.pace.wake()
@@ -138,6 +162,7 @@ class Limiter:
 
     def _on_panic(self) -> None:
         self.quotas.cap()
+        self.central.forget()
         self.trader.clear()
         self.allocator.on_panic()
 
@@ -182,10 +207,14 @@ class Limiter:
         elapsed, self._measured_at = now - self._measured_at, now
         self.allocator.sweep()
         self.allocator.measure(elapsed)
+        if not self.agreed:
+            self._look_at_lists()
         if self.standing.acts and self.sums is not None:
             told = self._report(self.sums)
             self._gossip(self.sums)
+            self.central.on_epoch(self.allocator.values(central=True))
             self._allocate(told)
+            self.chokes.on_epoch()
             self.trader.on_epoch()
             self.pace.look(self.allocator.values(central=False), self.allocator.estimates())
         else:
@@ -209,7 +238,7 @@ class Limiter:
             change = told.get(key)
             return max(known, reported, 0.0 if change is None else change.before + change.delta)
 
-        self.allocator.allocate(gossip, gossip, push_sum.rep)
+        self.allocator.allocate(gossip, self.central.estimate, push_sum.rep)
 
     # Gossip.
 
@@ -219,7 +248,7 @@ class Limiter:
             for peer in self.links.silent():
                 self.blacklist.add(peer)
         others = self.standing.peers
-        eligible = [peer for peer in others if peer not in self.links.black]
+        eligible = [peer for peer in others if peer not in self.links.black and peer not in self.differing.peers]
         count = self.pace.peers(self.config.fanout(self.standing.size))
         if eligible:
             given = push_sum.spread(self._host.random.sample(eligible, min(count, len(eligible))))
@@ -252,15 +281,17 @@ class Limiter:
         """The instance that a message is of, if this member takes part in it, and the source too. It may be news (5.6)."""
         standing = self.standing
         if inst != standing.inst:
-            if not self.agreed:
-                self.counts["other_list"] += 1
-                return None
             if standing.inst is not None and inst < standing.inst:
                 self.counts["older"] += 1
                 if standing.includes(source):
                     self._host.send(source, GossipAck(inst, 0, standing.inst))
                 return None
             standing.hear_of(inst, size, source)
+        return self._here(source)
+
+    def _here(self, source: NodeId) -> PushSum | None:
+        """This member acts in its instance, and the source is in it, too."""
+        standing = self.standing
         if not standing.acts:
             self.counts["in_panic"] += 1
             return None
@@ -307,6 +338,53 @@ class Limiter:
             self.blacklist.on_reconcile(source, message)
             self._arm()
 
+    def _on_demand(self, source: NodeId, message: Message) -> None:
+        assert isinstance(message, Demand)
+        if self._is_present(source, message):
+            self.central.on_demand(source, message)
+
+    def _on_sum(self, source: NodeId, message: Message) -> None:
+        assert isinstance(message, Sum)
+        if self._is_present(source, message):
+            self.central.on_sum(source, message)
+
+    def _on_cuts(self, source: NodeId, message: Message) -> None:
+        assert isinstance(message, Cuts)
+        if self._is_present(source, message):
+            self.chokes.on_cuts(source, message)
+
+    def _is_present(self, source: NodeId, message: OfInstance) -> bool:
+        if message.inst != self.standing.inst:
+            self.counts["late"] += 1
+            return False
+        return self._here(source) is not None
+
+    # Without agreed views (5.11).
+
+    def _is_of_my_list(self, source: NodeId, message: OfInstance) -> bool:
+        """Members with another list are told so, and not gossiped with."""
+        standing = self.standing
+        if standing.inst is None or not standing.includes(source):
+            self.counts["stranger"] += 1
+            return False
+        other = message.newer if isinstance(message, GossipAck) else None if message.inst == standing.inst else message.inst
+        if other is None or other == standing.inst:
+            self.differing.agree(source)
+            return True
+        self.counts["other_list"] += 1
+        self.differing.note(source)
+        if not isinstance(message, GossipAck):
+            self._host.send(source, GossipAck(message.inst, 0, standing.inst))
+        return False
+
+    def _look_at_lists(self) -> None:
+        """Those with another list are asked now and then whether it is the same by now."""
+        inst = self.standing.inst
+        if inst is not None and self.standing.leased:
+            for peer in list(self.differing.peers)[:ASKED_MAX]:
+                self._host.send(peer, Probe(inst, 1, 0))
+        self.standing.part(apart=self.differing.is_long)
+
     def _tell(self, event: Event) -> None:
         self._host.emit(event)
         for listener in tuple(self._listeners):
@@ -322,5 +400,8 @@ class Limiter:
             Ask: self.trader.on_ask,
             Give: self.trader.on_give,
             GiveAck: self.trader.on_give_ack,
+            Demand: self._on_demand,
+            Sum: self._on_sum,
+            Cuts: self._on_cuts,
         }
         return found  # type: ignore[return-value]

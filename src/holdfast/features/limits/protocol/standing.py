@@ -60,7 +60,7 @@ class Standing:
     @property
     def acts(self) -> bool:
         """It takes part in its instance, if only for gossip."""
-        return self.inst is not None and self.leased and not self.lapsed and not self.apart
+        return self.inst is not None and self.leased and not self.lapsed
 
     @property
     def counts(self) -> bool:
@@ -93,6 +93,8 @@ class Standing:
     def look(self, *, may_trip: bool = True) -> None:
         """F9: compare with the clock before anything else. ``may_trip``: not inside of what the views tell."""
         now = self._host.now
+        if not self.agreed and (view := self._views.view) is not None:
+            self._install(view)  # A member list may change without an event that is for this machine.
         if may_trip and self.provisional and now >= self._adopt_until and not self._is_late:
             self._trip("a view that other members have does not arrive")
         if self.leased and not self.lapsed and not self.apart:
@@ -127,9 +129,10 @@ class Standing:
             self._heard[source] = None
 
     def part(self, *, apart: bool) -> None:
-        """5.11: member lists have differed for too long, or do so no more."""
-        self.apart = apart
-        self.look()
+        """Member lists have differed for too long, or do so no more (5.11)."""
+        if apart != self.apart:
+            self.apart = apart
+            self.look()
 
     @property
     def _is_late(self) -> bool:

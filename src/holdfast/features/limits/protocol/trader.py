@@ -16,7 +16,7 @@ from holdfast.features.limits.protocol.links import Links
 from holdfast.features.limits.protocol.messages import Ask, Give, GiveAck
 from holdfast.features.limits.protocol.quota import Quotas
 from holdfast.features.limits.protocol.standing import Standing
-from holdfast.host import Host, NodeId, ViewId, Views, ViewState
+from holdfast.host import Carried, Host, NodeId, ViewId, Views, ViewState
 from holdfast.kit.ledger import Batch, Refusal
 from holdfast.kit.outbox import Outbox
 
@@ -51,7 +51,7 @@ class Trader:
             elif self._standing.may_grow:
                 self._raise(limit)
         for limit in limits:
-            self._quotas.promise(limit.key, self._allocator.quota_target(limit), self._is_good)
+            self._quotas.promise(limit.key, self._allocator.quota_target(limit), self._standing.includes)
             self._allocator.allot(limit)
         given = self.flush()
         for peer in self._quotas.silent():
@@ -91,7 +91,7 @@ class Trader:
     # What peers say. The limiter has asked for the standing.
 
     def on_ask(self, source: NodeId, message: Ask) -> None:
-        if not self._may_trade(source, message.inst == self._standing.inst) or source in self._links.black:
+        if not self._may_trade(source, message.inst == self._standing.inst):
             return
         if not self._quotas.ask(message.key, source, message.need):
             self._counts["asks_refused"] += 1
@@ -126,18 +126,26 @@ class Trader:
             self._host.emit(Raised(limit.name, holding.raise_()))
 
     def _ask(self, limits: Sequence[Limit]) -> None:
+        """A few peers directly; and one of those whose links are cut by the overlay, for what it has is not to be had otherwise."""
         eligible = [peer for peer in self._standing.peers if self._is_good(peer)]
         peers = self._host.random.sample(eligible, min(self._config.asks(self._standing.size), len(eligible)))
+        black = sorted(self._links.black)
+        beyond = self._host.random.choice(black) if black else None
         for limit in limits:
             need = 0 if self._allocator.is_beyond(limit) else self._quotas.need(limit.key, self._allocator.quota_target(limit))
             if need:
+                ask = Ask(self._inst, limit.key, need)
                 for peer in peers:
-                    self._outbox.put(peer, Ask(self._inst, limit.key, need))
+                    self._outbox.put(peer, ask)
+                if beyond is not None:
+                    self._views.carry(beyond, ask, _whatever)
 
     def _give(self, peer: NodeId) -> None:
-        batch = self._quotas.ledger(peer).message()
-        self._links.sent(peer)
-        self._outbox.put(peer, Give(self._inst, batch.lb, batch.seq, dict(batch.amounts)))
+        """Where the link is cut, the black list brings it by the overlay."""
+        if peer not in self._links.black:
+            batch = self._quotas.ledger(peer).message()
+            self._links.sent(peer)
+            self._outbox.put(peer, Give(self._inst, batch.lb, batch.seq, dict(batch.amounts)))
 
     @property
     def _inst(self) -> ViewId:
@@ -150,3 +158,8 @@ class Trader:
     def _is_free(self, key: int) -> bool:
         limit = self._allocator.by_key.get(key)
         return limit is None or limit.is_free
+
+
+def _whatever(became: Carried) -> None:
+    """The next epoch asks again."""
+    del became
