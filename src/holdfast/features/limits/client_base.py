@@ -14,6 +14,8 @@ from math import inf, isfinite
 from typing import Any, Final, Protocol
 from weakref import WeakSet
 
+from msgspec.structs import replace
+
 from holdfast.client.wire import forked
 from holdfast.errors import AgentLost, HoldfastError, LimitTimeout, Unavailable, shown
 from holdfast.features.limits.bucket import DEPTH_MIN, MICRO, Bucket, TimedBucket, cost_micros, nanos
@@ -65,9 +67,19 @@ class Meter:
     def follow(self, item: LimitItem) -> None:
         """From now on."""
         with self.lock:
-            self.item, self.connected = item, True
-            self.bucket.tell(now_ns(), item.rate, item.depth, item.until, item.after, item.ends_at)
+            if not item.serial and self.item is not None and self.item.rate > 0 and self.lasts:
+                self.item = self._kept(self.item, item)
+            else:
+                self.item = item
+                self.bucket.tell(now_ns(), item.rate, item.depth, item.until, item.after, item.ends_at)
+            self.connected = True
             self._look_ahead()
+
+    def _kept(self, former: LimitItem, item: LimitItem) -> LimitItem:
+        """Another life of the agent has told nothing yet: what the former one told goes on until this one may claim it (H310)."""
+        self.bucket.prolong(now_ns(), item.ends_at)
+        ends_at = max(former.ends_at, item.ends_at)
+        return replace(item, rate=former.rate, depth=former.depth, until=former.until, after=former.after, ends_at=ends_at)
 
     def lose(self, error: HoldfastError | None) -> None:
         """The agent is gone, or refuses. What it told goes on to count until its time; None: this process gave it up."""
@@ -283,12 +295,13 @@ def next_worker() -> int:
 
 
 def state_of(meter: Meter, clock: float) -> str:
-    """How a limit stands in this process: "starting", "stable", "changing", "panic", or "alone": the agent is gone, or does not answer."""
+    """How a limit stands in this process: "starting", "stable", "changing", "panic", or "alone": the agent is gone, does not answer, or
+    begins anew and has told nothing yet."""
     item = meter.item
     overdue = meter.reported_at is not None and clock - meter.reported_at > ALONE_AFTER
-    if item is not None and item.serial and (not meter.connected or overdue):
-        return "alone"
-    return STARTING if item is None or not item.serial else item.state
+    if item is None or not (item.serial or (item.rate and meter.lasts)):
+        return STARTING
+    return item.state if item.serial and meter.connected and not overdue else "alone"
 
 
 _meters: WeakSet[Meter] = WeakSet()

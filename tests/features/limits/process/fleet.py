@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[4]
 SEATS = ("s0", "s1", "s2")
 LAN = 0.25  # seconds: the heartbeat of this preset
 PATIENCE = 60.0  # seconds; only a broken program or a broken machine reaches it
-REQUEST_PATIENCE = 2.0  # seconds for which a request waits: an open load of more than the limit has no end to its queue otherwise
+REQUEST_PATIENCE = 1.0  # seconds for which a request waits: an open load of more than the limit has no end to its queue otherwise
 POLL_INTERVAL = 0.05
 USED = 0.95  # of the limit: the whole of it is used, as far as a second of it says
 STARTS = 3  # programs that start at a time
@@ -63,8 +63,8 @@ class Program(NamedTuple):
 
 
 class LimitFleet:
-    """Members by their names: those of ``wants``, which says how many requests each of them gets per second. Machine n of the network is that
-    of the n-th member."""
+    """Members by their names: those of ``wants``, which says how many requests each of them gets per second. Machine n of the network is
+    that of the n-th member."""
 
     def __init__(
         self,
@@ -119,7 +119,9 @@ class LimitFleet:
 
     def load(self, name: str, count: int | None = None, module: str = WORKER, want: float | None = None) -> list[Program]:
         """Worker programs of this member begin."""
-        return [self._begin(name, module, (self.wants[name] if want is None else want) / self.workers) for _ in range(count or self.workers)]
+        return [
+            self._begin(name, module, (self.wants[name] if want is None else want) / self.workers) for _ in range(count or self.workers)
+        ]
 
     def _begin(self, name: str, module: str, want: float) -> Program:
         path = self.folder / f"record{len(self.programs)}-{name}"

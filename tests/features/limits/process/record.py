@@ -134,8 +134,8 @@ def wrongs(records: Iterable[Record], bound: Bound, since: int = 0, windows: Seq
 
 
 def too_low(permits: Sequence[int], least: float, since: int, until: int) -> tuple[float, int]:
-    """The longest time in seconds for which less than ``least`` per second went, and when it began. A program that gets nothing for s seconds
-    is seen for up to s + ``GLANCE``."""
+    """The longest time in seconds for which less than ``least`` per second went, and when it began. A program that gets nothing for s
+    seconds is seen for up to s + ``GLANCE``."""
     expected = ENOUGH * least * GLANCE - 1
     glance, step = round(GLANCE * SECOND), round(STEP * SECOND)
     longest, longest_at, began_at = 0, since, None

@@ -194,6 +194,31 @@ def test_a_client_that_reconnects_attaches_again(client: Spelling, agent: FakeAg
     client.run(group.leave)
 
 
+@pytest.mark.parametrize("ends_in, kept", [(0.0, 1.0), (2.0, 2.0)])
+def test_a_share_goes_on_until_the_next_life_claims_it(client: Spelling, agent: FakeAgent, ends_in: float, kept: float) -> None:
+    """Limits 5.1, H310: another life of the agent has told nothing yet (serial 0). What the former one told goes on to its end, and until the
+    instant that this life names; nothing of it is confirmed. What has ended does not begin again."""
+    group = client.join("orders", agent=agent.path, reconnect=True)
+    limit = client.run(group.limit, "api", rate=500)
+    began_at = now()
+    tell(agent, item(9, MANY, lasts=0.1, after=50.0, ends_in=1.0), limit)
+    for session in list(agent.sessions):
+        session.close()
+    again = agent.wait_for(limit_calls.AttachLimit, 2)
+    tell(agent, item(0, 0.0, depth=0.0, lasts=0.0, after=0.0, ends_in=ends_in), limit)
+    assert (limit.state, limit.share > 0) == ("alone", True)
+    until(lambda: limit.share == 0.0, "it ends")
+    assert kept <= now() - began_at <= kept + SOON
+    client.run(limit.try_acquire)
+    until(lambda: any(each.stream == again.serial for each in reports(agent)), "it was reported")
+    assert {each.confirmed for each in reports(agent) if each.stream == again.serial} == {0}
+    tell(agent, item(0, 0.0, depth=0.0, lasts=0.0, after=0.0, ends_in=SOON), limit)
+    assert (limit.state, limit.share) == ("starting", 0.0)
+    tell(agent, item(1, 70.0), limit)
+    assert (limit.state, limit.share) == ("stable", 70.0)
+    client.run(group.leave)
+
+
 def test_numbers_change_by_calls(client: Spelling, agent: FakeAgent, limit: Any) -> None:
     """Limits 5.10, 9: set_rate, set_burst, set_fleet and penalize; nothing else of the limit is named."""
     client.run(limit.set_rate, 300)

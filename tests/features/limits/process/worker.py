@@ -1,7 +1,7 @@
 """A program that uses one limit and writes down each permit: ``python -m tests.features.limits.process.worker SOCKET RECORD ASKED``.
 
-The load is open: ``want`` requests arrive each second whatever becomes of the earlier ones, and each waits for at most ``patience`` seconds.
-A line is written as soon as a request may go, so that a kill -9 loses none that went before. SIGTERM closes the limit.
+The load is open: ``want`` requests arrive each second whatever becomes of the earlier ones, and each waits for at most ``patience``
+seconds. A line is written as soon as a request may go, so that a kill -9 loses none that went before. SIGTERM closes the limit.
 """
 
 from __future__ import annotations
