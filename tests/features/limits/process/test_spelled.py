@@ -196,7 +196,7 @@ def test_a_client_that_reconnects_attaches_again(client: Spelling, agent: FakeAg
 
 @pytest.mark.parametrize("ends_in, kept", [(0.0, 1.0), (2.0, 2.0)])
 def test_a_share_goes_on_until_the_next_life_claims_it(client: Spelling, agent: FakeAgent, ends_in: float, kept: float) -> None:
-    """Limits 5.1, H310: another life of the agent has told nothing yet (serial 0). What the former one told goes on to its end, and until the
+    """Limits 5.1, H310: another life of the agent has told nothing yet. What the former one told goes on to its end, and until the
     instant that this life names; nothing of it is confirmed. What has ended does not begin again."""
     group = client.join("orders", agent=agent.path, reconnect=True)
     limit = client.run(group.limit, "api", rate=500)
