@@ -341,6 +341,7 @@ class Group:
         self.now = 1000.0
         self.cut: set[tuple[str, str]] = set()  # names, from and to
         self.loss = 0.0
+        self.loses: Callable[[str, str, Message], bool] = lambda source, to, message: False
         self.sent: list[tuple[str, str, Message]] = []
         self.reached: set[NodeId] = set()  # by the running callback
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
@@ -367,6 +368,15 @@ class Group:
             if number < len(arrives):
                 stand.use(name, arrives[number])
 
+    def restart(self, number: int) -> Stand:
+        """Its process dies, and another life begins, which knows nothing."""
+        former = self[number]
+        former.limiter.stop()
+        life = NodeId(former.me.name, former.me.boot + 1)
+        stand = Stand(life, host=GroupHost(self, life, self.random.randrange(1 << 30)))
+        self.stands[life.name] = stand
+        return stand
+
     def install(self, number: int, *members: int, fleet: int = 0) -> None:
         """These members, or all of them, are in this view now."""
         chosen = [self[at] for at in members] if members else list(self.stands.values())
@@ -389,10 +399,10 @@ class Group:
 
     def post(self, source: NodeId, to: NodeId, message: Message, *, direct: bool = True) -> None:
         self.sent.append((source.name, to.name, message))
-        if direct and ((source.name, to.name) in self.cut or self.random.random() < self.loss):
+        if direct and ((source.name, to.name) in self.cut or self.random.random() < self.loss or self.loses(source.name, to.name, message)):
             return
         stand = self.stands.get(to.name)
-        if stand is not None:
+        if stand is not None and stand.me == to:  # F3
             self.at(self.now + self.delay * self.random.uniform(0.5, 1.5), lambda: stand.hear(source, message))
 
     # What they hold.

@@ -149,7 +149,7 @@ class Limiter:
         """A new instance: everything starts anew (5.6)."""
         inst, size = self.standing.inst, self.standing.size
         assert inst is not None
-        self.sums = PushSum(inst, size, self.allocator.values(central=False))
+        self.sums = PushSum(inst, size, self.allocator.values(central=False), mixing=self.config.blends(size))
         self.quotas.begin(self.allocator.fleets())
         self.blacklist.begin(self.sums)
         self.central.begin()
@@ -232,7 +232,9 @@ class Limiter:
         values = self.allocator.values(central=False)
         for key in push_sum.rep.keys() - values.keys():
             push_sum.report(key, 0)
-        return {key: push_sum.report(key, value) for key, value in values.items()}
+        # A demand that falls is one of share "demand": under maxmin members change sides, and what stands would bring them back (H269).
+        whole = self.allocator.by_key
+        return {key: push_sum.report(key, value, stands=key in whole) for key, value in values.items()}
 
     def _allocate(self, told: dict[int, Told]) -> None:
         """Step 6. The own change moves the own estimate by more than it moves the sum, so the larger of both counts (D8)."""
