@@ -47,6 +47,7 @@ class Meter:
         self.lock: AbstractContextManager[Any] = line.lock
         self.quick_until = 0  # until then a cost up to ``bucket.tokens`` goes without another look; 0: one look is always needed
         self.item: LimitItem | None = None
+        self._former: LimitItem | None = None  # of the agent, or the life of it, that this process was attached to before
         self.error: HoldfastError | None = None  # what ended it
         self.closed = False
         self.pid = os.getpid()
@@ -66,19 +67,26 @@ class Meter:
     def follow(self, item: LimitItem) -> None:
         """From now on."""
         with self.lock:
-            if not item.serial and self.item is not None and self.item.rate > 0 and self.lasts:
-                self.item = self._kept(self.item, item)
+            now = now_ns()
+            if self._goes_on(item, now):
+                self.bucket.prolong(now, item.claims_at)
+                former = self._former
+                assert former is not None
+                ends_at = max(former.ends_at, item.claims_at)
+                item = replace(item, rate=former.rate, depth=former.depth, until=former.until, after=former.after, ends_at=ends_at)
+                self._former = item
             else:
-                self.item = item
-                self.bucket.tell(now_ns(), item.rate, item.depth, item.until, item.after, item.ends_at)
-            self.connected = True
+                self._former = None
+                self.bucket.tell(now, item.rate, item.depth, item.until, item.after, item.ends_at)
+            self.item, self.connected = item, True
             self._look_ahead()
 
-    def _kept(self, former: LimitItem, item: LimitItem) -> LimitItem:
-        """Another life of the agent has told nothing yet: what the former one told goes on until this one may claim it (H310)."""
-        self.bucket.prolong(now_ns(), item.ends_at)
-        ends_at = max(former.ends_at, item.ends_at)
-        return replace(item, rate=former.rate, depth=former.depth, until=former.until, after=former.after, ends_at=ends_at)
+    def _goes_on(self, item: LimitItem, now: int) -> bool:
+        """What a former life of the agent told goes on while this one tells nothing, or less before it may claim that part (H310)."""
+        if self._former is None or not self._former.rate or not self.lasts:
+            return False
+        self.bucket.move(now)
+        return not item.serial or (item.claims_at > 0 and item.rate * MICRO < self.bucket.rate)
 
     def lose(self, error: HoldfastError | None) -> None:
         """The agent is gone, or refuses. What it told goes on to count until its time; None: this process gave it up."""
@@ -91,6 +99,7 @@ class Meter:
         """Another connection carries it from now on."""
         with self.lock:
             self.connected, self.reported_at, self._confirmed = True, None, 0
+            self._former = self.item
 
     # What goes.
 

@@ -41,7 +41,7 @@ class Items:
         self._limiter, self._epoch = limiter, epoch
 
     def item(self, used: Used, stream: LimitStream) -> LimitItem:
-        told = stream.told or NOTHING_TOLD._replace(ends_at=self._claims_at(used.name))
+        told = stream.told or NOTHING_TOLD
         look = look_at(self._limiter, used.name)
         members, workers = self._limiter.standing.size, len(used.users)
         if look is None:
@@ -59,10 +59,11 @@ class Items:
             workers,
             look.policy,
             self._epoch,
+            0.0 if stream.returned else self._claims_at(used.name),
         )
 
     def _claims_at(self, name: str) -> float:
-        """Before this instant this life takes no part of an exact limit that a former life had: its processes may go on with it (H310)."""
+        """Before this instant this life takes no part of an exact limit that a former one had: its processes may go on with it (H310)."""
         limit = self._limiter.allocator.limits.get(name)
         if limit is None or not limit.spec.is_exact or self._limiter.allocator.is_beyond(limit):
             return 0.0
@@ -72,8 +73,7 @@ class Items:
     def state(self, used: Used) -> tuple[str, float, int, float]:
         """What a process is told of although nothing changed for itself."""
         look = look_at(self._limiter, used.name)
-        claims_at = self._claims_at(used.name) if any(user.stream.told is None for user in used.users.values()) else 0.0
-        return (STARTING, 0.0, 0, claims_at) if look is None else (look.state, look.rate, look.fleet, claims_at)
+        return (STARTING, 0.0, 0, 0.0) if look is None else (look.state, look.rate, look.fleet, self._claims_at(used.name))
 
 
 def line_of(name: str, spec: Spec, limiter: Limiter | None, used: Used | None, over: str, now: float, wall: float) -> LimitLine:

@@ -155,7 +155,7 @@ class Users:
         for number, user in used.users.items():
             if user.gone and user.pid == stream.client.pid > 0 and user.worker == worker:
                 _close(user.stream.process)
-                stream.number, stream.told = number, user.stream.told
+                stream.number, stream.told, stream.returned = number, user.stream.told, True
                 stream.item, stream.on_close = partial(self._items.item, used), self._on_close
                 user.stream, user.gone = stream, False
                 stream.wake()

@@ -11,9 +11,9 @@ from tests.features.limits.process.worker import main
 tell = TimedBucket.tell
 
 
-def keep(bucket: TimedBucket, now: int, rate: float, depth: float, until: float, after: float, ends_at: float) -> None:
-    bucket.move(now)
-    tell(bucket, now, max(rate, bucket.rate / MICRO), depth, until, after, ends_at)
+def keep(self: TimedBucket, now: int, rate: float, depth: float, until: float, after: float, ends_at: float) -> None:
+    self.move(now)
+    tell(self, now, max(rate, self.rate / MICRO), depth, until, after, ends_at)
 
 
 if __name__ == "__main__":

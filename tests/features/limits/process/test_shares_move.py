@@ -1,7 +1,6 @@
 """Four real agents, three of them seats, and programs that use one exact limit: faults one after the other, and a planted one.
 
-Spec: limits 1, 5.1, 5.5, D11, D22, H310; issue 16 ("What must be shown" 5). A reader of the permits alone says what went. ``test_faults`` has
-the whole matrix.
+Spec: limits 1, 5.1, 5.5, D11, D22, H310. A reader of the permits alone says what went. ``test_faults`` has the whole matrix.
 """
 
 from __future__ import annotations
