@@ -136,6 +136,13 @@ class TimedBucket(Bucket):
             self._changes.insert(0, (nanos(until), left, max(DEPTH_MIN, size * left // full)))
         self.move(now)
 
+    def prolong(self, now: int, ends_at: float) -> None:
+        """What was told ends later. What has ended already does not begin again."""
+        self.move(now)
+        if self._changes:
+            at, *then = self._changes.pop()
+            self._changes.append((max(at, nanos(ends_at)), *then))
+
     def end(self, now: int) -> None:
         """Nothing goes any more."""
         self._changes = []

@@ -33,6 +33,7 @@ class LimitItem(Struct, frozen=True, array_like=True):
     workers: int  # of this agent
     policy: str
     epoch: float  # seconds
+    claims_at: float = 0.0  # exact: before this instant this life takes no part that a former one had (H310); 0: it has it
 
 
 class WorkerLine(Struct, frozen=True, array_like=True):

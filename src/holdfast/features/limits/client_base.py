@@ -14,6 +14,8 @@ from math import inf, isfinite
 from typing import Any, Final, Protocol
 from weakref import WeakSet
 
+from msgspec.structs import replace
+
 from holdfast.client.wire import forked
 from holdfast.errors import AgentLost, HoldfastError, LimitTimeout, Unavailable, shown
 from holdfast.features.limits.bucket import DEPTH_MIN, MICRO, TimedBucket, cost_micros, nanos
@@ -45,6 +47,7 @@ class Meter:
         self.lock: AbstractContextManager[Any] = line.lock
         self.quick_until = 0  # until then a cost up to ``bucket.tokens`` goes without another look; 0: one look is always needed
         self.item: LimitItem | None = None
+        self._former: LimitItem | None = None  # of the agent, or the life of it, that this process was attached to before
         self.error: HoldfastError | None = None  # what ended it
         self.closed = False
         self.pid = os.getpid()
@@ -64,9 +67,26 @@ class Meter:
     def follow(self, item: LimitItem) -> None:
         """From now on."""
         with self.lock:
+            now = now_ns()
+            if self._goes_on(item, now):
+                self.bucket.prolong(now, item.claims_at)
+                former = self._former
+                assert former is not None
+                ends_at = max(former.ends_at, item.claims_at)
+                item = replace(item, rate=former.rate, depth=former.depth, until=former.until, after=former.after, ends_at=ends_at)
+                self._former = item
+            else:
+                self._former = None
+                self.bucket.tell(now, item.rate, item.depth, item.until, item.after, item.ends_at)
             self.item, self.connected = item, True
-            self.bucket.tell(now_ns(), item.rate, item.depth, item.until, item.after, item.ends_at)
             self._look_ahead()
+
+    def _goes_on(self, item: LimitItem, now: int) -> bool:
+        """What a former life of the agent told goes on while this one tells nothing, or less before it may claim that part (H310)."""
+        if self._former is None or not self._former.rate or not self.lasts:
+            return False
+        self.bucket.move(now)
+        return not item.serial or (item.claims_at > 0 and item.rate * MICRO < self.bucket.rate)
 
     def lose(self, error: HoldfastError | None) -> None:
         """The agent is gone, or refuses. What it told goes on to count until its time; None: this process gave it up."""
@@ -79,6 +99,7 @@ class Meter:
         """Another connection carries it from now on."""
         with self.lock:
             self.connected, self.reported_at, self._confirmed = True, None, 0
+            self._former = self.item
 
     # What goes.
 
@@ -247,12 +268,13 @@ def next_worker() -> int:
 
 
 def state_of(meter: Meter, clock: float) -> str:
-    """How a limit stands in this process: "starting", "stable", "changing", "panic", or "alone": the agent is gone, or does not answer."""
+    """How a limit stands in this process: "starting", "stable", "changing", "panic", or "alone": the agent is gone, does not answer, or
+    begins anew and has told nothing yet."""
     item = meter.item
     overdue = meter.reported_at is not None and clock - meter.reported_at > ALONE_AFTER
-    if item is not None and item.serial and (not meter.connected or overdue):
-        return "alone"
-    return STARTING if item is None or not item.serial else item.state
+    if item is None or not (item.serial or (item.rate and meter.lasts)):
+        return STARTING
+    return item.state if item.serial and meter.connected and not overdue else "alone"
 
 
 _meters: WeakSet[Meter] = WeakSet()

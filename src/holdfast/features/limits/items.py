@@ -59,12 +59,21 @@ class Items:
             workers,
             look.policy,
             self._epoch,
+            0.0 if stream.returned else self._claims_at(used.name),
         )
 
-    def state(self, used: Used) -> tuple[str, float, int]:
+    def _claims_at(self, name: str) -> float:
+        """Before this instant this life takes no part of an exact limit that a former one had: its processes may go on with it (H310)."""
+        limit = self._limiter.allocator.limits.get(name)
+        if limit is None or not limit.spec.is_exact or self._limiter.allocator.is_beyond(limit):
+            return 0.0
+        holding = self._limiter.quotas.holdings.get(limit.key)
+        return 0.0 if holding is not None and holding.raised else self._limiter.standing.settle_at
+
+    def state(self, used: Used) -> tuple[str, float, int, float]:
         """What a process is told of although nothing changed for itself."""
         look = look_at(self._limiter, used.name)
-        return (STARTING, 0.0, 0) if look is None else (look.state, look.rate, look.fleet)
+        return (STARTING, 0.0, 0, 0.0) if look is None else (look.state, look.rate, look.fleet, self._claims_at(used.name))
 
 
 def line_of(name: str, spec: Spec, limiter: Limiter | None, used: Used | None, over: str, now: float, wall: float) -> LimitLine:

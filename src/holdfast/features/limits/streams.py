@@ -36,6 +36,7 @@ class LimitStream:
     def __init__(self, client: Client, serial: int, number: int, process: Process | None) -> None:
         self.client, self.serial, self.number, self.process = client, serial, number, process
         self.told: Tell | None = None
+        self.returned = False  # this life of the agent told the process something on an earlier connection
         self.item: Callable[[LimitStream], LimitItem] = _unset
         self.on_close: Callable[[LimitStream, bool], None] = _ignore
         self._fresh = True  # there is something to tell

@@ -46,7 +46,7 @@ class Source(Protocol):
     """What a process is told."""
 
     def item(self, used: Used, stream: LimitStream) -> LimitItem: ...
-    def state(self, used: Used) -> tuple[str, float, int]: ...
+    def state(self, used: Used) -> tuple[str, float, int, float]: ...
 
 
 class User:
@@ -67,7 +67,7 @@ class Used:
         self.name = name
         self.users: dict[int, User] = {}  # by number
         self.outlet = Workers(clock, self._tell)
-        self.state: tuple[str, float, int] | None = None  # as the processes were told last
+        self.state: tuple[str, float, int, float] | None = None  # as the processes were told last
 
     def _tell(self, number: int, told: Tell) -> None:
         user = self.users[number]
@@ -155,7 +155,7 @@ class Users:
         for number, user in used.users.items():
             if user.gone and user.pid == stream.client.pid > 0 and user.worker == worker:
                 _close(user.stream.process)
-                stream.number, stream.told = number, user.stream.told
+                stream.number, stream.told, stream.returned = number, user.stream.told, True
                 stream.item, stream.on_close = partial(self._items.item, used), self._on_close
                 user.stream, user.gone = stream, False
                 stream.wake()

@@ -12,6 +12,7 @@ from contextlib import suppress
 from math import inf, nan
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.errors import AgentLost, ConfigError, Forked, HoldfastError, LimitTimeout, Timeout, Unavailable
@@ -191,6 +192,49 @@ def test_a_client_that_reconnects_attaches_again(client: Spelling, agent: FakeAg
     tell(agent, item(2, MANY), limit)
     until(lambda: any(each.confirmed == 2 and each.stream == again.serial for each in reports(agent)[count:]), "it is confirmed anew")
     assert limit.state == "stable"
+    client.run(group.leave)
+
+
+@pytest.mark.parametrize("little, claims_in, kept", [(False, None, 1.0), (False, 2.0, 2.0), (True, 2.0, 2.0)])
+def test_a_share_goes_on_until_the_next_life_claims_it(
+    client: Spelling, agent: FakeAgent, little: bool, claims_in: float | None, kept: float
+) -> None:
+    """Limits 5.1, H310: another life of the agent has told nothing yet, or little that others gave it. What the former one told goes on to
+    its end, and until the instant from which on this life may claim it. What has ended does not begin again."""
+    group = client.join("orders", agent=agent.path, reconnect=True)
+    limit = client.run(group.limit, "api", rate=500)
+    began_at = now()
+    tell(agent, item(9, MANY, lasts=0.1, after=50.0, ends_in=1.0), limit)
+    for session in list(agent.sessions):
+        session.close()
+    again = agent.wait_for(limit_calls.AttachLimit, 2)
+    claims_at = 0.0 if claims_in is None else began_at + claims_in
+    first = msgspec.structs.replace(item(3, 7.0) if little else item(0, 0.0, lasts=0.0, after=0.0, ends_in=0.0), claims_at=claims_at)
+    tell(agent, first, limit)
+    assert limit.share >= 50.0
+    assert little or limit.state == "alone"
+    until(lambda: limit.share == 0.0, "it ends")
+    assert kept <= now() - began_at <= kept + SOON
+    client.run(limit.try_acquire)
+    until(lambda: any(each.stream == again.serial for each in reports(agent)), "it was reported")
+    assert {each.confirmed for each in reports(agent) if each.stream == again.serial} == {first.serial}
+    tell(agent, msgspec.structs.replace(first, serial=0, rate=0.0, claims_at=now() + SOON), limit)
+    assert limit.share == 0.0
+    tell(agent, item(4, 70.0), limit)
+    assert (limit.state, limit.share) == ("stable", 70.0)
+    client.run(group.leave)
+
+
+def test_another_connection_of_the_same_life_is_obeyed(client: Spelling, agent: FakeAgent) -> None:
+    """Limits D22, H310: less is less at once where the life that told more tells it: it names no instant."""
+    group = client.join("orders", agent=agent.path, reconnect=True)
+    limit = client.run(group.limit, "api", rate=500)
+    tell(agent, item(9, MANY), limit)
+    for session in list(agent.sessions):
+        session.close()
+    agent.wait_for(limit_calls.AttachLimit, 2)
+    tell(agent, item(10, 7.0), limit)
+    assert limit.share == 7.0
     client.run(group.leave)
 
 

@@ -1,0 +1,120 @@
+"""What happens to a fleet under load, one fault at a time, and what its records say of the members meanwhile.  Issue 16."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Collection
+from typing import Final, NamedTuple
+
+from holdfast.net.clock import now_ns
+from tests.features.limits.process.fleet import LimitFleet, Program
+from tests.features.limits.process.record import SECOND, behind, merged, peaks, too_low
+
+BEFORE: Final = 1.0  # seconds before a fault that are looked at too
+LOW_MAX: Final = 2.0  # seconds: for so long a member may be below min(what it wants, R/n) through a single failure
+
+
+class Outcome(NamedTuple):
+    """Of one fault."""
+
+    low: dict[str, float]  # seconds below min(what it wants, R/n), of each member
+    behind: dict[str, float]  # seconds of that which were missing
+    whole_in: float  # seconds from the end of the fault on until the whole limit was used
+    wrongs: list[str]
+    peaks: dict[float, float]  # by the length of the interval: the most that went in one, as a part of R * T
+
+    def told(self, what: str) -> None:
+        worst = max(self.low, key=self.low.__getitem__)
+        found = ", ".join(f"{window:g} s: {part:.3f}" for window, part in self.peaks.items())
+        print(  # noqa: T201 - a measurement, told with -s
+            f"{what}: whole again after {self.whole_in:.2f} s; longest below min(want, R/n) {self.low[worst]:.2f} s ({worst}), behind by"
+            f" {max(self.behind.values()):.2f} s; most of R * T in {found}"
+        )
+
+
+def through(fleet: LimitFleet, fault: Callable[[LimitFleet], None]) -> Outcome:
+    """The fault, and until the whole limit is used again."""
+    since = now_ns() - round(BEFORE * SECOND)
+    fault(fleet)
+    ended_at = now_ns()
+    fleet.whole()
+    whole_in = (now_ns() - ended_at) / SECOND
+    until = now_ns() - SECOND // 10  # what went until then is written
+    low, lag = {}, {}
+    for name in fleet.names:
+        permits = merged(fleet.records(name), since)
+        low[name] = too_low(permits, fleet.least(name), since, until)[0]
+        lag[name] = behind(permits, fleet.least(name), since, until)
+    found = peaks(fleet.records(), since)
+    parts = {each.window: each.excess(fleet.terms.rate) for each in found}
+    return Outcome(low, lag, whole_in, fleet.wrongs(since), parts)
+
+
+# Faults. Each ends with all processes running and the network whole.
+
+
+def worker_killed(name: str, away: float = 1.0) -> Callable[[LimitFleet], None]:
+    """-9, and another one is started."""
+
+    def fault(fleet: LimitFleet) -> None:
+        fleet.kill_worker(name)
+        time.sleep(away)
+        fleet.load(name, 1)
+
+    return fault
+
+
+def worker_stopped(name: str, seconds: float) -> Callable[[LimitFleet], None]:
+    def fault(fleet: LimitFleet) -> None:
+        stopped(fleet.running(name)[:1], seconds)
+
+    return fault
+
+
+def agent_killed(name: str, away: float) -> Callable[[LimitFleet], None]:
+    """-9; its next life begins later."""
+
+    def fault(fleet: LimitFleet) -> None:
+        fleet.kill(name)
+        time.sleep(away)
+        fleet.start(name)
+
+    return fault
+
+
+def agent_stopped(name: str, seconds: float) -> Callable[[LimitFleet], None]:
+    def fault(fleet: LimitFleet) -> None:
+        fleet.agents[name].signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        fleet.agents[name].signal(signal.SIGCONT)
+
+    return fault
+
+
+def cut_off(names: Collection[str], seconds: float) -> Callable[[LimitFleet], None]:
+    """These and the others do not hear each other."""
+
+    def fault(fleet: LimitFleet) -> None:
+        fleet.split(names, [name for name in fleet.names if name not in names])
+        time.sleep(seconds)
+        fleet.net.heal()
+
+    return fault
+
+
+def one_way(sender: str, receiver: str, seconds: float) -> Callable[[LimitFleet], None]:
+    def fault(fleet: LimitFleet) -> None:
+        fleet.net.cut(fleet.at(sender), fleet.at(receiver))
+        time.sleep(seconds)
+        fleet.net.heal()
+
+    return fault
+
+
+def stopped(programs: Collection[Program], seconds: float) -> None:
+    for program in programs:
+        program.process.send_signal(signal.SIGSTOP)
+    time.sleep(seconds)
+    for program in programs:
+        program.process.send_signal(signal.SIGCONT)

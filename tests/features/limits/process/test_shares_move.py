@@ -1,0 +1,77 @@
+"""Four real agents, three of them seats, and programs that use one exact limit: faults one after the other, and a planted one.
+
+Spec: limits 1, 5.1, 5.5, D11, D22, H310. A reader of the permits alone says what went. ``test_faults`` has the whole matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from holdfast.net.clock import now_ns
+from tests.features.limits.process import faults
+from tests.features.limits.process.faults import through
+from tests.features.limits.process.fleet import SEATS, WORKER, LimitFleet, LimitTerms
+from tests.support.netns import Namespaces, unavailable
+
+pytestmark = [pytest.mark.netns, pytest.mark.timeout(240)]
+
+RATE, BURST = 200.0, 20.0
+WANTS = {**dict.fromkeys(SEATS, RATE / 10), "x": RATE}
+LOW_MAX = 6.0  # seconds: two, as `test_faults` asks for, and what a busy machine takes to start a process
+ALONE = 0.75  # of the limit: one member that wants all of it has at least this much when the others want nothing
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LimitFleet]:
+    reason = unavailable()
+    if reason is not None:
+        pytest.skip(reason)
+    terms = LimitTerms("exact", RATE, BURST, len(WANTS))
+    with Namespaces(len(WANTS)) as net, LimitFleet(tmp_path_factory.mktemp("four"), net, terms, WANTS) as fleet:
+        yield fleet
+
+
+@pytest.fixture
+def fleet(running: LimitFleet) -> LimitFleet:
+    """All four use the whole limit together."""
+    running.whole()
+    return running
+
+
+@pytest.mark.parametrize(
+    "what, fault",
+    [
+        ("kill -9 of a worker", faults.worker_killed("s0")),
+        ("SIGSTOP of an agent for 0.5 s", faults.agent_stopped("s2", 0.5)),
+        ("kill -9 of an agent", faults.agent_killed("x", 0.5)),
+        ("a seat is cut off", faults.cut_off(["s1"], 3.0)),
+    ],
+)
+def test_a_fault(fleet: LimitFleet, what: str, fault: Callable[[LimitFleet], None]) -> None:
+    """Limits 1: never above R * T + B + m in any interval; every member goes on, and the whole limit is used again."""
+    outcome = through(fleet, fault)
+    outcome.told(what)
+    assert outcome.wrongs == []
+    assert max(outcome.low.values()) <= LOW_MAX, outcome.low
+
+
+@pytest.mark.parametrize("module, wrong", [(WORKER, False), ("tests.features.limits.process.careless_worker", True)])
+def test_a_worker_that_keeps_its_share_after_a_give_is_seen(fleet: LimitFleet, module: str, wrong: bool) -> None:
+    """Limits D22: x has the whole limit while no other wants it, then gives most of it back. The reader finds the program that goes on with
+    what it had, and nothing where it does not."""
+    for name in fleet.names:
+        fleet.kill_worker(name)
+    fleet.load("x", module=module)
+    fleet.until(lambda: fleet.used(["x"]) >= ALONE, "x has the limit for itself")
+    since = now_ns()
+    for name in SEATS:
+        fleet.load(name, want=RATE)
+    fleet.until(lambda: fleet.used(SEATS) >= ALONE / 2, "x gave what others want")
+    fleet.until(lambda: fleet.used(seconds=2.0) >= 0.0 and now_ns() - since > 3 * 10**9, "it goes on for a while")
+    found = fleet.wrongs(since)
+    for name in fleet.names:
+        fleet.kill_worker(name)
+        fleet.load(name)
+    assert bool(found) == wrong, found
