@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from math import inf
 from types import TracebackType
@@ -18,20 +17,15 @@ from holdfast.client.sync.streams import Opened
 from holdfast.client.threads.beats import Beat
 from holdfast.client.threads.connection import Connection
 from holdfast.client.threads.fifo import Fifo
-from holdfast.client.threads.tasks import News
+from holdfast.client.threads.quick import Quick
+from holdfast.client.threads.tasks import News, as_block
 from holdfast.client.wire import ITEMS
 from holdfast.errors import ConfigError, HoldfastError, Timeout, shown
 from holdfast.features.limits import calls, terms
 from holdfast.features.limits.bucket import cost_micros
 from holdfast.features.limits.calls import LimitItem
-from holdfast.features.limits.client_base import (
-    Locked,
-    Meter,
-    Reporting,
-    next_worker,
-    state_of,
-)
-from holdfast.features.limits.terms import Change, Fleet
+from holdfast.features.limits.client_base import Meter, Reporting, next_worker, state_of
+from holdfast.features.limits.terms import Change, Fleet, Given
 from holdfast.net.clock import now
 
 OPENING_PAUSE = 0.01  # seconds between two looks whether the stream is open: another thread opens it
@@ -98,13 +92,15 @@ class LimitStream(Opened[LimitItem]):
         self.news.tell()
 
 
-class GroupLimit(Locked):
+class GroupLimit(Quick):
     """One limit, as this process uses it. Made by ``group.limit(name, rate=...)``, and any thread may use it.
 
     All members of the group share the rate by what they want, without a coordinator: the agent tells this process what it may use, and
     this process counts by itself. While the agent is dead or stopped it goes on with its share (``state`` is "alone"). ``close`` gives
     the share up, as does the end of the block if it is entered with ``with``.
     """
+
+    _meter: Meter
 
     def __init__(self, link: Link, name: str, asked: tuple[Any, ...], demand: Callable[[], float] | None) -> None:
         self._link, self.name = link, name
@@ -147,7 +143,7 @@ class GroupLimit(Locked):
         if not went:
             raise meter.timed_out(cost, limit or 0.0)
 
-    @contextmanager
+    @as_block
     def slot(self, cost: float = 1, timeout: Seconds | None = None) -> Iterator[None]:
         """``acquire`` as a block. Nothing is given back at its end."""
         self.acquire(cost, timeout)
@@ -215,30 +211,10 @@ class GroupLimit(Locked):
         return meter.closed or meter.error is not None or (meter.item is not None and meter.item.serial > 0)
 
 
-def limit(
-    link: Link,
-    name: str,
-    *,
-    rate: float | None = None,
-    burst: float | None = None,
-    per: float = 1.0,
-    policy: str = "fair",
-    fleet: Fleet = "auto",
-    share: str = "maxmin",
-    weight: float = 1.0,
-    reserve: float = 0.05,
-    headroom: float = 0.02,
-    demand: Callable[[], float] | None = None,
-    aggregate: str = "gossip",
-) -> GroupLimit:
-    """Use a limit of this group: at most ``rate`` cost in ``per`` seconds for all members together, and ``burst`` at once. Returns at once;
-    this process takes part from now on. Without ``rate`` the limit has to be there already. Where it is there with another rate, that one
-    stays: ``set_rate`` changes it. Raises ``ConfigError`` for what makes no sense."""
+def limit(link: Link, name: str, given: Given, *, weight: float, demand: Callable[[], float] | None) -> GroupLimit:
+    """``Group.limit``. Every argument is checked before anything is sent."""
     terms.checked_name(name)
     if demand is not None and not callable(demand):
         raise ConfigError(f"demand: {shown(demand)}; accepted is a callable that returns a cost per second")
-    told = None if rate is None else terms.checked_terms(rate, burst, per, policy, share, fleet, reserve, headroom, aggregate)
-    return GroupLimit(link, name, (name, told, terms.checked_weight(weight), next_worker()), demand)
-
-
-ENTRIES = {"limit": limit}
+    asked = (name, terms.checked_terms(*given), terms.checked_weight(weight), next_worker())
+    return GroupLimit(link, name, asked, demand)

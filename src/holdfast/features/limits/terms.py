@@ -21,6 +21,7 @@ RATE_MAX: Final = 1e9  # cost per second
 BURST_MIN: Final = 1.0  # d_min: a bucket below it lets no cost of 1 go without debt
 COST_MAX: Final = float(1 << 31)
 PENALTY_MAX: Final = 3600.0  # seconds
+WAIT_MAX: Final = 3600.0  # seconds that a caller waits at its agent
 FLEET_MAX: Final = MEMBERS_MAX
 WEIGHT_MIN, WEIGHT_MAX = 0.1, 1.0  # H276
 POLICIES = ("fair", "strict", "exact")
@@ -29,6 +30,7 @@ AGGREGATES = ("gossip", "central")
 AUTO: Final = 0  # ``fleet``: the largest view of the last ten minutes
 
 Fleet = int | Literal["auto"]
+Given = tuple[float | None, float | None, float, str, Fleet, str, float, float, str]  # the arguments of ``checked_terms``
 
 
 class Terms(Struct, frozen=True, array_like=True):
@@ -53,19 +55,19 @@ class Change(Struct, frozen=True, array_like=True):
 
 
 def checked_terms(
-    rate: float,
+    rate: float | None,
     burst: float | None,
     per: float,
     policy: str,
-    share: str,
     fleet: Fleet,
+    share: str,
     reserve: float,
     headroom: float,
     aggregate: str,
-) -> Terms:
-    """Raises ``ConfigError``. Without a burst: what comes in within a second."""
+) -> Terms | None:
+    """Raises ``ConfigError``. Without a rate: those of the limit that is there. Without a burst: what comes in within a second."""
     seconds = number(per, "per", "a number of seconds from 0.001 to 86400", 0.001, 86_400.0)
-    each = checked_rate(number(rate, "rate", _RATES, 0.0, RATE_MAX * seconds) / seconds)
+    each = 1.0 if rate is None else checked_rate(number(rate, "rate", _RATES, 0.0, RATE_MAX * seconds) / seconds)
     terms = Terms(
         each,
         max(BURST_MIN, each) if burst is None else checked_burst(burst),
@@ -76,6 +78,8 @@ def checked_terms(
         number(headroom, "headroom", "a part from 0 to 0.5", 0.0, 0.5),
         word(aggregate, "aggregate", AGGREGATES),
     )
+    if rate is None:
+        return None
     check_together(terms)
     return terms
 
@@ -90,9 +94,8 @@ def check_together(terms: Terms) -> None:
 
 def check_told(terms: Terms) -> None:
     """The same of what came over the local socket."""
-    checked_terms(
-        terms.rate, terms.burst, 1.0, terms.policy, terms.share, terms.fleet or "auto", terms.reserve, terms.headroom, terms.aggregate
-    )
+    fleet: Fleet = terms.fleet or "auto"
+    checked_terms(terms.rate, terms.burst, 1.0, terms.policy, fleet, terms.share, terms.reserve, terms.headroom, terms.aggregate)
 
 
 def check_change(change: Change) -> None:

@@ -42,6 +42,13 @@ class Turns(Protocol):
     def after(self, delay: float, callback: Callable[[], None]) -> Timer: ...
 
 
+class Source(Protocol):
+    """What a process is told."""
+
+    def item(self, used: Used, stream: LimitStream) -> LimitItem: ...
+    def state(self, used: Used) -> tuple[str, float, int]: ...
+
+
 class User:
     """One worker of one limit."""
 
@@ -60,6 +67,7 @@ class Used:
         self.name = name
         self.users: dict[int, User] = {}  # by number
         self.outlet = Workers(clock, self._tell)
+        self.state: tuple[str, float, int] | None = None  # as the processes were told last
 
     def _tell(self, number: int, told: Tell) -> None:
         user = self.users[number]
@@ -70,9 +78,10 @@ class Used:
 class Users:
     """Those of one agent. All but ``LimitStream.close`` belongs into turns."""
 
-    def __init__(self, host: Turns, limits: Limits, item: Callable[[str, LimitStream], LimitItem]) -> None:
-        self._host, self._limits, self._item = host, limits, item
+    def __init__(self, host: Turns, limits: Limits, items: Source, period: float) -> None:
+        self._host, self._limits, self._items = host, limits, items
         self._numbers = count(1)
+        self._period = period
         self._draining = False
         self.used: dict[str, Used] = {}
         self._streams: dict[tuple[int, int], tuple[Used, User]] = {}  # by the connection and the serial of the stream
@@ -92,11 +101,13 @@ class Users:
             used = self.used[name] = Used(name, lambda: self._host.now)
             if not self._draining:
                 self._limits.open(name, used.outlet)
+            if len(self.used) == 1:
+                self._host.after(self._period, self._on_beat)
         user = self._returned(used, stream, worker)
         if user is None:
             stream.number = next(self._numbers)
             user = used.users[stream.number] = User(stream, worker)
-            stream.item, stream.on_close = partial(self._item, name), self._on_close
+            stream.item, stream.on_close = partial(self._items.item, used), self._on_close
             used.outlet.attach(stream.number, weight)
         self._streams[id(stream.client), stream.serial] = used, user
 
@@ -107,16 +118,18 @@ class Users:
         found[1].waiting = waiting
         found[0].outlet.report(found[1].stream.number, confirmed, arrived, waiting, user)
 
-    def wake(self, name: str | None = None) -> None:
-        """There is news of this limit, or of all."""
+    def look(self) -> None:
+        """Tell the processes how their limits stand, where that has changed."""
         for used in self.used.values():
-            if name is None or used.name == name:
+            state = self._items.state(used)
+            if state != used.state:
+                used.state = state
                 for user in used.users.values():
                     if not user.gone:
                         user.stream.wake()
 
     def drain(self, *, draining: bool) -> None:
-        """The agent leaves: nobody is given a share any more; or it joins again."""
+        """The agent leaves, and no process is given a share any more; or it joins again."""
         if draining == self._draining:
             return
         self._draining = draining
@@ -131,13 +144,19 @@ class Users:
         """What all of them may use now, of all limits."""
         return sum(used.outlet.told for used in self.used.values())
 
+    def _on_beat(self) -> None:
+        """As long as processes use limits."""
+        if self.used:
+            self._host.after(self._period, self._on_beat)
+            self.look()
+
     def _returned(self, used: Used, stream: LimitStream, worker: int) -> User | None:
         """The same use of the same process, on another connection: it goes on by what it was told."""
         for number, user in used.users.items():
             if user.gone and user.pid == stream.client.pid > 0 and user.worker == worker:
                 _close(user.stream.process)
                 stream.number, stream.told = number, user.stream.told
-                stream.item, stream.on_close = partial(self._item, used.name), self._on_close
+                stream.item, stream.on_close = partial(self._items.item, used), self._on_close
                 user.stream, user.gone = stream, False
                 stream.wake()
                 return user

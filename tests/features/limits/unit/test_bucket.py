@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from math import inf
 from random import Random
 
 import pytest
@@ -117,7 +118,7 @@ def test_amounts_become_whole_micro_units() -> None:
     assert micros(1e-7) == 0
     assert cost_micros(1e-9) == 1
     assert cost_micros(0.1) == 100_000
-    assert nanos(1.5) == 1_500_000_000
+    assert (nanos(1.5), nanos(inf), nanos(-inf)) == (1_500_000_000, NEVER, 0)
 
 
 @dataclass
