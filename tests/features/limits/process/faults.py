@@ -51,6 +51,19 @@ def through(fleet: LimitFleet, fault: Callable[[LimitFleet], None]) -> Outcome:
     return Outcome(low, lag, whole_in, fleet.wrongs(since), parts)
 
 
+class Case(NamedTuple):
+    """A fault, and for how long it keeps one member itself from its part."""
+
+    what: str
+    fault: Callable[[LimitFleet], None]
+    member: str = ""
+    excused: float = 0.0  # seconds
+
+    def late(self, outcome: Outcome) -> dict[str, float]:
+        """Members that were below min(what they want, R/n) for too long."""
+        return {name: low for name, low in outcome.low.items() if low > LOW_MAX + (self.excused if name == self.member else 0.0)}
+
+
 # Faults. Each ends with all processes running and the network whole.
 
 

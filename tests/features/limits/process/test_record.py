@@ -60,13 +60,13 @@ def test_an_interval_has_both_of_its_ends() -> None:
     """Limits 1: *any* interval: what goes at its first and at its last moment counts."""
     permits = [0, SECOND // 10, SECOND // 10 + 1]
     assert peak(permits, 0.1)[:2] == (2, 0)
-    assert peak([], 0.1).count == 0
-    assert peak(permits, 10.0).count == 3
+    assert peak([], 0.1).most == 0
+    assert peak(permits, 10.0).most == 3
 
 
 def test_only_what_came_later_is_looked_at() -> None:
     permits = [record([HOUR] * 9 + [HOUR + SECOND])]
-    assert [found.count for found in peaks(permits, since=HOUR + 1)] == [1, 1, 1]
+    assert [found.most for found in peaks(permits, since=HOUR + 1)] == [1, 1, 1]
     assert peaks(permits)[0].excess(100.0) == pytest.approx(9 / 10)
     assert merged([record([3, 5]), record([4])]) == [3, 4, 5]
     assert rate([0, 1, SECOND], 0, SECOND) == 2.0
