@@ -32,12 +32,12 @@ HALVES = 15.0  # seconds
 CASES = [
     Case("kill -9 of a worker", faults.worker_killed("a"), "a", STARTED),
     *(Case(f"SIGSTOP of a worker for {each:g} s", faults.worker_stopped("b", each), "b", each) for each in (0.5, 3.0, 20.0)),
-    Case("kill -9 of an agent", faults.agent_killed("c", 1.0)),
-    Case("kill -9 of the agent of the busiest program", faults.agent_killed("hog", 1.0)),
+    Case("kill -9 of an agent", faults.agent_killed("c", 0.5), "c", restarts=True),
+    Case("kill -9 of the agent of the busiest program", faults.agent_killed("hog", 0.5), "hog", restarts=True),
     Case("SIGSTOP of an agent for 0.5 s", faults.agent_stopped("d", 0.5)),
     Case("SIGSTOP of an agent for 3 s", faults.agent_stopped("d", 3.0)),
     Case("SIGSTOP of an agent for 20 s", faults.agent_stopped("d", 20.0), "d", 20.0),
-    Case("kill -9 of a seat", faults.agent_killed("s1", 1.0)),
+    Case("kill -9 of a seat", faults.agent_killed("s1", 0.5), "s1", restarts=True),
     Case("SIGSTOP of a seat for 0.5 s", faults.agent_stopped("s0", 0.5)),
     Case("SIGSTOP of a seat for 3 s", faults.agent_stopped("s0", 3.0)),
     Case("SIGSTOP of a seat for 20 s", faults.agent_stopped("s2", 20.0), "s2", 20.0),
@@ -92,4 +92,4 @@ def test_a_fault(fleet: LimitFleet, case: Case) -> None:
     outcome = through(fleet, case.fault)
     outcome.told(f"{fleet.terms.policy}, {fleet.workers} per agent: {case.what}")
     assert fleet.terms.policy != "exact" or outcome.wrongs == []
-    assert case.late(outcome) == {}
+    assert case.late(outcome, fleet) == {}
