@@ -10,12 +10,14 @@ from typing import Final, NamedTuple
 from holdfast.net.clock import now_ns
 from tests.features.limits.process.fleet import LimitFleet, Program
 from tests.features.limits.process.record import SECOND, behind, merged, peaks, too_low
+from tests.support.realtime import repeated
 
 BEFORE: Final = 1.0  # seconds before a fault that are looked at too
 LOW_MAX: Final = 2.0  # seconds: for so long a member may be below min(what it wants, R/n) through a single failure
 # A program of an exact limit goes on for 0.96 `settle` - `lease` after `until` (limits 5.1): 3.65 s with the preset of a LAN. If the next
 # life of the agent is not there by then, less what the program needs to find it, the program waits for its part (H310).
 IN_TIME: Final = 2.0  # seconds
+MARGIN: Final = 0.25  # seconds: a third of the time after which a silent link is one that failed, with the preset of a LAN
 
 
 class Outcome(NamedTuple):
@@ -71,6 +73,22 @@ class Case(NamedTuple):
         if self.restarts and fleet.terms.policy == "exact" and outcome.took > IN_TIME:
             excused += outcome.took + fleet.views.settle
         return {name: low for name, low in outcome.low.items() if low > LOW_MAX + (excused if name == self.member else 0.0)}
+
+
+def check(fleet: LimitFleet, case: Case) -> None:
+    """``exact`` never lets more go than R * T + B + m in any interval, however late the machine is. That no member is below min(what it
+    wants, R/n) for too long is asked of a machine on which all processes run when they can."""
+
+    def attempt(number: int) -> str:
+        if number:
+            fleet.rest()
+        outcome = through(fleet, case.fault)
+        outcome.told(f"{fleet.terms.policy}, {fleet.workers} per agent: {case.what}")
+        assert fleet.terms.policy != "exact" or outcome.wrongs == []
+        late = case.late(outcome, fleet)
+        return f"below min(want, R/n) for too long: {late}" if late else ""
+
+    repeated(attempt, margin=MARGIN)
 
 
 # Faults. Each ends with all processes running and the network whole.

@@ -38,6 +38,7 @@ PATIENCE = 60.0  # seconds; only a broken program or a broken machine reaches it
 REQUEST_PATIENCE = 1.0  # seconds for which a request waits: an open load of more than the limit has no end to its queue otherwise
 POLL_INTERVAL = 0.05
 USED = 0.95  # of the limit: the whole of it is used, as far as a second of it says
+REST = 2.0  # seconds between two faults
 STARTS = 3  # programs that start at a time
 WORKER = "tests.features.limits.process.worker"
 
@@ -204,6 +205,12 @@ class LimitFleet:
         began_at = now()
         self.until(lambda: self.used(names) >= USED * part, f"{names or 'all'} use {part:g} of the limit")
         return now() - began_at
+
+    def rest(self) -> None:
+        """All are in one view and use the whole limit, for a while."""
+        self.until(self.one_view, "one view")
+        self.whole()
+        time.sleep(REST)
 
     # What agents say.
 

@@ -6,13 +6,13 @@ Spec: limits 1, 5.6, 5.7, 5.11, RL9; views D31; foundation F15. What went is rea
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from holdfast.net.clock import now, now_ns
 from tests.features.limits.process import faults
-from tests.features.limits.process.faults import LOW_MAX, through
+from tests.features.limits.process.faults import Case, check
 from tests.features.limits.process.fleet import SEATS, LimitFleet, LimitTerms
 from tests.features.limits.process.record import SECOND, peaks
 from tests.support.netns import Namespaces, unavailable
@@ -91,16 +91,16 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LimitFleet]:
     yield from fleet_of(tmp_path_factory, "fair", seats=False)
 
 
-@pytest.mark.parametrize(
-    "what, fault",
-    [
-        ("kill -9 of an agent", faults.agent_killed("y", 3.0)),
-        ("SIGSTOP of an agent for 3 s", faults.agent_stopped("x", 3.0)),
-        ("one member is cut off", faults.cut_off(["z"], 8.0)),
-        ("two halves", faults.cut_off(HALVES[0], 15.0)),
-    ],
-)
-def test_without_seats(listed: LimitFleet, what: str, fault: Callable[[LimitFleet], None]) -> None:
+CASES = [
+    Case("kill -9 of an agent", faults.agent_killed("y", 3.0)),
+    Case("SIGSTOP of an agent for 3 s", faults.agent_stopped("x", 3.0)),
+    Case("one member is cut off", faults.cut_off(["z"], 8.0)),
+    Case("two halves", faults.cut_off(HALVES[0], 15.0)),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
+def test_without_seats(listed: LimitFleet, case: Case) -> None:
     """Limits 5.11: over the member list of the ring, policy fair. Members are killed, stopped and cut off, also so that the ring is empty:
     no member is without min(what it wants, R/n) for longer than 2 s, and all are in one list again and use the whole limit."""
     listed.until(listed.is_ring, "a ring of six", RING_PATIENCE)
@@ -109,6 +109,4 @@ def test_without_seats(listed: LimitFleet, what: str, fault: Callable[[LimitFlee
     line = listed.line("x")
     assert line is not None
     assert line.over == "members"
-    outcome = through(listed, fault)
-    outcome.told(f"without seats: {what}")
-    assert max(outcome.low.values()) <= LOW_MAX, outcome.low
+    check(listed, case)

@@ -65,6 +65,7 @@ def test_an_interval_has_both_of_its_ends() -> None:
 
 
 def test_only_what_came_later_is_looked_at() -> None:
+    """A fault is judged by what went from it on; a peak is told as a part of what the rate alone lets go in its length."""
     permits = [record([HOUR] * 9 + [HOUR + SECOND])]
     assert [found.most for found in peaks(permits, since=HOUR + 1)] == [1, 1, 1]
     assert peaks(permits)[0].excess(100.0) == pytest.approx(9 / 10)
