@@ -162,3 +162,11 @@ def behind(permits: Sequence[int], least: float, since: int, until: int) -> floa
 def rate(permits: Sequence[int], since: int, until: int) -> float:
     """Per second, on average."""
     return (bisect_left(permits, until) - bisect_left(permits, since)) / ((until - since) / SECOND)
+
+
+def whole_since(permits: Sequence[int], least: float, since: int, until: int) -> int:
+    """The instant from which on at least so much per second went in every second until the end."""
+    for at in range(until - SECOND, since, -round(STEP * SECOND)):
+        if rate(permits, at, at + SECOND) < least:
+            return at + SECOND
+    return since

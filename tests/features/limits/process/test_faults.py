@@ -58,6 +58,7 @@ def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp(policy)
     with Namespaces(len(WANTS)) as net, LimitFleet(folder, net, terms, WANTS, workers=workers) as fleet:
         yield fleet
+        assert policy != "exact" or fleet.wrongs() == []  # of the whole run, also between the tests
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from tests.features.limits.process.record import (
     peaks,
     rate,
     too_low,
+    whole_since,
     wrongs,
 )
 
@@ -97,6 +98,13 @@ def test_the_end_of_a_program_is_no_end_of_what_it_is_to_get() -> None:
     assert too_low(paced(50, 5), 50.0, HOUR, HOUR + 9 * SECOND)[0] == pytest.approx(4.0, abs=GLANCE)
     assert too_low([], 50.0, HOUR, HOUR + 2 * SECOND)[0] == pytest.approx(2.0, abs=GLANCE)
     assert behind([], 50.0, HOUR, HOUR + 2 * SECOND) == 2.0
+
+
+def test_the_end_of_the_last_gap_is_found() -> None:
+    """From then on every second has what is asked for; without a gap that is the begin of the time that is looked at."""
+    permits = paced(50, 5) + paced(50, 5, start=6) + paced(50, 5, start=13)
+    assert whole_since(permits, 45.0, HOUR, permits[-1]) - HOUR == pytest.approx(13.9 * SECOND, abs=0.2 * SECOND)
+    assert whole_since(permits, 45.0, HOUR + 14 * SECOND, permits[-1]) == HOUR + 14 * SECOND
 
 
 def test_records_are_read(tmp_path: Path) -> None:
