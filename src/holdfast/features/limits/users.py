@@ -158,6 +158,7 @@ class Users:
                 stream.number, stream.told, stream.returned = number, user.stream.told, True
                 stream.item, stream.on_close = partial(self._items.item, used), self._on_close
                 user.stream, user.gone = stream, False
+                used.outlet.lose(number, alone=False)
                 stream.wake()
                 return user
         return None
@@ -175,6 +176,7 @@ class Users:
             self._end(used, user)
         else:
             user.gone, user.waiting, user.look = True, 0.0, FIRST_LOOK
+            used.outlet.lose(user.stream.number)
             self._look(used, user)
 
     def _look(self, used: Used, user: User) -> None:

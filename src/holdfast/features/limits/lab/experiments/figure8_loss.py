@@ -1,7 +1,7 @@
 """limits/F8: what does packet loss do to the estimate, without and with acknowledgements?
 
-Spec: limits 5.3, 8 (F8), D1, D4, D6; paper 003, 7.1.2, Figure 8. Six members, no traffic. All of them report 1, and 10 from 2 s on; push-sum
-as it was published has lost messages for a minute before that.
+Spec: limits 5.3, 8 (F8), D1, D4, D6; paper 003, 7.1.2, Figure 8. Six members, no traffic. All of them report 1, and 10 from 2 s on;
+push-sum as it was published has lost messages for a minute before that.
 """
 
 from __future__ import annotations

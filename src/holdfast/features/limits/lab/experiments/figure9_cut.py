@@ -1,7 +1,7 @@
 """limits/F9: what does one link that is cut do to the estimate, with and without the black list?
 
-Spec: limits 5.4, 8 (F9), D18; paper 003, 7.1.2, Figure 9. Six members, no loss. The link n0-n2 is cut at 5 s, and every 9 s all members report
-new values.
+Spec: limits 5.4, 8 (F9), D18; paper 003, 7.1.2, Figure 9. Six members, no loss. The link n0-n2 is cut at 5 s, and every 9 s all members
+report 10 instead of 1, or 1 instead of 10.
 """
 
 from __future__ import annotations
