@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Self
 
 from holdfast.features.limits.calls import LimitLine, LimitsReport, SurveyLimits
 from holdfast.features.views.protocol.config import ViewsConfig
+from holdfast.local.calls import GroupView, Join, Look
 from holdfast.net.clock import now, now_ns
 from tests.agent.raw_client import RawClient
 from tests.features.limits.process.record import SECOND, Bound, Record, Records, merged, rate, wrongs
@@ -37,6 +38,7 @@ PATIENCE = 60.0  # seconds; only a broken program or a broken machine reaches it
 REQUEST_PATIENCE = 1.0  # seconds for which a request waits: an open load of more than the limit has no end to its queue otherwise
 POLL_INTERVAL = 0.05
 USED = 0.95  # of the limit: the whole of it is used, as far as a second of it says
+REST = 2.0  # seconds between two faults
 STARTS = 3  # programs that start at a time
 WORKER = "tests.features.limits.process.worker"
 
@@ -75,23 +77,24 @@ class LimitFleet:
         *,
         workers: int = 1,
         heartbeat: float = LAN,
-        seats: Collection[str] = SEATS,
+        seats: bool = True,
     ) -> None:
-        """``workers`` programs of each member; ``wants`` is split among them evenly."""
+        """``workers`` programs of each member; ``wants`` is split among them evenly. Without ``seats`` the group has none."""
         self.net, self.folder, self.terms, self.wants, self.workers = net, folder, terms, dict(wants), workers
         self.views = ViewsConfig(heartbeat=heartbeat)
         self.names = tuple(wants)
-        seeds = [f"{net.address(number)}:{PORT}" for number in range(3)]
-        seated: dict[str, Any] = {} if seats else {"seats": []}
+        seeds = [f"{net.address(number)}:{PORT}" for number in range(len(SEATS))] if seats else None
         self.agents: dict[str, AgentProcess] = {}
         self.programs: list[Program] = []
-        self._fleet = Fleet(folder, preset="lan", view_heartbeat=heartbeat, log_level="debug", seeds=seeds, **seated)
+        self._fleet = Fleet(folder, preset="lan", view_heartbeat=heartbeat, log_level="debug", seeds=seeds)
         self._records = Records()
+        self._seats = seats
 
     def __enter__(self) -> Self:
         try:
+            first = len(SEATS) if self._seats else 1
             with ThreadPoolExecutor(STARTS) as pool:
-                for names in (self.names[: len(SEATS)], self.names[len(SEATS) :]):
+                for names in (self.names[:first], self.names[first:]):
                     list(pool.map(self.start, names))
             for name in self.names:
                 self.load(name)
@@ -112,10 +115,14 @@ class LimitFleet:
     def start(self, name: str, module: str = "holdfast.agent") -> None:
         """This member, or its next life."""
         number = self.at(name)
-        self.agents[name] = self._fleet.start(
+        others = [self.agents[each].address for each in self.living()]
+        self.agents[name] = agent = self._fleet.start(
             name=name, runtime=self.folder / f"home{number}", bind=f"{self.net.address(number)}:{PORT}", before=self.net.words(number),
             state_dir=str(self.folder / f"state-{name}"), module=module,
         )  # fmt: skip
+        if not self._seats and others:
+            with RawClient(agent.socket) as client:
+                client.ask(Join, tuple(others[:1]), PATIENCE)
 
     def load(self, name: str, count: int | None = None, module: str = WORKER, want: float | None = None) -> list[Program]:
         """Worker programs of this member begin."""
@@ -199,6 +206,12 @@ class LimitFleet:
         self.until(lambda: self.used(names) >= USED * part, f"{names or 'all'} use {part:g} of the limit")
         return now() - began_at
 
+    def rest(self) -> None:
+        """All are in one view and use the whole limit, for a while."""
+        self.until(self.one_view, "one view")
+        self.whole()
+        time.sleep(REST)
+
     # What agents say.
 
     def line(self, name: str) -> LimitLine | None:
@@ -216,6 +229,22 @@ class LimitFleet:
         views = {"" if line is None or line.panic_for is not None else line.view for line in lines}
         return len(views) == 1 and "" not in views and all(line is not None and line.members == len(lines) for line in lines)
 
+    def ring(self, name: str) -> GroupView:
+        """The member list of this agent."""
+        with RawClient(self.agents[name].socket) as client:
+            view: GroupView = client.ask(Look)
+            return view
+
+    def is_ring(self, names: Collection[str] = ()) -> bool:
+        """These (all) are members of the ring, and each of them lists these alone."""
+        views = [self.ring(name) for name in names or self.names]
+        lives = {self.agents[name].id for name in names or self.names}
+        return all(view.state == "member" and {str(member.id) for member in view.members} == lives for view in views)
+
+    def no_ring(self, names: Collection[str]) -> bool:
+        """None of these is a member of a ring."""
+        return all(self.ring(name).state != "member" for name in names)
+
     def until(self, holds: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
         def slowly() -> object:
             time.sleep(POLL_INTERVAL)
@@ -224,4 +253,4 @@ class LimitFleet:
         until(slowly, what, patience)
 
     def living(self) -> Iterator[str]:
-        return (name for name in self.names if self.agents[name].process.poll() is None)
+        return (name for name in self.names if name in self.agents and self.agents[name].process.poll() is None)

@@ -63,13 +63,13 @@ class Bound(NamedTuple):
 class Peak(NamedTuple):
     """The interval of a length in which most went."""
 
-    count: int
+    most: int
     at: int  # its begin
     window: float
 
     def excess(self, rate: float) -> float:
         """Beside what the rate alone lets go in it: the whole at most 1 in the long run."""
-        return self.count / (rate * self.window)
+        return self.most / (rate * self.window)
 
 
 class Records:
@@ -127,9 +127,9 @@ def peaks(records: Iterable[Record], since: int = 0, windows: Sequence[float] = 
 def wrongs(records: Iterable[Record], bound: Bound, since: int = 0, windows: Sequence[float] = WINDOWS) -> list[str]:
     """What policy ``exact`` must never let go, whatever happened to processes and links."""
     return [
-        f"{found.count} went in {found.window:g} s from {found.at / SECOND:.3f} on; at most {bound.most(found.window):g} may"
+        f"{found.most} went in {found.window:g} s from {found.at / SECOND:.3f} on; at most {bound.most(found.window):g} may"
         for found in peaks(records, since, windows)
-        if found.count > bound.most(found.window)
+        if found.most > bound.most(found.window)
     ]
 
 
@@ -162,3 +162,11 @@ def behind(permits: Sequence[int], least: float, since: int, until: int) -> floa
 def rate(permits: Sequence[int], since: int, until: int) -> float:
     """Per second, on average."""
     return (bisect_left(permits, until) - bisect_left(permits, since)) / ((until - since) / SECOND)
+
+
+def whole_since(permits: Sequence[int], least: float, since: int, until: int) -> int:
+    """The instant from which on at least so much per second went in every second until the end."""
+    for at in range(until - SECOND, since, -round(STEP * SECOND)):
+        if rate(permits, at, at + SECOND) < least:
+            return at + SECOND
+    return since

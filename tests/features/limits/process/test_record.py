@@ -21,6 +21,7 @@ from tests.features.limits.process.record import (
     peaks,
     rate,
     too_low,
+    whole_since,
     wrongs,
 )
 
@@ -60,13 +61,14 @@ def test_an_interval_has_both_of_its_ends() -> None:
     """Limits 1: *any* interval: what goes at its first and at its last moment counts."""
     permits = [0, SECOND // 10, SECOND // 10 + 1]
     assert peak(permits, 0.1)[:2] == (2, 0)
-    assert peak([], 0.1).count == 0
-    assert peak(permits, 10.0).count == 3
+    assert peak([], 0.1).most == 0
+    assert peak(permits, 10.0).most == 3
 
 
 def test_only_what_came_later_is_looked_at() -> None:
+    """A fault is judged by what went from it on; a peak is told as a part of what the rate alone lets go in its length."""
     permits = [record([HOUR] * 9 + [HOUR + SECOND])]
-    assert [found.count for found in peaks(permits, since=HOUR + 1)] == [1, 1, 1]
+    assert [found.most for found in peaks(permits, since=HOUR + 1)] == [1, 1, 1]
     assert peaks(permits)[0].excess(100.0) == pytest.approx(9 / 10)
     assert merged([record([3, 5]), record([4])]) == [3, 4, 5]
     assert rate([0, 1, SECOND], 0, SECOND) == 2.0
@@ -96,6 +98,13 @@ def test_the_end_of_a_program_is_no_end_of_what_it_is_to_get() -> None:
     assert too_low(paced(50, 5), 50.0, HOUR, HOUR + 9 * SECOND)[0] == pytest.approx(4.0, abs=GLANCE)
     assert too_low([], 50.0, HOUR, HOUR + 2 * SECOND)[0] == pytest.approx(2.0, abs=GLANCE)
     assert behind([], 50.0, HOUR, HOUR + 2 * SECOND) == 2.0
+
+
+def test_the_end_of_the_last_gap_is_found() -> None:
+    """From then on every second has what is asked for; without a gap that is the begin of the time that is looked at."""
+    permits = paced(50, 5) + paced(50, 5, start=6) + paced(50, 5, start=13)
+    assert whole_since(permits, 45.0, HOUR, permits[-1]) - HOUR == pytest.approx(13.9 * SECOND, abs=0.2 * SECOND)
+    assert whole_since(permits, 45.0, HOUR + 14 * SECOND, permits[-1]) == HOUR + 14 * SECOND
 
 
 def test_records_are_read(tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ Spec: limits 1, 5.1, 5.5, D11, D22, H310. A reader of the permits alone says wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 
 import pytest
 
 from holdfast.net.clock import now_ns
 from tests.features.limits.process import faults
-from tests.features.limits.process.faults import through
+from tests.features.limits.process.faults import Case, check
 from tests.features.limits.process.fleet import SEATS, WORKER, LimitFleet, LimitTerms
 from tests.support.netns import Namespaces, unavailable
 
@@ -19,7 +20,8 @@ pytestmark = [pytest.mark.netns, pytest.mark.timeout(240)]
 
 RATE, BURST = 200.0, 20.0
 WANTS = {**dict.fromkeys(SEATS, RATE / 10), "x": RATE}
-LOW_MAX = 6.0  # seconds: two, as `test_faults` asks for, and what a busy machine takes to start a process
+STARTED = 3.0  # seconds that a program needs to begin, on a busy machine
+GOES_ON = 2.0  # seconds: what is too much by half is above the bound of a second
 ALONE = 0.75  # of the limit: one member that wants all of it has at least this much when the others want nothing
 
 
@@ -40,21 +42,18 @@ def fleet(running: LimitFleet) -> LimitFleet:
     return running
 
 
-@pytest.mark.parametrize(
-    "what, fault",
-    [
-        ("kill -9 of a worker", faults.worker_killed("s0")),
-        ("SIGSTOP of an agent for 0.5 s", faults.agent_stopped("s2", 0.5)),
-        ("kill -9 of an agent", faults.agent_killed("x", 0.5)),
-        ("a seat is cut off", faults.cut_off(["s1"], 3.0)),
-    ],
-)
-def test_a_fault(fleet: LimitFleet, what: str, fault: Callable[[LimitFleet], None]) -> None:
+CASES = [
+    Case("kill -9 of a worker", faults.worker_killed("s0"), "s0", STARTED),
+    Case("SIGSTOP of an agent for 0.5 s", faults.agent_stopped("s2", 0.5)),
+    Case("kill -9 of an agent", faults.agent_killed("x", 0.5), "x", restarts=True),
+    Case("a seat is cut off", faults.cut_off(["s1"], 3.0)),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
+def test_a_fault(fleet: LimitFleet, case: Case) -> None:
     """Limits 1: never above R * T + B + m in any interval; every member goes on, and the whole limit is used again."""
-    outcome = through(fleet, fault)
-    outcome.told(what)
-    assert outcome.wrongs == []
-    assert max(outcome.low.values()) <= LOW_MAX, outcome.low
+    check(fleet, case)
 
 
 @pytest.mark.parametrize("module, wrong", [(WORKER, False), ("tests.features.limits.process.careless_worker", True)])
@@ -69,7 +68,7 @@ def test_a_worker_that_keeps_its_share_after_a_give_is_seen(fleet: LimitFleet, m
     for name in SEATS:
         fleet.load(name, want=RATE)
     fleet.until(lambda: fleet.used(SEATS) >= ALONE / 2, "x gave what others want")
-    fleet.until(lambda: fleet.used(seconds=2.0) >= 0.0 and now_ns() - since > 3 * 10**9, "it goes on for a while")
+    time.sleep(GOES_ON)
     found = fleet.wrongs(since)
     for name in fleet.names:
         fleet.kill_worker(name)

@@ -104,8 +104,8 @@ class Stand:
         stream.close()
         self.host.turn()
 
-    def state(self, used: Used) -> tuple[str, float, int]:
-        return "stable", self.limits.rate, len(used.name)
+    def state(self, used: Used) -> tuple[str, float, int, float]:
+        return "stable", self.limits.rate, len(used.name), 0.0
 
     def item(self, used: Used, stream: LimitStream) -> LimitItem:
         told = stream.told or (0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -199,6 +199,7 @@ def test_a_process_that_comes_back_takes_its_place_again(stand: Stand) -> None:
     again = stand.attach(11, worker=7, process=FakeProcess(11))
     assert len(stand.users.used["api"].users) == 1
     assert again.number == stream.number
+    assert again.returned
     assert stand.told(again) == 100.0
     stand.host.pass_time(LEASE / 2)
     assert stand.users.told == 100.0
