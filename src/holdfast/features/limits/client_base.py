@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from holdfast.client.wire import forked
 from holdfast.errors import AgentLost, HoldfastError, LimitTimeout, Unavailable, shown
-from holdfast.features.limits.bucket import DEPTH_MIN, MICRO, Bucket, TimedBucket, cost_micros, nanos
+from holdfast.features.limits.bucket import DEPTH_MIN, MICRO, TimedBucket, cost_micros, nanos
 from holdfast.features.limits.calls import STARTING, LimitItem
 from holdfast.features.limits.terms import COST_MAX, WAITERS_MAX, checked_cost
 from holdfast.net.clock import now, now_ns
@@ -24,7 +24,6 @@ from holdfast.net.clock import now, now_ns
 ALONE_AFTER: Final = 2.0  # seconds without an answer to a report, after which the agent counts as stopped
 IDLE_BEATS: Final = 8  # beats without news, after which they become rare
 IDLE_PAUSE: Final = 1.0  # seconds between two beats of an idle process
-MICRO_UNITS: Final = float(MICRO)
 
 Report = tuple[int, float, float, float | None]  # confirmed, arrived, waiting, user
 
@@ -98,7 +97,7 @@ class Meter:
 
     def try_slowly(self, cost: float) -> bool:
         """Under the lock: all that ``try_acquire`` does when one look at the clock was not enough."""
-        units = cost_micros(checked_cost(cost))
+        units = cost_micros(cost if 0 < cost <= COST_MAX else checked_cost(cost))
         self.check()
         self.largest = max(self.largest, units)
         if not len(self.line) and self.take(units):
@@ -201,41 +200,6 @@ class Meter:
             self.quick_until = 0
         else:
             self.quick_until = min(self.bucket.settled_until, self.bucket.changes_at)
-
-
-class Unlocked:
-    """For an event loop, whose tasks take turns at an ``await`` alone."""
-
-    _meter: Meter
-    _bucket: Bucket
-
-    def try_acquire(self, cost: float = 1) -> bool:
-        """Let this cost go, if it may now: True. Never waits, and makes no call; False before the first share has come, and while other
-        callers of this process wait."""
-        if 0 < cost <= COST_MAX:
-            units, bucket = int(cost * MICRO_UNITS + 0.5), self._bucket
-            if 0 < units <= bucket.tokens and now_ns() < self._meter.quick_until:
-                bucket.tokens -= units
-                return True
-        return self._meter.try_slowly(cost)
-
-
-class Locked:
-    """For threads."""
-
-    _meter: Meter
-    _bucket: Bucket
-
-    def try_acquire(self, cost: float = 1) -> bool:
-        """Let this cost go, if it may now: True. Never waits for it, and makes no call; False before the first share has come, and while
-        other callers of this process wait."""
-        with self._meter.lock:
-            if 0 < cost <= COST_MAX:
-                units, bucket = int(cost * MICRO_UNITS + 0.5), self._bucket
-                if 0 < units <= bucket.tokens and now_ns() < self._meter.quick_until:
-                    bucket.tokens -= units
-                    return True
-            return self._meter.try_slowly(cost)
 
 
 class Reporting:

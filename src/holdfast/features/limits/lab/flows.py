@@ -35,6 +35,7 @@ RATE, MEMBERS, SERVERS = 6.0, 6, 3  # Mbps, and who shares them
 # The paper's limiters, by the agent that stands for each: c0 and c3 are at server s0 (its S_a), c1 and c4 at s1, c2 and c5 at s2.
 L1, L2, L3, L4, L5, L6 = "c0", "c3", "c1", "c4", "c2", "c5"
 FLOWS: Mapping[str, int] = {L2: 40, L6: 20}
+RESERVE = 0.0  # the paper has none (D7)
 RISE = 1.0  # seconds
 NOISE = 0.05
 AGAIN = 1.0  # seconds between two comparisons of specs
@@ -92,7 +93,7 @@ class Opener:
         self.traffic = Traffic(host, flows)
 
     def start(self) -> None:
-        self._specs.offer(LIMIT, make(RATE, 1.0, policy=self._policy, share="demand", fleet=self._fleet))
+        self._specs.offer(LIMIT, make(RATE, 1.0, policy=self._policy, share="demand", fleet=self._fleet, reserve=RESERVE))
         limiter = self._limiter
         limit = limiter.allocator.limits[LIMIT]
         demand = FlowDemand(
@@ -127,7 +128,7 @@ class FlowGroup(ViewGroup):
         self.limits, self.policy, self.flows, self.fleet = config, policy, flows, clients
         self.lines: dict[str, list[tuple[float, float]]] = {}  # what each agent with flows may use
         self.sums: list[tuple[float, float]] = []
-        self._own_slots = slots_of(servers)
+        self._own_slots, self._began = slots_of(servers), 0.0
         super().__init__(seed, servers, clients, config=ViewsConfig(), habits=Habits(says=0.0), homes=True, checkers=[], link=link)
         Lists(self.world, ())
 
@@ -136,14 +137,20 @@ class FlowGroup(ViewGroup):
         host = self.world.nodes[name]
         return 0.0 if not host.running else host.node.use(Opener).traffic.told
 
+    def warm_up(self, seconds: float) -> None:
+        """Run; the clock of the figure begins after it."""
+        self.run(seconds)
+        self._began = self.world.now
+
     def record(self, until: float) -> None:
         """Run, and write down what all may use."""
-        while self.world.now < until - STEP / 2:
+        while self.world.now < self._began + until - STEP / 2:
             self.run(STEP)
+            at = self.world.now - self._began
             shares = {name: self.used(name) for name in self.clients}
             for name in self.flows:
-                self.lines.setdefault(name, []).append((self.world.now, shares[name]))
-            self.sums.append((self.world.now, sum(shares.values())))
+                self.lines.setdefault(name, []).append((at, shares[name]))
+            self.sums.append((at, sum(shares.values())))
 
     def thin(self) -> dict[str, list[tuple[float, float]]]:
         """The lines of a figure."""

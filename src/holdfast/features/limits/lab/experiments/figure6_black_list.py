@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from statistics import pstdev
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from msgspec import Meta
 
 from holdfast.features.limits.lab.flows import L2, L4, L6, FlowGroup
 from holdfast.features.limits.lab.measures import between, checked, completed, mean, shortened, violations
@@ -20,6 +22,7 @@ from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measur
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+WARM = 40.0  # seconds before the clock of the figure begins: flows find their rates
 CUT_AT, HEALED_AT, END = 10.0, 55.0, 80.0
 FROM, LAST = 20.0, 15.0  # seconds: the cut has had its effect; what is looked at before the end
 OURS, WITHOUT, PLAIN = WAYS = ("black list", "no black list", "plain push-sum")
@@ -31,6 +34,8 @@ EXPECTED_L6 = 2.0
 class BlackListParameters(Parameters, frozen=True, kw_only=True):
     """The setting of section 7.1.1."""
 
+    seeds: Annotated[int, Meta(ge=1, le=SEEDS_MAX)] = 4
+
 
 class BlackList(Experiment[BlackListParameters]):
     """One cut, three ways to gossip."""
@@ -40,12 +45,12 @@ class BlackList(Experiment[BlackListParameters]):
     title = "A link is cut: with the black list the limits stay what they are"
     source = "paper 003, 7.1.1, Figure 6; limits 8, F6"
     criterion = (
-        "with: L2 at 3.6 to 4.1 and L6 at 1.9 to 2.1 Mbps in the mean; without: the deviation of L2 at least twice that, its mean below 3.2; "
-        "plain push-sum: L6 not back at 1.9 after the heal"
+        "with: L2 at 3.6 to 4.1 and L6 at 1.9 to 2.1 Mbps in the mean; without: the deviation of L2 at least twice that, its mean below "
+        "3.2; plain push-sum: L6 not back at 1.9 after the heal"
     )
     parameters = BlackListParameters
     seconds_per_cell = 4.0
-    quick: ClassVar[Mapping[str, str]] = {}
+    quick: ClassVar[Mapping[str, str]] = {"seeds": "1"}
 
     def cells(self, parameters: BlackListParameters, seed: int) -> Sequence[Cell]:
         return [{"way": way, "seed": seed * SEEDS_MAX + number} for way in WAYS for number in range(parameters.seeds)]
@@ -90,6 +95,7 @@ class BlackList(Experiment[BlackListParameters]):
 
 def _play(cell: Cell) -> Measured:
     group = FlowGroup(cell["seed"], LimitsConfig(branching=1))
+    group.warm_up(WARM)
     group.record(CUT_AT)
     cut = group.cut([L2], [L4])
     group.record(HEALED_AT)
@@ -114,7 +120,8 @@ def _misses(measured: Mapping[str, Mapping[str, float]]) -> list[str]:
     if not L6_RANGE[0] <= l6[OURS] <= L6_RANGE[1]:
         notes.append(f"with the black list L6 has {l6[OURS]:.2f}, expected {L6_RANGE[0]} to {L6_RANGE[1]}")
     if deviation[WITHOUT] < 2 * deviation[OURS] or l2[WITHOUT] >= WITHOUT_MEAN_MAX:
-        notes.append(f"without it L2 has {l2[WITHOUT]:.2f} with a deviation of {deviation[WITHOUT]:.2f}, with it one of {deviation[OURS]:.2f}")
+        with_it = f"with the black list one of {deviation[OURS]:.2f}"
+        notes.append(f"without it L2 has {l2[WITHOUT]:.2f} and a deviation of {deviation[WITHOUT]:.2f}, {with_it}")
     if abs(last[PLAIN] - EXPECTED_L6) < EXPECTED_L6 - L6_RANGE[0]:
         notes.append(f"plain push-sum is back after the heal: L6 has {last[PLAIN]:.2f}")
     return notes

@@ -178,7 +178,11 @@ def _kept(count: int, owed: float) -> float:
 
 
 def misses_of(row: Measured) -> list[str]:
-    accepted = (("total", TOTAL, "/s in all"), ("least small", SMALL_PACED, "/s at a small one"), ("kept while it fails", LEAST_KEPT, " kept"))
+    accepted = (
+        ("total", TOTAL, "/s in all"),
+        ("least small", SMALL_PACED, "/s at a small one"),
+        ("kept while it fails", LEAST_KEPT, " kept"),
+    )
     return [f"{row['way']}: {row[name]:g}{what}, accepted are {least:g}" for name, least, what in accepted if row[name] < least]
 
 
