@@ -49,8 +49,8 @@ class ChokePoints(Experiment[ChokeParameters]):
     title = "A choke point is named when the links between two halves are fewer than t"
     source = "paper 003, 6.3; limits 8, N3 (conjectured)"
     criterion = (
-        "ChokePoint names the smaller half exactly when fewer than t = max(1, b/2) links are left; error and time to converge are reported; "
-        "RL1 to RL3 hold"
+        "ChokePoint names the smaller half exactly when fewer than t = max(1, b/2) links are left; error and time to converge are "
+        "reported; RL1 to RL3 hold"
     )
     parameters = ChokeParameters
     seconds_per_cell = 20

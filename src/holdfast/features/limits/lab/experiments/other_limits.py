@@ -20,8 +20,17 @@ from msgspec import Meta
 from holdfast.features.limits.bucket import DEPTH_MIN, SECOND, Bucket, cost_micros, micros, nanos
 from holdfast.features.limits.lab.callers import Load, Went, everywhere, most_in_a_second, per_second, rate, wait_p99
 from holdfast.features.limits.lab.experiments.requests_maxmin import (
-    BURST, EDGE, FAIR, PROCESSES, RATE, RESTART_AFTER, SMALL_PACED, TOTAL, form, want_of,
-)  # fmt: skip
+    BURST,
+    EDGE,
+    FAIR,
+    PROCESSES,
+    RATE,
+    RESTART_AFTER,
+    SMALL_PACED,
+    TOTAL,
+    form,
+    want_of,
+)
 from holdfast.features.limits.lab.redis_bucket import RedisClient, RedisServer, missing, play
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.measured import checked, completed, shortened, violations
@@ -51,8 +60,8 @@ class Others(Experiment[OtherParameters]):
     title = "Beside a bucket in Redis and a fixed split: what is used, who waits, and what a failure leaves"
     source = "limits 8, P3"
     criterion = (
-        "throughput, waits, peaks and what a failure leaves are reported for each way that can be measured; ours: 990/s in all, 49/s for each "
-        "small one, and 98 % of min(what it wants, R/n) in every second while an agent is killed"
+        "throughput, waits, peaks and what a failure leaves are reported for each way that can be measured; ours: 990/s in all, 49/s for "
+        "each small one, and 98 % of min(what it wants, R/n) in every second while an agent is killed"
     )
     parameters = OtherParameters
     seconds_per_cell = 20

@@ -51,9 +51,9 @@ class Overlays(Experiment[OverlayParameters]):
     title = "When both paths of a pair are cut, the sum is lost unless the view changes with them"
     source = "paper 003, 6.2.2; limits 8, N4 (argued)"
     criterion = (
-        "an overlay of their own: after each change but that which came with the cut the mean error is above 5 % at the end of the period, and "
-        "grows; the breaker's: a new view, and a mean error below 5 % from ov_deadline + 5 s after the cut on, and at the end of each period; "
-        "RL1 to RL3 hold"
+        "an overlay of their own: after each change but that which came with the cut the mean error is above 5 % at the end of the period, "
+        "and grows; the breaker's: a new view, and a mean error below 5 % from ov_deadline + 5 s after the cut on, and at the end of each "
+        "period; RL1 to RL3 hold"
     )
     parameters = OverlayParameters
     seconds_per_cell = 5
