@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta
 
@@ -38,7 +38,9 @@ from holdfast.lab.measured import checked, completed, shortened, violations
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-OURS, FIXED, REDIS = "holdfast", "fixed", "redis"
+OURS: Final = "holdfast"
+FIXED: Final = "fixed"
+REDIS: Final = "redis"
 MISSING = "missing"
 FAILED_FOR = 5.0  # seconds that are looked at from the failure on
 LEAST_KEPT = 0.98  # of min(want, R/n): 1, but for the edges of a second

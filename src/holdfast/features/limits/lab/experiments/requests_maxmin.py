@@ -7,7 +7,7 @@ proportion to demand, run beside it: they let the seven starve, for what waits a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from msgspec import Meta
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 LIMIT = "api"
 RATE, BURST = 1000.0, 100.0
 LARGE, SMALL, PROCESSES = 900.0, 50.0, 8
-FAIR, EXACT, PLAIN = "fair", "exact", "plain"  # plain: fair, and shared in proportion to demand, as the paper does
+FAIR: Final = "fair"
+EXACT: Final = "exact"
+PLAIN: Final = "plain"  # fair, and shared in proportion to demand, as the paper does
 SETTLING = 20.0  # seconds after a load began in which shares come about
 FORMED_BY = 30.0
 RESTART_AFTER = 2.0  # seconds until a killed agent is started again, as a supervisor does
