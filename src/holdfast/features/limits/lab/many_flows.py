@@ -62,7 +62,7 @@ class ManyFlows(SumGroup):
     def __init__(
         self, seed: int, members: int, config: LimitsConfig, *, link: Link, rate: float, reserve: float, aggregate: str = "gossip"
     ) -> None:
-        self._spec = make(rate, max(1.0, rate / 10), share="demand", aggregate=aggregate, fleet=members, reserve=reserve)
+        self._flow_spec = make(rate, max(1.0, rate / 10), share="demand", aggregate=aggregate, fleet=members, reserve=reserve)
         super().__init__(seed, members, config, link=link, aggregate=aggregate)
 
     def user(self, name: str) -> FlowUser:
@@ -75,4 +75,4 @@ class ManyFlows(SumGroup):
         views = GivenViews(host, self.overlay)
         specs = Specs(host, exchange)
         limiter = Limiter(host, self.config, views, specs, agreed=True)
-        return [members, broadcast, exchange, views, limiter, FlowUser(host, limiter, specs, self._spec)]
+        return [members, broadcast, exchange, views, limiter, FlowUser(host, limiter, specs, self._flow_spec)]

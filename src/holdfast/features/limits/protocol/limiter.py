@@ -238,8 +238,8 @@ class Limiter:
         return {key: push_sum.report(key, value, stands=quiet and key in whole) for key, value in values.items()}
 
     def _allocate(self, told: dict[int, Told]) -> None:
-        """Step 6. The own change moves the own estimate by more than it moves the sum, so the larger of both counts (D8). What is mere noise
-        of the own demand is no change to be careful about, and would make every member count too much, all the time (H305)."""
+        """Step 6. The own change moves the own estimate by more than it moves the sum, so the larger of both counts (D8). What is mere
+        noise of the own demand is no change to be careful about, and would make every member count too much, all the time (H305)."""
         push_sum = self.sums
         assert push_sum is not None
 

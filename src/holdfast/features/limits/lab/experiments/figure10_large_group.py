@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean, pstdev
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta
 
@@ -25,8 +25,10 @@ from holdfast.lab.measured import checked, completed, shortened, violations
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-GOSSIP, CENTRAL = "gossip", "central"
-TRACE, BURSTS = "trace", "bursts"
+GOSSIP: Final = "gossip"
+CENTRAL: Final = "central"
+TRACE: Final = "trace"
+BURSTS: Final = "bursts"
 LINK = Link(delay=Uniform(0.02, 0.15), loss=0.01)
 SAMPLED, COUNTED = 0.25, 10.0  # seconds between two looks at estimates, and at what is conserved
 VALUE = 10.0

@@ -27,7 +27,10 @@ class CentralFlows(Experiment[CentralFlowParameters]):
     name = "limits/large-group-central"
     title = "One collector knows the weight a little better, and limits are not markedly better for it"
     source = "paper 003, 7.2.3, Figure 12; limits 8, F12"
-    criterion = "after each step, from 15 s on, the use is within 3 % of that with gossip, and the members differ less in what they take the weight to be"
+    criterion = (
+        "after each step, from 15 s on, the use is within 3 % of that with gossip, and the members differ less in what they take the "
+        "weight to be"
+    )
     parameters = CentralFlowParameters
     seconds_per_cell = 60
     quick: ClassVar[Mapping[str, str]] = {"members": "24", "branching": "5", "changed": "5", "every": "22.0", "seconds": "44.0"}

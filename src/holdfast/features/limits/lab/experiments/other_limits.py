@@ -13,15 +13,24 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta
 
 from holdfast.features.limits.bucket import DEPTH_MIN, SECOND, Bucket, cost_micros, micros, nanos
 from holdfast.features.limits.lab.callers import Load, Went, everywhere, most_in_a_second, per_second, rate, wait_p99
 from holdfast.features.limits.lab.experiments.requests_maxmin import (
-    BURST, EDGE, FAIR, PROCESSES, RATE, RESTART_AFTER, SMALL_PACED, TOTAL, form, want_of,
-)  # fmt: skip
+    BURST,
+    EDGE,
+    FAIR,
+    PROCESSES,
+    RATE,
+    RESTART_AFTER,
+    SMALL_PACED,
+    TOTAL,
+    form,
+    want_of,
+)
 from holdfast.features.limits.lab.redis_bucket import RedisClient, RedisServer, missing, play
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.measured import checked, completed, shortened, violations
@@ -29,7 +38,9 @@ from holdfast.lab.measured import checked, completed, shortened, violations
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-OURS, FIXED, REDIS = "holdfast", "fixed", "redis"
+OURS: Final = "holdfast"
+FIXED: Final = "fixed"
+REDIS: Final = "redis"
 MISSING = "missing"
 FAILED_FOR = 5.0  # seconds that are looked at from the failure on
 LEAST_KEPT = 0.98  # of min(want, R/n): 1, but for the edges of a second
@@ -51,8 +62,8 @@ class Others(Experiment[OtherParameters]):
     title = "Beside a bucket in Redis and a fixed split: what is used, who waits, and what a failure leaves"
     source = "limits 8, P3"
     criterion = (
-        "throughput, waits, peaks and what a failure leaves are reported for each way that can be measured; ours: 990/s in all, 49/s for each "
-        "small one, and 98 % of min(what it wants, R/n) in every second while an agent is killed"
+        "throughput, waits, peaks and what a failure leaves are reported for each way that can be measured; ours: 990/s in all, 49/s for "
+        "each small one, and 98 % of min(what it wants, R/n) in every second while an agent is killed"
     )
     parameters = OtherParameters
     seconds_per_cell = 20
@@ -178,7 +189,11 @@ def _kept(count: int, owed: float) -> float:
 
 
 def misses_of(row: Measured) -> list[str]:
-    accepted = (("total", TOTAL, "/s in all"), ("least small", SMALL_PACED, "/s at a small one"), ("kept while it fails", LEAST_KEPT, " kept"))
+    accepted = (
+        ("total", TOTAL, "/s in all"),
+        ("least small", SMALL_PACED, "/s at a small one"),
+        ("kept while it fails", LEAST_KEPT, " kept"),
+    )
     return [f"{row['way']}: {row[name]:g}{what}, accepted are {least:g}" for name, least, what in accepted if row[name] < least]
 
 

@@ -1,7 +1,7 @@
 """limits/P2: requests of tasks that ask again as soon as they may, shared in proportion to demand.
 
-Spec: limits 8 (P2), 5.2 (share "demand"), 1. Two of six processes run 40 and 20 tasks; then a third one has 100 requests a second, beside them
-and alone.
+Spec: limits 8 (P2), 5.2 (share "demand"), 1. Two of six processes run 40 and 20 tasks; then a third one has 100 requests a second, beside
+them and alone.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Tasks(Experiment[TaskParameters]):
     title = "Requests are shared as the paper shares traffic: in proportion to what waits"
     source = "limits 8, P2"
     criterion = (
-        "40 and 20 tasks get 2:1 within 8 %, 470 to 500/s in all; a newcomer gets its 100/s (95 at least, they come at random), 99 % of its "
-        "requests wait less than 1 s, and less than 5 ms when it is alone; no more than R + B + n requests go in a second"
+        "40 and 20 tasks get 2:1 within 8 %, 470 to 500/s in all; a newcomer gets its 100/s (95 at least, they come at random), 99 % of "
+        "its requests wait less than 1 s, and less than 5 ms when it is alone; no more than R + B + n requests go in a second"
     )
     parameters = TaskParameters
     seconds_per_cell = 10

@@ -7,7 +7,7 @@ proportion to demand, run beside it: they let the seven starve, for what waits a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from msgspec import Meta
 
@@ -15,7 +15,7 @@ from holdfast.features.limits.lab.callers import Caller, Load, callers_of, every
 from holdfast.features.limits.lab.crews import Appetite
 from holdfast.features.limits.lab.groups import LimitGroup
 from holdfast.features.limits.lab.terms import Terms
-from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.measured import checked, completed, shortened, violations
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 LIMIT = "api"
 RATE, BURST = 1000.0, 100.0
 LARGE, SMALL, PROCESSES = 900.0, 50.0, 8
-FAIR, EXACT, PLAIN = KINDS = ("fair", "exact", "fair, in proportion to demand")  # fmt: skip
+FAIR: Final = "fair"
+EXACT: Final = "exact"
+PLAIN: Final = "plain"  # fair, and shared in proportion to demand, as the paper does
 SETTLING = 20.0  # seconds after a load began in which shares come about
 FORMED_BY = 30.0
 RESTART_AFTER = 2.0  # seconds until a killed agent is started again, as a supervisor does
@@ -44,6 +46,7 @@ class MaxMinParameters(Parameters, frozen=True, kw_only=True):
 
     seconds: Annotated[float, Meta(ge=22.0, le=600.0)] = 60.0
     failures: bool = True
+    kinds: Annotated[tuple[Literal["fair", "exact", "plain"], ...], Meta(min_length=1, max_length=LIST_MAX)] = (FAIR, EXACT, PLAIN)
 
 
 class MaxMin(Experiment[MaxMinParameters]):
@@ -70,7 +73,7 @@ class MaxMin(Experiment[MaxMinParameters]):
                 "failures": parameters.failures and kind != PLAIN,
                 "seed": seed * SEEDS_MAX + number,
             }
-            for kind in KINDS
+            for kind in parameters.kinds
             for number in range(parameters.seeds)
         ]
 
