@@ -49,7 +49,7 @@ class Part:
         self.tell: Tell | None = None
         self.heard = 0  # serial of the newest word of the agent
         self.arrived = self.waiting = self.admitted = 0.0
-        self.waits: list[float] = []
+        self.on_taken: Callable[[], None] = _ignore  # one request may go
         self._edges: list[tuple[float, float]] = []  # instants that are still to come, and the rate from then on
 
     def usable(self, now: float) -> float:
@@ -87,11 +87,12 @@ class Part:
             self.arrived += cost if self.appetite.declared else 0.0
             self.admitted += cost
             take(cost)
+            self.on_taken()
         raise Violation("RL8 bucket", f"{self.name} lets {TAKES_MAX} requests go at once")
 
     def demand(self, seconds: float) -> None:
         """Requests of so many seconds arrive."""
-        if not self.appetite.declared:
+        if not self.appetite.declared and self.appetite.rate > 0:
             more = self.appetite.rate * seconds
             self.arrived += more
             self.waiting = min(self.waiting + more, PATIENCE * self.appetite.rate)
@@ -385,3 +386,7 @@ class Crew:
 
 def _nothing(crew: Crew) -> None:
     """No checker looks on."""
+
+
+def _ignore() -> None:
+    """What takes is not asked about."""
