@@ -1,7 +1,7 @@
 """Limits without agreed views: over the member list of this agent.  Spec: limits 5.11, H272; foundation F15.
 
 Every member has its own list. Those that have the same one gossip with each other; where lists have differed for longer than news of a
-member takes, nobody knows how many share the limit, and each goes back to R/n. So only policy ``fair`` is offered here.
+member takes, no member knows how many share the limit, and each goes back to R/n. So only policy ``fair`` is offered here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Push-sum that conserves: one instance of gossip at one member.  Spec: limits 2, 5.3, D1, D2, D4, D6, D8; paper 003, 6.1, 6.2.1.
 
-Every member holds weight ``w`` and, for each limit, a portion ``p`` of what all want together. Whoever is chosen is given an equal part of
-all of it; the whole stays what it is, also while parts are under way or wait to be sent again. So at any member, size times p over w comes
-to be the sum of all demands. All amounts are integers and remainders stay home.
+Every member holds weight ``w`` and, for each limit, a portion ``p`` of what all want together. A peer that is chosen is
+given an equal part of all of it; the whole stays what it is, also while parts are under way or wait to be sent again. So
+at any member, size times p over w comes to be the sum of all demands. All amounts are integers and remainders stay home.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class PushSum:
         return self.size * held / self.w * (WEIGHT / UNIT) if held else 0.0
 
     def report(self, key: int, value: int, *, stands: bool = False) -> Told:
-        """The own demand is ``value`` now; once an epoch. Less is taken out of what this member holds, and no more than half of that at once
-        (D8). ``stands``: until that is mixed, what was known before counts, less what was taken out, for a quiet group gives nothing back at
-        first (H273). It comes to the estimate within a few epochs.
+        """The own demand is ``value`` now; once an epoch. Less is taken out of what this member holds, and no more than half of
+        that at once (D8). ``stands``: until that is mixed, what was known before counts, less what was taken out, for a quiet
+        group gives nothing back at first (H273). It comes to the estimate within a few epochs.
         """
         assert 0 <= value <= DEMAND_MAX
         known = self.estimate(key)
