@@ -140,8 +140,8 @@ class TimedBucket(Bucket):
         """What was told ends later. What has ended already does not begin again."""
         self.move(now)
         if self._changes:
-            at, *then = self._changes.pop()
-            self._changes.append((max(at, nanos(ends_at)), *then))
+            at, rate, depth = self._changes.pop()
+            self._changes.append((max(at, nanos(ends_at)), rate, depth))
 
     def end(self, now: int) -> None:
         """Nothing goes any more."""

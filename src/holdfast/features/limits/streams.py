@@ -15,7 +15,7 @@ from holdfast.local.frame import encoded
 
 if TYPE_CHECKING:
     from holdfast.features.limits.calls import LimitItem
-    from holdfast.local.family import Process
+    from holdfast.local.process import Process
 
 
 class Client(Protocol):

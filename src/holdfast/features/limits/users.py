@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.features.limits.calls import LimitItem
     from holdfast.features.limits.protocol.outlet import Outlet
     from holdfast.host import Timer
-    from holdfast.local.family import Process
+    from holdfast.local.process import Process
 
 FIRST_LOOK = 0.005  # seconds after a connection ended: the kernel closes the sockets of a process just before it is dead
 LOOK_MAX = 0.5  # seconds between two looks whether a process that is gone is dead

@@ -16,7 +16,7 @@ from holdfast.features.limits.lab.terms import Policy, Share, Terms, shares_of
 from holdfast.features.limits.protocol.config import QUOTA, key_of
 from holdfast.features.limits.protocol.links import Cut
 from holdfast.features.limits.protocol.outlet import Allotment
-from holdfast.lab.checker import Violation
+from holdfast.lab.violation import Violation
 
 FORMED = 12.0  # seconds: one view, ``settle``, and shares that have moved
 WANTS = {"c0": 300.0, "c1": 60.0, "c2": 30.0}

@@ -24,8 +24,8 @@ from holdfast.features.limits.lab.experiments.figure8_loss import ACKED
 from holdfast.features.limits.lab.experiments.figure8_loss import PLAIN as UNACKED
 from holdfast.features.limits.lab.experiments.policies import MOVING, STEADY
 from holdfast.features.limits.lab.measures import VIOLATION, between, checked, shortened, thinned
-from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, conduct, parameters_of
+from holdfast.lab.violation import Violation
 
 EITHER = "pass or miss"  # so few runs say nothing
 REDUCED: list[tuple[Experiment[Any], dict[str, str], str]] = [

@@ -19,9 +19,9 @@ from holdfast.features.limits.lab.admitted import Admitted
 from holdfast.features.limits.protocol.outlet import NOTHING, Allotment
 from holdfast.features.limits.protocol.workers import Tell, Workers
 from holdfast.host import Host, Message, NodeId
-from holdfast.lab.checker import Violation
 from holdfast.lab.host import LabHost
 from holdfast.lab.links import Uniform
+from holdfast.lab.violation import Violation
 from holdfast.lab.world import World
 
 LOCAL = Uniform(0.00005, 0.003)  # seconds that a local message takes

@@ -45,6 +45,7 @@ class Fleet(Checker):
     def desk(self, host: Host, open_limit: Callable[[str, Outlet], None]) -> Desk:
         """For a new life of an agent."""
         assert isinstance(host, LabHost)
+        assert isinstance(host.world, World)
         crew = self.crews.get(host.me.name)
         if crew is None:
             crew = self.crews[host.me.name] = Crew(host.world, host.me.name, self._appetites(host.me.name), period=self._period)

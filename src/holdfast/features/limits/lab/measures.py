@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from holdfast.lab.checker import Violation
 from holdfast.lab.experiment import Cell, Measured
+from holdfast.lab.violation import Violation
 
 VIOLATION = "violation"
 NOTES_MAX = 12  # of one report

@@ -12,8 +12,9 @@ from holdfast.features.limits.protocol.limiter import Limiter
 from holdfast.features.views.protocol.config import ViewsConfig
 from holdfast.features.views.protocol.views import ViewNode
 from holdfast.host import ViewState
-from holdfast.lab.checker import Checker, Violation
+from holdfast.lab.checker import Checker
 from holdfast.lab.host import LabHost
+from holdfast.lab.violation import Violation
 from holdfast.lab.world import World
 
 PATIENCE = 25.0  # seconds after the last fault (RL6)
