@@ -20,6 +20,7 @@ RANGES = {
     "holdfast.features.election": range(112, 128),
     "holdfast.features.views.lab": range(176, 256),
     "holdfast.features.views": range(128, 152),
+    "holdfast.features.limits.lab": range(176, 256),
     "holdfast.features.limits": range(152, 176),
     "holdfast.lab": range(176, 256),
     "holdfast.papers.tickets.lab": range(176, 256),

@@ -25,7 +25,7 @@ def test_gossip_restarts_in_each_view() -> None:
 
 
 def test_the_former_aggregate_is_blended_with_the_new_one() -> None:
-    """6.3, efficient restart: for as many rounds as it takes to converge. Not a moving average (D9): after k of n rounds (k/n)^2."""
+    """6.3, efficient restart: for as many rounds as it takes to converge. Not a moving average (limits D9): after k of n rounds (k/n)^2."""
     stand = Stand()
     stand.limit(600.0, arrives=0.0, share="demand")
     stand.users[API].user = 10.0

@@ -2,7 +2,7 @@
 
 Each amount is held by a member or on its way from one to another: given by the one, and not taken by the other. Both are read from their
 ledgers. Of an instance that a member has left, because it died or began another one, the sums are looked at no more: what that one held is
-gone with it. That nobody takes what was not given to it holds between the others all the same.
+gone with it. That no member takes what was not given to it holds between the others all the same.
 """
 
 from __future__ import annotations

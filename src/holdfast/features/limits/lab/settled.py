@@ -41,7 +41,7 @@ class LimitsSettled(Checker):
             return ""  # No server lives, so there is no view for ever.
         name, why = "RL7 whole", self._no_view(world)
         if why:
-            self._viewed_at = world.now  # CB7 says how long that may take, and ``settle`` of exact limits counts from then.
+            self._viewed_at = world.now  # views CB7 says how long that may take, and ``settle`` of exact limits counts from then.
         else:
             why = self._apart(world)
             if not why:

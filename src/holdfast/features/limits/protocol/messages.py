@@ -36,7 +36,7 @@ class Gossip(OfInstance, frozen=True, tag=152):
     seq: Number
     w: Amount
     p: Portions
-    is_quiet: bool = False  # the sender has no news, and speaks rarely (D26)
+    is_quiet: bool = False  # the sender has no news, and speaks rarely (limits D26)
 
 
 class GossipAck(OfInstance, frozen=True, tag=153):
@@ -54,7 +54,7 @@ class Probe(OfInstance, frozen=True, tag=154):
 
 
 class Reconcile(OfInstance, frozen=True, tag=155):
-    """What is stranded on a link, by the overlay. 0: an exchange (D14), not answered for a loss; 1 to 3: round by round (5.4)."""
+    """What is stranded on a link, by the overlay. 0: an exchange (limits D14), not answered for a loss; 1 to 3: round by round."""
 
     carried: ClassVar[bool] = True
     step: Round

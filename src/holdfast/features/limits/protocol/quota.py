@@ -1,4 +1,4 @@
-"""Quota: exact limits divide a whole that is conserved.  Spec: limits 5.5, D11, D19, D20, D22, H267; views G6; foundation 4.
+"""Quota: exact limits divide a whole that is conserved.  Spec: limits 5.5, D11, D19, D20, D22, H267; foundation 4.
 
 ``QUOTA`` is one member's 1/n. In an instance quota only moves: a giver has less before the taker can have more, and by a ledger nothing is
 lost or counted twice. Between instances no member knows what the others passed through, so each goes down to its own part at once, and

@@ -184,7 +184,7 @@ class Standing:
         self.on_began(former)
 
     def _confirm(self, members: tuple[NodeId, ...]) -> None:
-        """What was gossiped stays; after a lapse this is no calm (D20), which ``look`` sees to. G6 counts from here (H266)."""
+        """What was gossiped stays; after a lapse this is no calm (D20), which ``look`` sees to. views G6 counts from here (H266)."""
         assert self.inst is not None
         self.provisional, self._adopt_until = False, inf
         self.settle_at = max(self.settle_at, self._host.now + self._views.settle)

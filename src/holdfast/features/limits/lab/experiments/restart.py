@@ -35,7 +35,7 @@ class RestartParameters(Parameters, frozen=True, kw_only=True):
 
 
 class Restart(Experiment[RestartParameters]):
-    """Everybody begins anew with its own demand."""
+    """Each member begins anew with its own demand."""
 
     id = "limits/N1"
     name = "limits/restart"

@@ -1,4 +1,4 @@
-"""Limits under mixed faults: RL1 to RL5, RL8 and RL9 at every event, RL6 and RL7 when the faults are over.  Spec: limits 7; views 7.
+"""Limits under mixed faults: what limits 7 (RL1 to RL5, RL8, RL9) asks at every event, and RL6 and RL7 when the faults are over.
 
 Three limits in one group, one of each policy, over the faults of views/mixed, and with processes that die and hang. In half of the runs
 what the processes want does not change. Where messages may be up to 3 s under way, views hardly ever rest (views D27, limits D25): those
@@ -37,7 +37,7 @@ POLICIES: tuple[Policy, ...] = ("fair", "strict", "exact")
 RATE, BURST = 600.0, 240.0  # a bucket holds what comes in between two looks of a process
 HOLES = tuple(kind.__name__ for kind in (*TYPES, *OF_VIEWS))
 CHANGES = 6.0  # mean seconds between two changes of what a process wants, where it changes
-VIEWS_BY = 120.0  # seconds after the faults in which all are in one view: the longest quarantine, and the 15 s of CB7
+VIEWS_BY = 120.0  # seconds after the faults in which all are in one view: the longest quarantine, and the 15 s of views CB7
 
 
 class LimitScenario(Scenario):
