@@ -30,7 +30,7 @@ def shorter_settle(stack: ExitStack) -> None:
 
 
 def no_history(stack: ExitStack) -> None:
-    """limits D4: a receiver knows which number it took last, and not what was in it."""
+    """Limits D4: a receiver knows which number it took last, and not what was in it."""
     take = Ledger.take
 
     def take_whole(self: Ledger, batch: Batch, fits: object = None) -> dict[int, int] | Refusal:

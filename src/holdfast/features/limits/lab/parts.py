@@ -11,7 +11,7 @@ from holdfast.lab.world import World
 
 
 class Parts(Checker):
-    """limits RL9: at an instant at which members are settled, the sizes of their views add up to n at most."""
+    """Limits RL9: at an instant at which members are settled, the sizes of their views add up to n at most."""
 
     name = "RL9 partition"
 
