@@ -93,7 +93,7 @@ def test_every_setting_is_read_from_file_and_environment(tmp_path: Path) -> None
         "group": "g", "name": "n", "bind": "127.0.0.1:0", "advertise": "127.0.0.1:9", "seeds": ["127.0.0.1:1", "seed.example:2"],
         "seats": ["a@127.0.0.1:1"], "key_file": str(key_file), "state_dir": "s", "preset": "local", "lease": 0.5, "arbitration": 0.2,
         "heartbeat": 0.3, "ticket_lease": 1.0, "ticket_round": 0.2, "ticket_guardians": "ring", "ticket_k": 1, "longest_grant": 4.0,
-        "k": 2, "rho": 0.002, "margin": 0.02, "view_heartbeat": 0.2, "zk_session": 5.0, "zk_stale": 7.0,
+        "k": 2, "rho": 0.002, "margin": 0.02, "view_heartbeat": 0.2, "zk_session": 5.0, "zk_stale": 7.0, "limit_epoch": 0.3,
         "tags": {"zone": "eu", "rack": "3"},
         "socket": "x.sock", "socket_mode": 0o660, "http": "127.0.0.1:0",
         "http_token_file": str(token), "log_level": "debug", "log_format": "text", "membership": "ring", "moved": True, "insecure": False,
