@@ -55,11 +55,15 @@ def test_flag_beats_environment_beats_file_beats_preset_beats_default(tmp_path: 
 
 @pytest.mark.parametrize(
     "preset, timing",
-    [("lan", (1, 0.5, 1, 2, 0.5, 5, 0.25, 0.5)), ("wan", (4, 2, 4, 8, 2, 60, 1.0, 1.0)), ("local", (0.4, 0.2, 0.3, 1, 0.2, 3, 0.1, 0.25))],
+    [
+        ("lan", (1, 0.5, 1, 2, 0.5, 5, 0.25, 0.5)),
+        ("wan", (4, 2, 4, 8, 2, 60, 1.0, 1.0)),
+        ("local", (0.4, 0.2, 0.3, 1, 0.2, 3, 0.1, 0.25)),
+    ],
     ids=str,
 )
 def test_presets(preset: str, timing: tuple[float, ...]) -> None:
-    """Each preset names T_l, T_a, t_itv, D, T, the longest grant, the heartbeat of views and the epoch of limits; the ring gets its share of them."""
+    """Each preset names T_l, T_a, t_itv, D, T, the longest grant, the heartbeat of views and the epoch of limits; the ring gets its share."""
     config = load(overrides={"preset": preset})
     assert tuple(getattr(config, field) for field in Timing._fields) == timing
     assert (config.ring_config().lease, config.ring_config().t_a) == timing[:2]
