@@ -75,6 +75,10 @@ class Items:
         look = look_at(self._limiter, used.name)
         return (STARTING, 0.0, 0, 0.0) if look is None else (look.state, look.rate, look.fleet, self._claims_at(used.name))
 
+    def is_fair(self, used: Used) -> bool:
+        spec = self._limiter.specs.get(used.name)
+        return spec is not None and spec.is_fair
+
 
 def line_of(name: str, spec: Spec, limiter: Limiter | None, used: Used | None, over: str, now: float, wall: float) -> LimitLine:
     """One limit for people."""

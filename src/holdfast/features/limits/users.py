@@ -47,6 +47,8 @@ class Source(Protocol):
 
     def item(self, used: Used, stream: LimitStream) -> LimitItem: ...
     def state(self, used: Used) -> tuple[str, float, int, float]: ...
+    def is_fair(self, used: Used) -> bool:
+        """Nothing is promised about what all may use at one instant."""
 
 
 class User:
@@ -104,6 +106,7 @@ class Users:
             if not self._beating:
                 self._beating = True
                 self._host.after(self._period, self._on_beat)
+        used.outlet.forgets = self._items.is_fair(used)
         user = self._returned(used, stream, worker)
         if user is None:
             stream.number = next(self._numbers)
@@ -122,6 +125,7 @@ class Users:
     def look(self) -> None:
         """Tell the processes how their limits stand, where that has changed."""
         for used in self.used.values():
+            used.outlet.forgets = self._items.is_fair(used)
             state = self._items.state(used)
             if state != used.state:
                 used.state = state

@@ -107,6 +107,9 @@ class Stand:
     def state(self, used: Used) -> tuple[str, float, int, float]:
         return "stable", self.limits.rate, len(used.name), 0.0
 
+    def is_fair(self, used: Used) -> bool:
+        return False
+
     def item(self, used: Used, stream: LimitStream) -> LimitItem:
         told = stream.told or (0, 0.0, 0.0, 0.0, 0.0, 0.0)
         return LimitItem(*told, "stable", 0.0, 0.0, 0.0, 500.0, 50.0, 4, 3, 1, used.name, 0.5)

@@ -49,10 +49,24 @@ class Tell(NamedTuple):
 class Worker:
     """One of them: what it said, and what it was told and may still go by."""
 
-    __slots__ = ("active", "alone", "arrived", "demand", "heard_at", "short", "told", "told_at", "user", "waiting", "want", "weight")
+    __slots__ = (
+        "active",
+        "alone",
+        "arrived",
+        "demand",
+        "forgets",
+        "heard_at",
+        "short",
+        "told",
+        "told_at",
+        "user",
+        "waiting",
+        "want",
+        "weight",
+    )
 
-    def __init__(self, weight: float, now: float) -> None:
-        self.weight = weight
+    def __init__(self, weight: float, now: float, forgets: Callable[[], bool]) -> None:
+        self.weight, self.forgets = weight, forgets
         self.demand = RequestDemand()
         self.arrived = 0.0  # since the last look
         self.waiting = 0.0
@@ -70,15 +84,17 @@ class Worker:
 
     def held(self, now: float) -> float:
         """The most that it may use now."""
-        return max((tell.usable(now) for tell in self.told if self._counts(tell, now)), default=0.0)
+        return max((tell.usable(now) for tell in self.told if now < tell.until or not self._forgotten(now)), default=0.0)
 
     def left(self, now: float) -> float:
         """The most that it may use once all the times in ``until`` have passed."""
-        return max((tell.left for tell in self.told if now < tell.ends_at and self._counts(tell, now)), default=0.0)
+        if self._forgotten(now):
+            return 0.0
+        return max((tell.left for tell in self.told if now < tell.ends_at), default=0.0)
 
-    def _counts(self, tell: Tell, now: float) -> bool:
-        """What has no end counts as long as the worker is heard of, or cannot be: one that is silent past its time uses nothing (H280)."""
-        return now < tell.until or isfinite(tell.ends_at) or self.alone or now - self.heard_at <= SILENT_AFTER
+    def _forgotten(self, now: float) -> bool:
+        """H280: one that is silent uses nothing, unless it is silent because it has no connection."""
+        return self.forgets() and not self.alone and now - self.heard_at > SILENT_AFTER
 
     def confirm(self, serial: int) -> None:
         """What was told before counts no more."""
@@ -91,6 +107,7 @@ class Workers(Outlet):
 
     def __init__(self, clock: Callable[[], float], tell: Callable[[int, Tell], None]) -> None:
         self.on_less: Callable[[], None] = _nothing
+        self.forgets = False  # policy fair: a worker that is silent past its time counts with nothing (H280)
         self._clock = clock
         self._tell = tell
         self._workers: dict[int, Worker] = {}
@@ -140,7 +157,7 @@ class Workers(Outlet):
         assert worker not in self._workers
         assert not self.full
         assert WEIGHT_MIN <= weight <= WEIGHT_MAX
-        self._workers[worker] = Worker(weight, self._clock())
+        self._workers[worker] = Worker(weight, self._clock(), lambda: self.forgets)
         self._split()
 
     def report(self, worker: int, confirmed: int, arrived: float, waiting: float, user: float | None = None) -> None:
