@@ -330,7 +330,13 @@ def test_a_limit_that_nothing_refers_to_is_given_up(agent: FakeAgent) -> None:
     opened = agent.wait_for(limit_calls.AttachLimit)
     del limit
     gc.collect()
-    until(lambda: agent.push(opened, item(2, MANY)) or agent.all(calls.Close), "it is given up")  # A thread may be inside of it at first.
+
+    def given_up() -> bool:
+        """A thread may be inside of it at first."""
+        agent.push(opened, item(2, MANY))
+        return bool(agent.all(calls.Close))
+
+    until(given_up, "it is given up")
     group.leave()
 
 
