@@ -63,8 +63,11 @@ class LimitStream(Opened[LimitItem]):
         self._on_end()
 
     def finish(self, error: HoldfastError | None) -> None:
+        """With the group. A process that leaves it may live for long, so its share is given up by a word (H311)."""
         super().finish(error)
         self._on_end()
+        if error is None and self._connection is not None:
+            self._connection.close_stream(self._serial)
 
     def wanted(self) -> None:
         """A caller begins to wait: the agent hears of it at once, unless it hears of this process all the time."""

@@ -97,9 +97,9 @@ class Meter:
                 self.error = error
 
     def missed(self) -> None:
-        """Another connection carries it from now on."""
+        """Another connection carries it from now on. Nothing is confirmed before its first item: it may be of an agent that counts anew."""
         with self.lock:
-            self.connected, self.reported_at, self._confirmed = True, None, 0
+            self.connected, self.reported_at, self._confirmed = False, None, 0
             self._former = self.item
 
     # What goes.

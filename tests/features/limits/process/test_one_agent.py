@@ -24,14 +24,15 @@ KIB_PER_CLIENT = 64
 CONNECTED = "03"  # of a socket in /proc/net/unix
 
 
-@pytest.fixture
-def agents(tmp_path: Path) -> Iterator[list[AgentProcess]]:
+@pytest.fixture(scope="module")
+def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[AgentProcess]]:
     """Three seats on loopback."""
-    with Fleet(tmp_path) as fleet:
+    folder = tmp_path_factory.mktemp("three")
+    with Fleet(folder) as fleet:
         addresses = [f"127.0.0.1:{port}" for port in free_ports(SEATS)]
         fleet.settings["seeds"] = addresses
         yield [
-            fleet.start(name=f"s{number}", bind=address, state_dir=str(tmp_path / f"state{number}"))
+            fleet.start(name=f"s{number}", bind=address, state_dir=str(folder / f"state{number}"))
             for number, address in enumerate(addresses)
         ]
 

@@ -250,6 +250,15 @@ def test_another_connection_of_the_same_life_is_obeyed(client: Spelling, agent: 
     client.run(group.leave)
 
 
+def test_leaving_the_group_gives_the_share_up(client: Spelling, agent: FakeAgent, group: Any, limit: Any) -> None:
+    """H311: without a word the agent would hold what it told until this process is dead."""
+    tell(agent, item(1, MANY), limit)
+    client.run(group.leave)
+    assert agent.wait_for(calls.Close).stream == agent.wait_for(limit_calls.AttachLimit).serial
+    with pytest.raises(Unavailable, match="the group was left"):
+        client.run(limit.try_acquire)
+
+
 def test_numbers_change_by_calls(client: Spelling, agent: FakeAgent, limit: Any) -> None:
     """Limits 5.10, 9: set_rate, set_burst, set_fleet and penalize; nothing else of the limit is named."""
     client.run(limit.set_rate, 300)
@@ -333,8 +342,13 @@ def test_a_limit_that_nothing_refers_to_is_given_up(agent: FakeAgent) -> None:
     opened = agent.wait_for(limit_calls.AttachLimit)
     del limit
     gc.collect()
-    agent.push(opened, item(2, MANY))
-    agent.wait_for(calls.Close)
+
+    def given_up() -> bool:
+        """A thread may be inside of it at first."""
+        agent.push(opened, item(2, MANY))
+        return bool(agent.all(calls.Close))
+
+    until(given_up, "it is given up")
     group.leave()
 
 
