@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from holdfast.features.limits.lab.callers import Went, most_in_a_second, per_second, rate, wait_p99
+from holdfast.features.limits.lab.programs import Went, most_in_a_second, per_second, rate, wait_p99
 from holdfast.features.limits.lab.conserved import residue_of
 from holdfast.features.limits.lab.experiments import (
     choke_point,

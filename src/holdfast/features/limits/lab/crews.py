@@ -36,7 +36,7 @@ class Appetite(Struct):
     rate: float  # cost per second
     cost: float = 1.0  # of each request
     declared: bool = False  # it says so by a ``demand=`` callable, and uses whatever it may; otherwise requests arrive at that rate
-    called: bool = False  # requests come one by one, from ``callers``
+    called: bool = False  # requests come one by one, from ``programs``
     weight: float = 1.0
 
 

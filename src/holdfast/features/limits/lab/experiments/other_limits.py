@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 from msgspec import Meta
 
 from holdfast.features.limits.bucket import DEPTH_MIN, SECOND, Bucket, cost_micros, micros, nanos
-from holdfast.features.limits.lab.callers import Load, Went, everywhere, most_in_a_second, per_second, rate, wait_p99
+from holdfast.features.limits.lab.programs import Load, Went, everywhere, most_in_a_second, per_second, rate, wait_p99
 from holdfast.features.limits.lab.experiments.requests_maxmin import (
     BURST,
     EDGE,
