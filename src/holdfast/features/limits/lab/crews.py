@@ -50,7 +50,6 @@ class Part:
         self.tell: Tell | None = None
         self.heard = 0  # serial of the newest word of the agent
         self.arrived = self.waiting = self.admitted = 0.0
-        self.waits: list[float] = []
         self._edges: list[tuple[float, float]] = []  # instants that are still to come, and the rate from then on
 
     def usable(self, now: float) -> float:

@@ -18,7 +18,7 @@ from holdfast.lab.world import World
 
 SETTLE, LEASE = 5.4, 1.5  # seconds, those of ``lan``
 SERVER = NodeId("s0", 1)
-QUICK = Uniform(0.002, 0.01)  # seconds that a carried message takes
+QUICK, SLOW = Uniform(0.002, 0.01), Uniform(0.06, 0.3)  # seconds that a carried message takes, near and far
 DEADLINE = 3.0  # seconds until a message that cannot be carried is given up
 
 

@@ -125,6 +125,10 @@ class SumGroup:
         assert found is not None
         return found.estimate(KEY)
 
+    def raw_or_central(self, name: str) -> float:
+        """What gossip says by itself, or the collector: what the figures of the paper show."""
+        return self.estimate(name) if self._spec.is_central else self.raw(name)
+
     def errors(self, truth: float, read: Callable[[str], float] | None = None, names: Sequence[str] | None = None) -> list[float]:
         """Relative errors of all members."""
         chosen = self.names if names is None else names

@@ -1,0 +1,211 @@
+"""Experiments of limits at reduced size, and proof that each can miss.  Spec: limits 8; paper 003, 6 and 7."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from holdfast.features.limits.lab.experiments import (
+    figure1_overlap,
+    figure6_black_list,
+    figure7_partition,
+    figure8_loss,
+    figure9_cut,
+    messages,
+    policies,
+    restart,
+    table1_failures,
+)
+from holdfast.features.limits.lab.experiments.figure6_black_list import OURS, PLAIN, WITHOUT
+from holdfast.features.limits.lab.experiments.figure8_loss import ACKED
+from holdfast.features.limits.lab.experiments.figure8_loss import PLAIN as UNACKED
+from holdfast.features.limits.lab.experiments.policies import MOVING, STEADY
+from holdfast.features.limits.lab.measures import VIOLATION, between, checked, shortened, thinned
+from holdfast.lab.checker import Violation
+from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, conduct, parameters_of
+
+EITHER = "pass or miss"  # so few runs say nothing
+REDUCED: list[tuple[Experiment[Any], dict[str, str], str]] = [
+    (figure1_overlap.EXPERIMENT, {}, "pass"),
+    (figure6_black_list.EXPERIMENT, {"seeds": "1"}, EITHER),
+    (figure7_partition.EXPERIMENT, {"seeds": "1", "policies": '["exact"]'}, "pass"),
+    (figure8_loss.EXPERIMENT, {"losses": "[0.05]"}, "pass"),
+    (figure9_cut.EXPERIMENT, {"changes": "3"}, EITHER),
+    (restart.EXPERIMENT, {"members": "40"}, "pass"),
+    (messages.EXPERIMENT, {"members": "[8]"}, EITHER),
+    (policies.EXPERIMENT, {"runs": "1"}, "pass"),
+    (table1_failures.EXPERIMENT, {}, EITHER),
+]
+
+
+@pytest.mark.parametrize("experiment, settings, verdict", REDUCED, ids=lambda value: value.id if isinstance(value, Experiment) else "")
+def test_reduced_size_runs_and_draws(experiment: Experiment[Any], settings: Mapping[str, str], verdict: str) -> None:
+    """Limits 8: each runs under its checkers, reports what it expected, says why it misses, and can be drawn."""
+    report = conduct(experiment, parameters_of(experiment, settings), 5, map, "test")
+    assert verdict in (report.verdict, EITHER), report.notes
+    assert report.notes or report.verdict == "pass"
+    assert set(report.expected) <= set(report.measured)
+    figure = Figure()
+    experiment.draw(figure, Finding(report.measured, report.expected, report.verdict == "pass", report.notes))
+    assert figure.axes
+    assert all(axes.lines or axes.patches or axes.tables for axes in figure.axes)
+
+
+@pytest.mark.parametrize("experiment, settings", [REDUCED[0][:2], REDUCED[3][:2], REDUCED[6][:2]], ids=["F1", "F8", "N2"])
+def test_same_seed_measures_the_same(experiment: Experiment[Any], settings: Mapping[str, str]) -> None:
+    """Limits 8: cells are pure functions; other seeds are other cells."""
+    parameters = parameters_of(experiment, settings)
+    cells = experiment.cells(parameters, 1)
+    assert experiment.measure(cells[-1]) == experiment.measure(cells[-1])
+    assert cells != experiment.cells(parameters, 2)
+
+
+def judged(experiment: Experiment[Any], rows: Sequence[Measured], settings: Mapping[str, str] | None = None) -> Finding:
+    finding = experiment.judge(parameters_of(experiment, settings or {}), rows)
+    assert isinstance(finding, Finding)
+    return finding
+
+
+# What they share.
+
+
+def test_a_violation_is_a_result() -> None:
+    """Limits 8: a violation ends the run of a cell, and is what it found."""
+
+    def play(cell: Cell) -> Measured:
+        raise Violation("RL1 weight", "one too many")
+
+    assert checked(play, {"seed": 7})[VIOLATION] == "RL1 weight: one too many, at 0.000 s, seed 7"
+    assert checked(dict, {"seed": 7}) == {"seed": 7, VIOLATION: ""}
+
+
+def test_lines_and_notes_have_room() -> None:
+    """Limits 8: a report has room for 12 notes and for 400 points of a line."""
+    assert shortened(["a"] * 15) == (*["a"] * 12, "and 3 more")
+    line = [(float(at), 1.0) for at in range(4000)]
+    assert 300 < len(thinned(line)) <= 400
+    assert between(line, 10.0, 13.0) == [1.0, 1.0, 1.0]
+
+
+# Each can miss.
+
+
+def f1(local: float, breaker: float) -> bool:
+    rows = [
+        {"way": way, "shares": {}, "sum": value, VIOLATION: ""} for way, value in (("local views", local), ("circuit breaker", breaker))
+    ]
+    return judged(figure1_overlap.EXPERIMENT, rows).passed
+
+
+def test_f1_can_miss() -> None:
+    """Limits 8, F1: 4/3 R with local views, at most R with ours."""
+    assert f1(1.333, 1.0)
+    assert not f1(1.0, 1.0)
+    assert not f1(1.333, 1.01)
+
+
+def f6(l2: float = 3.8, l6: float = 2.0, deviation: float = 1.0, without: float = 2.7, last: float = 1.2) -> bool:
+    of = {OURS: (l2, l6, 0.3, 2.0), WITHOUT: (without, 1.5, deviation, 2.0), PLAIN: (without, 1.5, deviation, last)}
+    names = ("L2 while cut", "L6 while cut", "deviation of L2", "L6 after the heal")
+    rows = [{"way": way, "seed": 1, "lines": {}, VIOLATION: "", **dict(zip(names, values, strict=True))} for way, values in of.items()]
+    return judged(figure6_black_list.EXPERIMENT, rows).passed
+
+
+def test_f6_can_miss() -> None:
+    """Limits 8, F6: with the list accurate, without it wild and low, plain push-sum not back."""
+    assert f6()
+    assert not any((f6(l2=3.5), f6(l6=1.8), f6(deviation=0.5), f6(without=3.3), f6(last=2.0)))
+
+
+def f7(l2: float = 2.0, l6: float = 3.9, largest: float = 6.0) -> bool:
+    row = {
+        "policy": "exact",
+        "seed": 1,
+        "L2": l2,
+        "L6": l6,
+        "largest sum": largest,
+        "seconds": 1.0,
+        "healed in": 1.0,
+        "lines": {},
+        VIOLATION: "",
+    }
+    return judged(figure7_partition.EXPERIMENT, [row]).passed
+
+
+def test_f7_can_miss() -> None:
+    """Limits 8, F7: 2 and 4 Mbps; exact never above 6."""
+    assert f7()
+    assert not any((f7(l2=1.9), f7(l6=3.8), f7(largest=6.001)))
+
+
+def f8(plain: float, last: float) -> bool:
+    rows = [
+        {"loss": 0.05, "way": way, "seed": 1, "worst": plain, "last": last, "seconds to 10 %": 0.3, "line": [], VIOLATION: ""}
+        for way in (UNACKED, ACKED)
+    ]
+    return judged(figure8_loss.EXPERIMENT, rows, {"losses": "[0.05]"}).passed
+
+
+def test_f8_can_miss() -> None:
+    """Limits 8, F8: plain push-sum is off by 1000 %, ours by less than 1 % after 3 s."""
+    assert f8(20.0, 0.001)
+    assert not any((f8(9.0, 0.001), f8(20.0, 0.02)))
+
+
+def test_f9_can_miss() -> None:
+    """Limits 8, F9: without the list above 100 % and growing, with it below 1 % after each change."""
+
+    def f9(listed: list[float], bare: list[float]) -> bool:
+        rows = [
+            {"way": way, "after": after, "seed": 1, "line": [], VIOLATION: ""} for way, after in (("black list", listed), ("without", bare))
+        ]
+        return judged(figure9_cut.EXPERIMENT, rows).passed
+
+    assert f9([0.001, 0.002], [2.0, 5.0])
+    assert not any((f9([0.02, 0.001], [2.0, 5.0]), f9([0.001, 0.001], [0.5, 5.0]), f9([0.001, 0.001], [5.0, 2.0])))
+
+
+def test_n1_and_n2_can_miss() -> None:
+    """Limits 8: a restart in 5 s; b messages of each member, 2n of a collector, a quarter of it when quiet."""
+
+    def n1(seconds: float | None) -> bool:
+        return judged(restart.EXPERIMENT, [{"seconds": seconds, "error after 5 s": 0.1, "line": [], "seed": 1, VIOLATION: ""}]).passed
+
+    assert n1(5.0)
+    assert not any((n1(None), n1(5.5)))
+
+    def n2(way: str, sent: float, quiet: float) -> bool:
+        return judged(messages.EXPERIMENT, [{"members": 8, "way": way, "sent": sent, "acks": 1.0, "quiet": quiet, VIOLATION: ""}]).passed
+
+    assert n2("gossip", 3.1, 0.3)
+    assert n2("central", 2.0, 2.0)
+    assert not any((n2("gossip", 4.0, 0.3), n2("gossip", 2.0, 0.3), n2("gossip", 3.0, 2.0), n2("central", 2.5, 0.1)))
+
+
+def test_p1_can_miss() -> None:
+    """Limits 8, P1: exact above R in no run, strict in 3 % of the steady ones at most, and nothing is broken."""
+
+    def p1(exact: float = 1.0, strict: float = 1.0, broken: str = "") -> Finding:
+        peaks = [{"fair": 1.2, "strict": strict, "exact": exact, "steady": steady, "error": 0.01} for steady in (True, False)]
+        return judged(policies.EXPERIMENT, [{"peaks": peaks, "broken": [broken] if broken else []}])
+
+    assert p1().passed
+    assert p1().measured["runs"] == {STEADY: 1, MOVING: 1}
+    assert not any((p1(exact=1.01).passed, p1(strict=1.1).passed, p1(broken="RL1 weight: one").passed))
+
+
+def test_t1_can_miss() -> None:
+    """Limits 8, T1: limits and sizes of views in each case."""
+
+    def t1(case: int = 0, **changes: Any) -> bool:
+        rows = []
+        for number, (l2, l6) in table1_failures.EXPECTED.items():
+            row = {"case": number, "L2": l2, "L6": l6, "sizes": table1_failures.SIZES[number], VIOLATION: ""}
+            rows.append({**row, **(changes if number == case else {})})
+        return judged(table1_failures.EXPERIMENT, rows).passed
+
+    assert t1()
+    assert not any((t1(1, L2=3.0), t1(2, L6=1.0), t1(3, sizes=[6]), t1(4, L2=3.5)))
