@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from holdfast.features.limits.lab.programs import Went, most_in_a_second, per_second, rate, wait_p99
 from holdfast.features.limits.lab.conserved import residue_of
 from holdfast.features.limits.lab.experiments import (
     choke_point,
@@ -27,6 +26,7 @@ from holdfast.features.limits.lab.experiments.other_limits import FIXED, MISSING
 from holdfast.features.limits.lab.experiments.own_overlay import BREAKER, OWN
 from holdfast.features.limits.lab.experiments.requests_maxmin import EXACT, FAILURES, FAIR, MEMBER, PLAIN
 from holdfast.features.limits.lab.failing_links import FailingLinks, bursts
+from holdfast.features.limits.lab.programs import Went, most_in_a_second, per_second, rate, wait_p99
 from holdfast.features.limits.lab.redis_bucket import RedisClient, RedisGone, RedisServer, missing
 from holdfast.features.limits.lab.sums import SumGroup
 from holdfast.features.limits.protocol.config import LimitsConfig

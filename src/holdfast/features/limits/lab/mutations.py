@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from holdfast.features.limits.protocol import limiter
 from holdfast.features.limits.protocol.blacklist import EXCHANGE, Blacklist
-from holdfast.features.limits.protocol.config import QUOTA, WEIGHT
+from holdfast.features.limits.protocol.config import QUOTA
 from holdfast.features.limits.protocol.facts import Calmed, Lapsed, Panicked
 from holdfast.features.limits.protocol.limit import Limit
 from holdfast.features.limits.protocol.limiter import Limiter
@@ -56,16 +55,10 @@ def never_quiet(stack: ExitStack) -> None:
     put(stack, Pace, "is_quiet", property(lambda self: False))
 
 
-def never_rests(stack: ExitStack) -> None:
-    """H288: a member gives whatever it holds, however little that is."""
-    put(stack, limiter, "RESTS_BELOW", WEIGHT)
-
-
 def as_published(stack: ExitStack) -> None:
-    """5.4, D26 and H288: gossip of the paper without its black list."""
+    """5.4 and D26: gossip of the paper without its black list."""
     no_black_list(stack)
     never_quiet(stack)
-    never_rests(stack)
 
 
 def plain_push_sum(stack: ExitStack) -> None:

@@ -14,7 +14,7 @@ from holdfast.features.limits.protocol.allocator import Allocator
 from holdfast.features.limits.protocol.blacklist import Blacklist
 from holdfast.features.limits.protocol.central import Central
 from holdfast.features.limits.protocol.choke_watch import ChokeWatch
-from holdfast.features.limits.protocol.config import SENDS_MAX, UNIT, WEIGHT, LimitsConfig
+from holdfast.features.limits.protocol.config import SENDS_MAX, UNIT, LimitsConfig
 from holdfast.features.limits.protocol.demand import Demand as Wanted
 from holdfast.features.limits.protocol.links import Links
 from holdfast.features.limits.protocol.member_views import Differing
@@ -43,7 +43,6 @@ from holdfast.host import Host, Message, NodeId, Timer, ViewId, Views
 from holdfast.kit.ledger import Refusal
 
 REPEAT_AFTER = 0.9  # of an epoch: what was sent in the last one is not answered, and not sent again twice in one
-RESTS_BELOW = 4  # a member with less than a quarter of its weight gives nothing away before it is given some (H288)
 
 ASKED_MAX = 4  # members with another list that are asked in one epoch: one equal answer of each is enough
 
@@ -265,9 +264,7 @@ class Limiter:
                 self.blacklist.add(peer)
         others = self.standing.peers
         eligible = [peer for peer in others if peer not in self.links.black and peer not in self.differing.peers]
-        # Among quiet members one that speaks would soon have no weight left, and its estimate would be worth nothing (H288).
-        rests = push_sum.w < WEIGHT // RESTS_BELOW
-        count = 0 if rests else self.pace.peers(self.config.fanout(self.standing.size))
+        count = self.pace.peers(self.config.fanout(self.standing.size))
         if eligible:
             given = push_sum.spread(self._choose(eligible, count))
         else:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 from msgspec import Meta
 
 from holdfast.features.limits.bucket import DEPTH_MIN, SECOND, Bucket, cost_micros, micros, nanos
-from holdfast.features.limits.lab.programs import Load, Went, everywhere, most_in_a_second, per_second, rate, wait_p99
 from holdfast.features.limits.lab.experiments.requests_maxmin import (
     BURST,
     EDGE,
@@ -31,6 +30,7 @@ from holdfast.features.limits.lab.experiments.requests_maxmin import (
     form,
     want_of,
 )
+from holdfast.features.limits.lab.programs import Load, Went, everywhere, most_in_a_second, per_second, rate, wait_p99
 from holdfast.features.limits.lab.redis_bucket import RedisClient, RedisServer, missing, play
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.measured import checked, completed, shortened, violations
