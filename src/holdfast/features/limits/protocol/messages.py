@@ -36,7 +36,7 @@ class Gossip(OfInstance, frozen=True, tag=152):
     seq: Number
     w: Amount
     p: Portions
-    is_quiet: bool = False  # the sender has no news, and speaks rarely (D26)
+    is_quiet: bool = False  # the sender has no news, and speaks rarely (limits D26)
 
 
 class GossipAck(OfInstance, frozen=True, tag=153):
