@@ -313,6 +313,7 @@ def test_p3_can_miss() -> None:
     assert not judged(other_limits.EXPERIMENT, [redis]).passed
     without = judged(other_limits.EXPERIMENT, [P3_ROW, {"way": REDIS, MISSING: "Redis is not here", VIOLATION: ""}])
     assert (without.passed, without.notes) == (True, ("redis is not measured: Redis is not here",))
+    assert judged(other_limits.EXPERIMENT, [P3_ROW, {**redis, "late": 0.3}]).notes == ("redis: the machine was late by up to 0.30 s",)
 
 
 @pytest.mark.skipif(bool(missing()), reason=missing() or "it is here")
