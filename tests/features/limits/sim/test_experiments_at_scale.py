@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from holdfast.features.limits.lab.callers import Went, most_in_a_second, per_second, rate, wait_p99
 from holdfast.features.limits.lab.conserved import residue_of
 from holdfast.features.limits.lab.experiments import (
     choke_point,
@@ -27,6 +26,7 @@ from holdfast.features.limits.lab.experiments.other_limits import FIXED, MISSING
 from holdfast.features.limits.lab.experiments.own_overlay import BREAKER, OWN
 from holdfast.features.limits.lab.experiments.requests_maxmin import EXACT, FAILURES, FAIR, MEMBER, PLAIN
 from holdfast.features.limits.lab.failing_links import FailingLinks, bursts
+from holdfast.features.limits.lab.programs import Went, most_in_a_second, per_second, rate, wait_p99
 from holdfast.features.limits.lab.redis_bucket import RedisClient, RedisGone, RedisServer, missing
 from holdfast.features.limits.lab.sums import SumGroup
 from holdfast.features.limits.protocol.config import LimitsConfig
@@ -313,6 +313,7 @@ def test_p3_can_miss() -> None:
     assert not judged(other_limits.EXPERIMENT, [redis]).passed
     without = judged(other_limits.EXPERIMENT, [P3_ROW, {"way": REDIS, MISSING: "Redis is not here", VIOLATION: ""}])
     assert (without.passed, without.notes) == (True, ("redis is not measured: Redis is not here",))
+    assert judged(other_limits.EXPERIMENT, [P3_ROW, {**redis, "late": 0.3}]).notes == ("redis: the machine was late by up to 0.30 s",)
 
 
 @pytest.mark.skipif(bool(missing()), reason=missing() or "it is here")

@@ -36,7 +36,7 @@ class Appetite(Struct):
     rate: float  # cost per second
     cost: float = 1.0  # of each request
     declared: bool = False  # it says so by a ``demand=`` callable, and uses whatever it may; otherwise requests arrive at that rate
-    called: bool = False  # requests come one by one, from ``callers``
+    called: bool = False  # requests come one by one, from ``programs``
     weight: float = 1.0
 
 
@@ -50,7 +50,6 @@ class Part:
         self.tell: Tell | None = None
         self.heard = 0  # serial of the newest word of the agent
         self.arrived = self.waiting = self.admitted = 0.0
-        self.waits: list[float] = []
         self._edges: list[tuple[float, float]] = []  # instants that are still to come, and the rate from then on
 
     def usable(self, now: float) -> float:

@@ -1,8 +1,8 @@
 """limits/F10: 182 members, and hundreds of links that fail: does every member know the sum of all?
 
-Spec: limits 8 (F10), 5.3, 5.4, 5.8; paper 003, 7.2.2, Figure 10. There is no traffic: members declare a value, 38 of them another one every
-90 s. One member is removed from the view. The sum is gossiped, or added up by one member. Links fail as in the trace of views F2, or in
-bursts.
+Spec: limits 8 (F10), 5.3, 5.4, 5.8; H308; paper 003, 7.2.2, Figure 10. There is no traffic: members declare a value, 38 of them
+another one every 90 s. One member is removed from the view. The sum is gossiped, or added up by one member. Links fail as in the trace
+of views F2, or in bursts.
 """
 
 from __future__ import annotations

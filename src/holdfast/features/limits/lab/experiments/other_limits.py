@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 from msgspec import Meta
 
 from holdfast.features.limits.bucket import DEPTH_MIN, SECOND, Bucket, cost_micros, micros, nanos
-from holdfast.features.limits.lab.callers import Load, Went, everywhere, most_in_a_second, per_second, rate, wait_p99
 from holdfast.features.limits.lab.experiments.requests_maxmin import (
     BURST,
     EDGE,
@@ -31,6 +30,7 @@ from holdfast.features.limits.lab.experiments.requests_maxmin import (
     form,
     want_of,
 )
+from holdfast.features.limits.lab.programs import Load, Went, everywhere, most_in_a_second, per_second, rate, wait_p99
 from holdfast.features.limits.lab.redis_bucket import RedisClient, RedisServer, missing, play
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.measured import checked, completed, shortened, violations
@@ -43,6 +43,8 @@ FIXED: Final = "fixed"
 REDIS: Final = "redis"
 MISSING = "missing"
 FAILED_FOR = 5.0  # seconds that are looked at from the failure on
+LATE_MAX = 0.1  # seconds: a machine that wakes programs later than that says more about itself than about a server in real time
+LOOK_INTERVAL = 0.02
 LEAST_KEPT = 0.98  # of min(want, R/n): 1, but for the edges of a second
 COLOURS = {OURS: "#0072b2", FIXED: "#7b8794", REDIS: "#b42318"}
 
@@ -86,9 +88,10 @@ class Others(Experiment[OtherParameters]):
         measured: dict[str, Any] = {name: {way: row[name] for way, row in first.items()} for name in names}
         expected = {"total": f"{OURS} at least {TOTAL:g}", "least small": f"{OURS} at least {SMALL_PACED:g}"}
         misses = [*violations(results), *(note for row in rows if row["way"] == OURS for note in misses_of(row))]
+        busy = [f"{row['way']}: the machine was late by up to {row['late']:.2f} s" for row in rows if row.get("late", 0.0) > LATE_MAX]
         unmeasured = [f"{row['way']} is not measured: {row[MISSING]}" for row in results if MISSING in row]
         unasked = [f"{way} is not measured: it was not asked for" for way in (OURS, FIXED, REDIS) if way not in parameters.ways]
-        return Finding(measured, expected, OURS in first and not misses, shortened([*misses, *unmeasured, *unasked]))
+        return Finding(measured, expected, OURS in first and not misses, shortened([*misses, *busy, *unmeasured, *unasked]))
 
     def draw(self, figure: Figure, finding: Finding) -> None:
         bars = ("total", "least small", "small wait p99", "most in a second", "kept while it fails")
@@ -157,13 +160,22 @@ async def _on_redis(cell: Cell, server: RedisServer) -> Measured:
         asyncio.create_task(play(client, 1 / want_of(number), begin, end + FAILED_FOR, partial(note, number)))
         for number, client in enumerate(clients)
     ]
-    await asyncio.sleep(max(0.0, end - clock()))
+    late = await _lateness(end)
     await asyncio.to_thread(server.kill)
     await asyncio.sleep(FAILED_FOR)
     await asyncio.gather(*programs)
     for client in clients:
         client.close()
-    return {**cell, **_summary(went, begin, end)}
+    return {**cell, **_summary(went, begin, end), "late": round(late, 3)}
+
+
+async def _lateness(until: float) -> float:
+    """By how much this program was woken too late, at most."""
+    clock, latest = asyncio.get_running_loop().time, 0.0
+    while (at := clock()) < until:
+        await asyncio.sleep(LOOK_INTERVAL)
+        latest = max(latest, clock() - at - LOOK_INTERVAL)
+    return latest
 
 
 def _summary(went: Sequence[Sequence[Went]], begin: float, failed_at: float) -> dict[str, Any]:

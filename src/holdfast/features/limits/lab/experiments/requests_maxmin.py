@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Name
 
 from msgspec import Meta
 
-from holdfast.features.limits.lab.callers import Caller, Load, callers_of, everywhere, most_in_a_second, per_second, rate, wait_p99
 from holdfast.features.limits.lab.crews import Appetite
 from holdfast.features.limits.lab.groups import LimitGroup
+from holdfast.features.limits.lab.programs import Caller, Load, callers_of, everywhere, most_in_a_second, per_second, rate, wait_p99
 from holdfast.features.limits.lab.terms import Terms
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.measured import checked, completed, shortened, violations
