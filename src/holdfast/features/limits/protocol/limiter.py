@@ -258,11 +258,11 @@ class Limiter:
                 self.blacklist.add(peer)
         others = self.standing.peers
         eligible = [peer for peer in others if peer not in self.links.black and peer not in self.differing.peers]
-        # Among quiet members one that speaks would soon have no weight left, and its estimate would be worth nothing (H288).
-        rests = push_sum.w < WEIGHT // RESTS_BELOW
-        count = 0 if rests else self.pace.peers(self.config.fanout(self.standing.size))
+        count = self.pace.peers(self.config.fanout(self.standing.size))
         if eligible:
-            given = push_sum.spread(self._host.random.sample(eligible, min(count, len(eligible))))
+            # Among quiet members one that speaks would soon have no weight left, and its estimate would be worth nothing (H288).
+            chosen = 0 if push_sum.w < WEIGHT // RESTS_BELOW else min(count, len(eligible))
+            given = push_sum.spread(self._host.random.sample(eligible, chosen))
         else:
             given = []
             if count and others and not self.standing.provisional:
