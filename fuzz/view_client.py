@@ -67,7 +67,7 @@ class ClientRun(Run):
         self.installed: ViewId | None = None  # by the client that takes part now
         self.last_num = self.attach = self.seq = 0
         self.installed_at = -inf
-        self.left_at: float | None = None
+        self.left_at: float | None = -inf  # no view was ever installed
         self.may_be_stable = False
         self.heard = (NONE, 0, 0)  # attach number, the highest startChange counter that came in it, and the highest that surely counted
         self.leased_until = -inf  # as it was at the last look
@@ -87,6 +87,7 @@ class ClientRun(Run):
     def play(self) -> None:
         self._menu().play(self.random.randint(100, 500))
         self.wake()
+        self._note_left()
         self.host.turn(self.node.stop)
         for sending in self.sendings:
             if len(sending.outcomes) != 1:
@@ -186,10 +187,11 @@ class ClientRun(Run):
     def _come_back(self) -> None:
         """It leaves the view, and takes part again."""
         self.note("withdraws and comes back")
+        self._note_left()
         self.host.turn(self.node.withdraw)
         if self.node.state is not ViewState.LOST:
             self.fail("it takes part no more, and has a view")
-        self.installed, self.left_at, self.seq, self.echo = None, None, 0, 0
+        self.installed, self.seq, self.echo = None, 0, 0
         self.may_be_stable = False
         if self.random.random() < 0.5:
             self._pass()
@@ -354,14 +356,17 @@ class ClientRun(Run):
             self.counts["moved"] += event.attach > 1
             self.attach = event.attach
             self.may_be_stable = False
-            if self.installed is not None and self.left_at is None:
-                self.left_at = self.host.now
+            self._note_left()
             if event.why.startswith("tripped"):
                 self.allowed.clear()  # D28: a trip voids the lease. Only a view with the next attachment brings another one.
         elif isinstance(event, ViewLost):
             self.counts["expired"] += not event.why.startswith("tripped")
         elif isinstance(event, ViewChanged):
             self._on_installed(event)
+
+    def _note_left(self) -> None:
+        if self.left_at is None:
+            self.left_at = self.host.now
 
     def _on_installed(self, event: ViewChanged) -> None:
         view = event.view
@@ -394,7 +399,7 @@ class ClientRun(Run):
             self.fail("5.6: no server confirmed this attachment, and it says that it is stable")
         if node.settled and (state is not ViewState.STABLE or now < self.installed_at + self.settle - EPSILON):
             self.fail(f"G6: settled {now - self.installed_at:.3f} s after it installed the view, {state.name}")
-        if node.client is not None and node.left_at != self.left_at:
+        if node.left_at != self.left_at:
             self.fail(f"G6 (c): left at {node.left_at}; it was {self.left_at}")
         self._check_sendings(now)
 

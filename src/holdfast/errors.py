@@ -11,7 +11,8 @@ HoldfastError
 |  `- StorageLocked              another process holds the state directory
 |- Timeout (TimeoutError)        it was not done in the time that was given
 |  |- JoinTimeout                the group was not joined
-|  `- AcquireTimeout             a grant was not to be had
+|  |- AcquireTimeout             a grant was not to be had
+|  `- LimitTimeout               a rate limit did not let it go
 |- JoinFailed                    this process cannot become a member, however long it waits
 |  `- NameConflict               a living agent has the same name
 |- NotAMember                    it asks for a member that is not there, or is none itself
@@ -124,6 +125,10 @@ class AcquireTimeout(Timeout):
     def __init__(self, text: str = "", position: int = 0) -> None:
         super().__init__(text)
         self.position = position
+
+
+class LimitTimeout(Timeout):
+    """A rate limit did not let this cost go in time. Nothing was taken from it."""
 
 
 class JoinFailed(HoldfastError):

@@ -200,6 +200,77 @@ class GrantsDelayed(Event, frozen=True):
     seconds: float | None
 
 
+class LimitChanged(Event, frozen=True):
+    """A rate limit has other numbers now, or is new, or (a rate of 0) is removed. ``by``: who changed it."""
+
+    name: str
+    rate: float
+    burst: float
+    by: str
+
+
+class LimitPanicked(Event, frozen=True):
+    """This agent is in no view that it may count on: until it is, it uses at most this rate of the limit."""
+
+    name: str
+    rate: float
+
+
+class LimitRestored(Event, frozen=True):
+    """It is in a view again, and shares the limit with the others there; ``rate`` is what it may use now."""
+
+    name: str
+    rate: float
+
+
+class LinkBlacklisted(Event, frozen=True):
+    """Limiters of this agent and this peer do not reach each other directly: what they owe each other goes round by the servers."""
+
+    peer: NodeId
+
+
+class LinkRestored(Event, frozen=True):
+    """They do again."""
+
+    peer: NodeId
+
+
+class FleetExceeded(Event, frozen=True):
+    """There are more members than the limit is divided for. ``exact``: those above that number use nothing of it."""
+
+    name: str
+    fleet: int
+    size: int
+
+
+class SpecConflict(Event, frozen=True):
+    """Two members created this limit with different rates. The one that counts is told first."""
+
+    name: str
+    rate: float
+    by: str
+    refused: float  # the rate of the other one
+
+
+class ChokePoint(Event, frozen=True):
+    """Few direct links are left between two parts of a view. Advice: limits go on, and news between the parts is slow."""
+
+    cut: int  # direct links between the parts
+    smaller_side: tuple[NodeId, ...]
+
+
+class Starved(Event, frozen=True):
+    """Callers wait here, and for so long this agent had next to nothing of the limit."""
+
+    name: str
+    seconds: float
+
+
+LimitEvent = (
+    LimitChanged | LimitPanicked | LimitRestored | LinkBlacklisted | LinkRestored | FleetExceeded | SpecConflict | ChokePoint | Starved
+)
+
+
 class EventsLost(Event, frozen=True):
     """This subscriber did not read in time and missed so many events: look at the member list again."""
 

@@ -369,7 +369,8 @@ class Views(Protocol):
 
     @property
     def left_at(self) -> float | None:
-        """When it first left the attachment that its view lists; None: it is still attached so."""
+        """When it first left the attachment that its view lists; -inf: no view was ever installed; None: it is still attached so, or these
+        views never say (views 5Z)."""
 
     @property
     def settled(self) -> bool:

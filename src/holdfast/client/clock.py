@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast.net.clock import now
+from holdfast.net.clock import now, now_ns
 
-__all__ = ["now"]
+__all__ = ["now", "now_ns"]

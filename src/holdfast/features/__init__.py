@@ -20,6 +20,7 @@ FEATURES = (
     "holdfast.features.leadership.agent:LeadershipFeature",
     "holdfast.features.tickets.agent:TicketFeature",
     "holdfast.features.views.agent:ViewFeature",
+    "holdfast.features.limits.agent:LimitsFeature",
 )
 
 

@@ -16,3 +16,5 @@ wall: Callable[[], float] = time.time  # wall-clock seconds, for numbers that ou
 
 # Seconds, meaningless on another machine. A call of the system's own, because it is read with every turn, timer and deadline.
 now: Callable[[], float] = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if COUNTS_SUSPENDED_TIME else time.monotonic
+# The same clock in whole nanoseconds.
+now_ns: Callable[[], int] = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME) if COUNTS_SUSPENDED_TIME else time.monotonic_ns

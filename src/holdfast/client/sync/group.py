@@ -25,6 +25,9 @@ from holdfast.errors import AgentLost, Timeout
 from holdfast.features.leadership import client_sync as leadership
 from holdfast.features.leadership.client_base import Leader, leaders_of
 from holdfast.features.leadership.client_sync import Term
+from holdfast.features.limits import client_sync as limits
+from holdfast.features.limits.client_sync import GroupLimit
+from holdfast.features.limits.terms import Fleet
 from holdfast.features.mail import client_sync as mail
 from holdfast.features.mail.client_sync import Messages
 from holdfast.features.tickets import client_sync as tickets
@@ -290,6 +293,31 @@ class Group:
         there is a view. Every member of it can reach every other one, or another view comes; ``views.leased`` says whether this process may
         count on it, ``views.watch()`` tells what changes. Needs seats, or ZooKeeper: ``ConfigError`` names the setting that is missing."""
         return GroupViews(self._link)
+
+    def limit(
+        self,
+        name: str,
+        *,
+        rate: float | None = None,
+        burst: float | None = None,
+        per: float = 1.0,
+        policy: str = "fair",
+        fleet: Fleet = "auto",
+        share: str = "maxmin",
+        weight: float = 1.0,
+        reserve: float = 0.05,
+        headroom: float = 0.02,
+        demand: Callable[[], float] | None = None,
+        aggregate: str = "gossip",
+    ) -> GroupLimit:
+        """A rate limit for the whole group: at most ``rate`` cost in ``per`` seconds for all members together, and ``burst`` at once
+        (default: what comes in within a second). Returns at once; this process takes part until what is returned is closed.
+
+        ``limit.acquire(cost)`` waits until a cost may go, ``limit.try_acquire(cost)`` only looks. Without ``rate`` the limit has to
+        be there; where it is there with another rate, that one stays, and ``set_rate`` changes it. Policies "strict" and "exact" need seats
+        and ``fleet``, the number of members that the limit is divided for. Raises ``ConfigError`` for what makes no sense."""
+        terms = (rate, burst, per, policy, fleet, share, reserve, headroom, aggregate)
+        return limits.limit(self._link, name, terms, weight=weight, demand=demand)
 
     def info(self) -> dict[str, Any]:
         """What this agent is: version, settings without secrets, counters."""

@@ -46,6 +46,7 @@ class ViewAgent(Running):
             from holdfast.features.views.protocol.facts import Carried, Received
 
             self.frequent = Carried, Received
+        parts.overlay.lender = self
         if of_membership is not None:
             parts.overlay.views = of_membership
         elif parts.slots.own is not None and not self.settings.zookeeper:
@@ -97,8 +98,13 @@ class ViewAgent(Running):
 
     def end(self, user: object) -> None:
         self.users.pop(user, None)
-        if not self.users and not self._is_membership:
+        if not self._is_membership and (not self.users or (self._draining and not self._lent)):
             self._withdraw()
+
+    @property
+    def _lent(self) -> bool:
+        """Another feature of this agent uses views: it ends that by itself when the agent leaves, after what it has to say there."""
+        return any(user is not self._handlers for user in self.users)
 
     # What an agent asks of a feature.
 
@@ -121,14 +127,15 @@ class ViewAgent(Running):
         if self._is_membership:
             return
         if draining:
-            self._withdraw()
+            if not self._lent:
+                self._withdraw()
         elif self.users:
             self._take_part(self._run())
 
     @property
     def drained(self) -> bool:
         """The membership sees to the goodbye of its own views."""
-        return self._is_membership or self.views is None or self.views.left
+        return self._is_membership or self.views is None or (self.views.left and not self._lent)
 
     def counts(self) -> dict[str, float]:
         found = {} if self.views is None else {f"views_{name}": value for name, value in sorted(self.views.metrics().items())}

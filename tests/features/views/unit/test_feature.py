@@ -21,6 +21,7 @@ from holdfast.features.views.protocol.survey import LinkLook
 from holdfast.features.views.protocol.views import ViewNode
 from holdfast.features.views.running import ViewAgent
 from holdfast.host import Address, NodeId, ViewState
+from holdfast.kit.overlay import Overlay
 from holdfast.local.calls import Call
 from tests.features.views.fake_views import SERVER, FakeClient, FakeTurns, FakeViews, parts, view
 
@@ -250,12 +251,13 @@ def test_an_agent_that_uses_no_views_loads_no_protocol_of_them() -> None:
         "from holdfast.agent.feature import features\n"
         "from holdfast.config import Config\n"
         "from holdfast.host import Address\n"
+        "from holdfast.kit.overlay import Overlay\n"
         "from holdfast.kit.slots import OwnSlots, Slot\n"
         "slots = (Slot(0, 's0', Address('127.0.0.1', 7000)),)\n"
         "feature = next(each for each in features() if each.name == 'views')\n"
         "host = N(me=None)\n"
         "for known, own in (((), None), (slots, None), (slots, 0)):\n"
-        "    feature.build(N(slots=OwnSlots(known, own, 'none'), config=Config(), host=host))\n"
+        "    feature.build(N(slots=OwnSlots(known, own, 'none'), config=Config(), host=host, overlay=Overlay()))\n"
         "    print(*sorted(name for name in sys.modules if 'features.views' in name))\n"
     )
     without, alone, seat = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
@@ -264,3 +266,25 @@ def test_an_agent_that_uses_no_views_loads_no_protocol_of_them() -> None:
     assert set(alone.split()) - set(without.split()) == {f"{home}.running"}
     loaded = {f"{home}.doorbell", f"{home}.protocol", *(f"{home}.protocol.{name}" for name in ("config", "facts", "messages"))}
     assert set(seat.split()) - set(alone.split()) == loaded
+
+
+def test_another_feature_is_lent_views_and_ends_them_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits 1: a limit stands on views, and its feature does not import theirs. An agent that leaves gives its share up in the view first."""
+    agent, user = Agent(monkeypatch), object()
+    heard = []
+    agent.parts.overlay.on_views.append(lambda: heard.append(agent.parts.overlay.views))
+    assert agent.parts.overlay.begin(user) is agent.views
+    assert agent.part() == (True, agent.views)
+    agent.feature.drain()
+    assert agent.part() == (True, agent.views)
+    assert not agent.feature.drained
+    agent.parts.overlay.end(user)
+    assert agent.part() == (False, None)
+    assert heard == [agent.views, None]
+
+
+def test_where_no_server_is_known_no_views_are_lent() -> None:
+    """Limits 5.11: a group without seats has limits all the same, over its member list."""
+    overlay = Overlay()
+    assert overlay.begin(overlay) is None
+    overlay.end(overlay)

@@ -105,6 +105,16 @@ def test_a_handler_never_runs_inside_another_one(alone: NodeStand) -> None:
     assert alone.node.state is ViewState.STABLE
 
 
+def test_who_takes_no_part_any_more_has_left(alone: NodeStand) -> None:
+    """Views 5.6 (``left_at``), H270: leaving the views is leaving the attachment, also for the next part that this life takes."""
+    before, left_at = alone.node.left_at, alone.host.now
+    alone.node.withdraw()
+    withdrawn = alone.node.left_at
+    alone.run(0.1)
+    alone.node.take_part()
+    assert (before, withdrawn, alone.node.left_at) == (None, left_at, left_at)
+
+
 def test_both_parts_share_one_tick(alone: NodeStand) -> None:
     """Views 4: one wake-up a heartbeat, whatever this node is."""
     assert alone.host.timers == 1
@@ -118,7 +128,7 @@ def test_a_node_that_takes_no_part() -> None:
     stand.node.carry(B, Note(1), outcomes.append)
     assert outcomes == [Carried.NOT_IN_VIEW]
     assert (stand.node.view, stand.node.state, stand.node.leased_until, stand.node.settled_at) == (None, ViewState.LOST, -inf, inf)
-    assert (stand.node.left_at, stand.node.settled, stand.node.trip("why"), stand.node.idle_since) == (None, False, False, None)
+    assert (stand.node.left_at, stand.node.settled, stand.node.trip("why"), stand.node.idle_since) == (-inf, False, False, None)
     stand.run(100)
     assert stand.host.sent == []
     assert stand.host.timers == 0

@@ -66,7 +66,7 @@ class ViewClient:
         self.changed_at = host.now  # when ``changing`` became what it is
         self.lease_until = -inf
         self.installed_at = -inf
-        self.left_at: float | None = None
+        self.left_at: float | None = -inf if former is None else former.left_at  # no view lists it
         self.lost = True
         self.lost_since = host.now
         self.lost_why = "it was not attached yet"
@@ -118,6 +118,7 @@ class ViewClient:
 
     def end(self) -> None:
         """It says and tells nothing any more, whatever timers and hops of its time still come."""
+        self._note_left()
         self._is_over = True
 
     @property
@@ -260,8 +261,7 @@ class ViewClient:
         if self._is_over:
             return
         self.at = at % len(self.servers)
-        if self.view is not None and self.left_at is None:
-            self.left_at = self._host.now
+        self._note_left()
         former, self.server = self.server, None
         self.attach += 1
         self.attached_at = self._host.now
@@ -271,6 +271,10 @@ class ViewClient:
         self._missing_since = None
         self._set_changing(True)
         self._host.emit(Detached(former, self.attach, why))
+
+    def _note_left(self) -> None:
+        if self.left_at is None:
+            self.left_at = self._host.now
 
     def _ping(self, *, leave: bool = False) -> None:
         if self._is_over:

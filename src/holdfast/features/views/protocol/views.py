@@ -140,7 +140,8 @@ class ViewNode:
 
     @property
     def left_at(self) -> float | None:
-        return None if self.client is None else self.client.left_at
+        client = self._former[0] if self.client is None and self._former is not None else self.client
+        return -inf if client is None else client.left_at
 
     @property
     def settled(self) -> bool:

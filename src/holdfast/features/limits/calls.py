@@ -1,0 +1,130 @@
+"""Rate limits on the local socket: what a client may ask, and what it hears.  docs/local-api.md has the layout."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+from holdfast.features.limits.terms import Change, Terms
+from holdfast.local.calls import Call
+
+# ``LimitItem.state``.
+STARTING, STABLE, CHANGING, PANIC = "starting", "stable", "changing", "panic"
+
+
+class LimitItem(Struct, frozen=True, array_like=True):
+    """What this process may use of one limit from now on, and how the limit is. Instants are on the clock of this machine."""
+
+    serial: int  # to be confirmed; 0: nothing was told yet
+    rate: float  # cost per second, of this process
+    depth: float  # of its bucket, in cost
+    until: float  # past it: min(rate, after)
+    after: float
+    ends_at: float  # past it: nothing
+    state: str
+    share: float  # of the agent, cost per second
+    demand: float  # of the agent, as it takes part in the sum
+    aggregate: float  # of all members, as estimated here
+    limit: float  # R
+    burst: float  # B
+    fleet: int  # n
+    members: int  # of the view
+    workers: int  # of this agent
+    policy: str
+    epoch: float  # seconds
+
+
+class WorkerLine(Struct, frozen=True, array_like=True):
+    """One process of this agent that uses a limit."""
+
+    pid: int
+    program: str
+    rate: float  # what it was told
+    waiting: float  # cost
+    gone: bool = False  # its connection has ended, and its process lives: what it was told is held
+
+
+class LimitLine(Struct, frozen=True, array_like=True):
+    """One limit, as this agent sees it. Rates are cost per second."""
+
+    name: str
+    terms: Terms
+    version: int  # grows with every change, anywhere
+    by: str  # the member that made this version
+    used: bool = False  # a process of this agent uses it
+    state: str = ""  # "" while this agent does not take part
+    over: str = ""  # "views" or "members": what the limit stands on
+    view: str = ""  # id of the instance
+    members: int = 0
+    fleet: int = 0
+    share: float = 0.0
+    demand: float = 0.0
+    aggregate: float = 0.0
+    told: float = 0.0  # what the processes of this agent may use together
+    waiting: float = 0.0  # cost that waits in them
+    workers: tuple[WorkerLine, ...] = ()
+    quota: float | None = None  # exact: the part of one member's 1/n that is held here
+    panic_for: float | None = None  # seconds
+    starved_for: float | None = None
+    penalty_for: float = 0.0  # seconds for which the rate is lower, because a member was told to slow down
+    rate: float = 0.0  # as it counts now; 0.0 while this agent does not take part
+
+
+class LimitsReport(Struct, frozen=True, array_like=True):
+    """All limits that this agent knows, sorted by name."""
+
+    takes_part: bool  # this agent gossips
+    lines: tuple[LimitLine, ...] = ()
+    blacklisted: tuple[str, ...] = ()  # members that no direct message reaches
+
+
+class AttachLimit(Call, frozen=True, tag=31):
+    """Use a limit as long as this stream is open: a stream of ``LimitItem``. The stream's end says that this process has stopped."""
+
+    items: ClassVar[Any] = LimitItem
+
+    name: str
+    terms: Terms | None = None  # None: of the limit that is there
+    weight: float = 1.0
+    worker: int = 0  # names this user of the limit in this process, also on its next connection
+
+
+class ReportLimit(Call, frozen=True, tag=32):
+    """Since the last report on the same stream."""
+
+    stream: int  # the serial of ``AttachLimit``
+    confirmed: int  # this process goes by the item of this serial
+    arrived: float  # cost
+    waiting: float  # cost, now
+    user: float | None = None  # what ``demand=`` returned last
+
+
+class SetLimit(Call, frozen=True, tag=33):
+    """Make a limit, or a new version of it."""
+
+    name: str
+    terms: Terms | None  # of a new one; None: it has to be there
+    change: Change | None = None
+
+
+class RemoveLimit(Call, frozen=True, tag=34):
+    """Forget a limit, on all members."""
+
+    name: str
+
+
+class PenalizeLimit(Call, frozen=True, tag=35):
+    """Lower the rate for a while, everywhere: a member was told to slow down."""
+
+    name: str
+    seconds: float
+    factor: float
+
+
+class SurveyLimits(Call, frozen=True, tag=36):
+    """How the limits are, as this agent sees them. Asking does not make it take part."""
+
+    answers: ClassVar[Any] = LimitsReport
+
+    name: str = ""  # "": all
