@@ -1,18 +1,20 @@
 """What an agent needs for limits that are not used, for `limits`: CPU by the kernel's clocks, packets by the agents' own counters.
 
-One half of the agents has a client with one limit, the other half has a client without, both in the same window of time;
-then the halves change places (H240). Views come with the limit, and are part of what it adds.
+All agents have a client. After a window in which none has a limit, every second agent that is no seat is given one, and the
+others have none in the same windows of time. What the first ones need more than before, less what the others need more,
+is what a limit adds (H240); views come with it. An agent that has had a limit goes on to take part when the limit is closed, so
+the halves cannot change places.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
-from benchmarks.agent_fleet import AgentProcess, cpu_seconds
+from benchmarks.agent_fleet import SEEDS, AgentProcess, cpu_seconds
 from benchmarks.harness import show_progress
 from benchmarks.limits_fleet import GROUP, Agents
 from benchmarks.ring_fleet import now
@@ -26,60 +28,67 @@ class Idle(NamedTuple):
     """How much of it."""
 
     preset: str = "lan"
-    members: int = 8
-    turns: int = 2  # in which each half has a limit once
-    settle_seconds: float = 15.0  # after the start and after each change: views, and gossip comes to rest (limits D26)
+    members: int = 8  # beside the seats
+    turns: int = 3  # windows with limits
+    settle_seconds: float = 15.0  # after the start and before each window: views, and gossip comes to rest (limits D26)
     seconds: float = 30.0  # of each window
 
 
+class Used(NamedTuple):
+    """By one agent, per second of a window."""
+
+    core_share: float
+    packets: float
+
+
 def measure(size: Idle, folder: Path) -> dict[str, Any]:
-    agents = Agents(folder, size.members, preset=size.preset)
+    agents = Agents(folder, SEEDS + size.members, preset=size.preset)
     try:
         agents.begin()
-        groups = [sync.join(GROUP, agent=agent.socket) for agent in agents.agents.values()]
+        groups = {number: sync.join(GROUP, agent=agent.socket) for number, agent in agents.agents.items()}
         try:
             return Watch(agents, groups, size).found()
         finally:
-            for group in groups:
+            for group in groups.values():
                 group.leave()
     finally:
         agents.end()
 
 
 class Watch:
-    """One group, with and without limits."""
+    """One group, before limits and with them."""
 
-    def __init__(self, agents: Agents, groups: list[sync.Group], size: Idle) -> None:
+    def __init__(self, agents: Agents, groups: Mapping[int, sync.Group], size: Idle) -> None:
         self._agents, self._groups, self._size = agents.agents, groups, size
-        self._with: list[tuple[float, float]] = []  # core share and packets per second, of each agent and window
-        self._without: list[tuple[float, float]] = []
+        members = [*groups][SEEDS:]
+        self._with, self._without = members[::2], members[1::2]
 
     def found(self) -> dict[str, Any]:
-        for turn in range(self._size.turns):
-            for half in (0, 1):
-                self._half(half, f"turn {turn + 1} of {self._size.turns}, half {half + 1}")
-        cores, packets = (mean(each[column] for each in self._with) for column in (0, 1))
-        bare_cores, bare_packets = (mean(each[column] for each in self._without) for column in (0, 1))
+        before = self._window("no limit")
+        for number in self._with:
+            self._groups[number].limit("idle", rate=100.0, burst=10.0).ready(60.0)
+        windows = [self._window(f"window {turn + 1} of {self._size.turns}") for turn in range(self._size.turns)]
+        cores, more_cores = self._judged(before, windows, "core_share")
+        packets, more_packets = self._judged(before, windows, "packets")
         return {
             "core_share": cores,
-            "added_core_share": cores - bare_cores,
-            "packets_s": packets - bare_packets,
+            "added_core_share": more_cores,
+            "packets_s": more_packets,
             "all_packets_s": packets,
-            "with": self._with,
-            "without": self._without,
+            "windows": [{number: each._asdict() for number, each in window.items()} for window in (before, *windows)],
             **self._memory(),
         }
 
-    def _half(self, half: int, what: str) -> None:
-        limits = [group.limit("idle", rate=100.0, burst=10.0) for group in self._groups[half::2]]
-        for limit in limits:
-            limit.ready(60.0)
-        for number, used in self._window(what).items():
-            (self._with if number % 2 == half else self._without).append(used)
-        for limit in limits:
-            limit.close()
+    def _judged(self, before: Mapping[int, Used], windows: Sequence[Mapping[int, Used]], what: str) -> tuple[float, float]:
+        """What agents with a limit need, and what of that is more than it would be without."""
 
-    def _window(self, what: str) -> Mapping[int, tuple[float, float]]:
+        def of(numbers: Sequence[int], *among: Mapping[int, Used]) -> float:
+            return mean([float(getattr(window[number], what)) for window in among for number in numbers])
+
+        needed = of(self._with, *windows)
+        return needed, needed - of(self._with, before) - (of(self._without, *windows) - of(self._without, before))
+
+    def _window(self, what: str) -> Mapping[int, Used]:
         show_progress(f"idle: {what}")
         time.sleep(self._size.settle_seconds)
         packets = {number: packets_of(agent) for number, agent in self._agents.items()}  # around what is counted: asking costs, too
@@ -87,15 +96,14 @@ class Watch:
         time.sleep(self._size.seconds)
         cpu = {number: cpu_seconds(agent.pid) - cpu[number] for number, agent in self._agents.items()}
         seconds = now() - began_at
-        return {number: (cpu[number] / seconds, (packets_of(agent) - packets[number]) / seconds) for number, agent in self._agents.items()}
+        return {
+            number: Used(cpu[number] / seconds, (packets_of(agent) - packets[number]) / seconds) for number, agent in self._agents.items()
+        }
 
     def _memory(self) -> dict[str, float]:
-        """Of one agent: the first limit, which brings what limits import, and each of many more."""
+        """Of one agent that has a limit: each of many more."""
         show_progress("idle: memory")
-        agent, group = self._agents[len(self._agents) - 1], self._groups[-1]
-        first = group.limit("idle", rate=100.0, burst=10.0)
-        first.ready(60.0)
-        time.sleep(self._size.settle_seconds)
+        agent, group = self._agents[self._with[0]], self._groups[self._with[0]]
         before = agent.rss_mib
         more = [group.limit(f"idle-{number}", rate=100.0, burst=10.0) for number in range(MORE)]
         for limit in more:

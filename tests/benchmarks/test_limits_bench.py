@@ -30,7 +30,7 @@ TINY = Size(
     ways=(),
     calls=Calls(permits=500, looks=5),
     shared=Shared(wants=(90.0, 5.0, 5.0), rate=100.0, burst=10.0, warm=2.0, seconds=1.0, after=1.5, preset="local", kills=("peer",)),
-    idle=Idle(preset="local", members=3, turns=1, settle_seconds=0.5, seconds=0.5),
+    idle=Idle(preset="local", members=2, turns=1, settle_seconds=0.5, seconds=0.5),
     epoch=Epoch(members=4, limits=2, seconds=2.0),
 )
 

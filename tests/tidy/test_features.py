@@ -23,7 +23,7 @@ from tests.tidy.tree import PACKAGE, import_all, subclasses, texts
 # and of limits some words are their own, as they are written.
 WORDS = re.compile(
     r"ticket|leader|\blead\b|mail|farewell|parting|\bpools?\b|\bring|_ring\b|zookeeper|moshe|v1/views"
-    r"|(?-i:ViewNode|GroupViews|ViewChanged|ViewLost|ViewRestored|ViewTripped|ViewId|\bViews?\b|Limiter)",
+    r"|(?-i:ViewNode|GroupViews|ViewChanged|ViewLost|ViewRestored|ViewTripped|ViewId|\bViews?\b)",
     re.IGNORECASE,
 )
 PLAIN = {"keys", "limits", "names", "probe", "views"}  # features whose names are plain words as well

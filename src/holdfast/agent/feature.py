@@ -120,6 +120,9 @@ class Web(Protocol):
     async def in_turn(self, work: Callable[[], Any]) -> None:
         """Run it in a turn of the host (F10). Raises what it raises."""
 
+    async def body(self, request: Any) -> bytes:
+        """What was sent with it. Refused with 413 if it is too long."""
+
 
 class HttpPart:
     """A feature over HTTP: one method per route, called as the route says. Imported when HTTP is served."""

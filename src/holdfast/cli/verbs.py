@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from holdfast.cli.parser import Verb
 
 if TYPE_CHECKING:
-    from holdfast.cli.run.hold_flags import RunKind
+    from holdfast.cli.run.hold_flags import RunFirst, RunKind
 
 
 class Entry(NamedTuple):
@@ -42,10 +42,11 @@ class Offer:
     """What the ``verbs.py`` of a feature, or of a paper, adds to the command line: it declares one as ``OFFER``.
 
     ``verbs`` are listed by ``--help`` above the verb of this file called ``above``, in the order of the list of features or, if ``last``,
-    behind those of the others. ``kinds`` are what `holdfast run` can hold for a command, ``lab`` has verbs of `holdfast lab`.
+    behind those of the others. ``kinds`` are what `holdfast run` can hold for a command, ``firsts`` what it can wait for before, and
+    ``lab`` has verbs of `holdfast lab`.
     """
 
-    __slots__ = ("above", "kinds", "lab", "last", "verbs")
+    __slots__ = ("above", "firsts", "kinds", "lab", "last", "verbs")
 
     def __init__(
         self,
@@ -54,9 +55,11 @@ class Offer:
         above: str = "run",
         last: bool = False,
         kinds: tuple[RunKind, ...] = (),
+        firsts: tuple[RunFirst, ...] = (),
         lab: Mapping[str, Entry] | None = None,
     ) -> None:
-        self.verbs, self.above, self.last, self.kinds, self.lab = verbs or {}, above, last, kinds, lab or {}
+        self.verbs, self.above, self.last, self.lab = verbs or {}, above, last, lab or {}
+        self.kinds, self.firsts = kinds, firsts
 
 
 TAGS = Table(

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
 from random import Random
+from typing import Any, TypeVar
 
 from msgspec import msgpack
 
 from holdfast.events import Changing, ViewChanged, ViewEvent, ViewLost, ViewRestored, ViewTripped
-from holdfast.features.limits.protocol.config import QUOTA, LimitsConfig, key_of
+from holdfast.features.limits.protocol.config import QUOTA, UNIT, WEIGHT, LimitsConfig, key_of
 from holdfast.features.limits.protocol.limit import Limit
 from holdfast.features.limits.protocol.limiter import Limiter
-from holdfast.features.limits.protocol.messages import Ask, Give, Gossip
+from holdfast.features.limits.protocol.messages import Ask, Give, GiveAck, Gossip, GossipAck
 from holdfast.features.limits.protocol.outlet import NOTHING, Allotment, Wants
+from holdfast.features.limits.protocol.pushsum import W_KEY
 from holdfast.features.limits.protocol.quota import Holding
 from holdfast.features.limits.protocol.specs import Spec, Specs, make
-from holdfast.host import Address, Carried, Message, NodeId, View, ViewId, ViewMember, ViewState
+from holdfast.host import FANOUT_MAX, Address, Carried, Message, NodeId, View, ViewId, ViewMember, ViewState
 from holdfast.kit.rows import Merge, Row, Rows, Test
-from tests.support.fake_host import FakeHost, FakeTimer
+from tests.support.fake_host import FakeHost, FakeTimer, Sent
+
+M = TypeVar("M", bound=Message)
 
 CONFIG = LimitsConfig()
 EPOCH = CONFIG.epoch
@@ -195,21 +199,35 @@ class Users:
 class Stand:
     """One limiter, whose peers the test plays."""
 
-    def __init__(self, life: NodeId = A, *, config: LimitsConfig = CONFIG, host: FakeHost | None = None, agreed: bool = True) -> None:
+    def __init__(
+        self,
+        life: NodeId = A,
+        *,
+        config: LimitsConfig = CONFIG,
+        host: FakeHost | None = None,
+        agreed: bool = True,
+        silent: bool = False,
+    ) -> None:
+        """``silent``: the views never say when a member left."""
         self.host = FakeHost(life.name, life.boot, seed=sum(life.name.encode())) if host is None else host
         self.me = self.host.me
         self.views = ScriptedViews(self.host)
+        if silent:
+            self.views.left_at, self.views.tells = None, False
         self.exchange = Table(self.host)
         self.specs = Specs(self.host, self.exchange)  # type: ignore[arg-type]  # one method of it is used
         self.limiter = Limiter(self.host, config, self.views, self.specs, agreed=agreed)
         self.users: dict[str, Users] = {}
+        self.peers_answer = True
+        self.silent: set[NodeId] = set()  # peers that do not
+        self.kept: list[Sent] = []  # that peers have answered
         self.limiter.start()
 
     # Limits.
 
-    def limit(self, rate: float = 600.0, *, name: str = API, arrives: float = 0.0, **more: object) -> Users:
+    def limit(self, rate: float = 600.0, *, name: str = API, arrives: float = 0.0, **more: Any) -> Users:
         """Set the limit and use it."""
-        self.specs.set(name, make(rate, 10.0, **more))  # type: ignore[arg-type]
+        self.specs.set(name, make(rate, 10.0, **more))
         return self.use(name, arrives)
 
     def use(self, name: str = API, arrives: float = 0.0) -> Users:
@@ -239,12 +257,47 @@ class Stand:
 
     # Time and peers.
 
-    def epochs(self, count: int = 1) -> None:
-        self.host.pass_time(count * EPOCH)
+    def epochs(self, count: float = 1) -> None:
+        """Time passes, and the peers acknowledge what they are sent."""
+        self.pass_time(count * EPOCH)
+
+    def pass_time(self, seconds: float) -> None:
+        end = self.host.now + seconds
+        while self.host.now < end:
+            self.host.pass_time(min(EPOCH / 5, end - self.host.now))
+            if self.peers_answer:
+                self._acknowledge()
 
     def settle(self) -> None:
         """Until nothing of former instances is in use, and an epoch has seen it."""
-        self.host.pass_time(SETTLE + 1.01 * EPOCH)
+        self.pass_time(SETTLE + 1.01 * EPOCH)
+
+    def know(self, *, busy: int, others: int = 2) -> None:
+        """Gossip is mixed: of so many others so many want more than they get, and the rest wants nothing."""
+        sums = self.limiter.sums
+        assert sums is not None
+        sums.w, sums.p = (others + 1) * WEIGHT, dict(sums.rep)
+        if busy:
+            sums.p[MANY] = sums.p.get(MANY, 0) + busy * UNIT
+
+    def _acknowledge(self) -> None:
+        for sent in self.host.sent:
+            assert isinstance(sent.to, NodeId)
+            if sent.to in self.silent:
+                continue
+            if isinstance(sent.message, Gossip):
+                self.hear(sent.to, GossipAck(sent.message.inst, sent.message.seq))
+            elif isinstance(sent.message, Give):
+                self.hear(sent.to, GiveAck(sent.message.inst, sent.message.seq))
+        self.kept.extend(self.host.sent)
+        self.host.sent.clear()
+
+    def sent(self, kind: type[M]) -> list[tuple[NodeId | Address, M]]:
+        """Everything of this type that was sent since the last look."""
+        sent = [*self.kept, *self.host.sent]
+        self.kept = [each for each in sent if not isinstance(each.message, kind)]
+        self.host.sent.clear()
+        return [(to, message) for to, message in sent if isinstance(message, kind)]
 
     def hear(self, source: NodeId, message: Message) -> None:
         self.limiter.on_message(source, message)
@@ -288,7 +341,9 @@ class Group:
         self.now = 1000.0
         self.cut: set[tuple[str, str]] = set()  # names, from and to
         self.loss = 0.0
+        self.loses: Callable[[str, str, Message], bool] = lambda source, to, message: False
         self.sent: list[tuple[str, str, Message]] = []
+        self.reached: set[NodeId] = set()  # by the running callback
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._serial = 0
         self.stands: dict[str, Stand] = {}
@@ -305,13 +360,22 @@ class Group:
     def __iter__(self) -> Iterator[Stand]:
         return iter(list(self.stands.values()))
 
-    def limit(self, rate: float = 600.0, *, arrives: Sequence[float] = (), name: str = API, **more: object) -> None:
+    def limit(self, rate: float = 600.0, *, arrives: Sequence[float] = (), name: str = API, **more: Any) -> None:
         """All know it, and those use it for which something arrives (None: they do not)."""
-        spec = make(rate, 10.0, **more)  # type: ignore[arg-type]
+        spec = make(rate, 10.0, **more)
         for number, stand in enumerate(self.stands.values()):
             stand.learn(name, spec)
             if number < len(arrives):
                 stand.use(name, arrives[number])
+
+    def restart(self, number: int) -> Stand:
+        """Its process dies, and another life begins, which knows nothing."""
+        former = self[number]
+        former.limiter.stop()
+        life = NodeId(former.me.name, former.me.boot + 1)
+        stand = Stand(life, host=GroupHost(self, life, self.random.randrange(1 << 30)))
+        self.stands[life.name] = stand
+        return stand
 
     def install(self, number: int, *members: int, fleet: int = 0) -> None:
         """These members, or all of them, are in this view now."""
@@ -324,7 +388,9 @@ class Group:
         end = self.now + seconds
         while self._agenda and self._agenda[0][0] <= end:
             self.now, _, callback = heappop(self._agenda)
+            self.reached.clear()
             callback()
+            assert len(self.reached) <= FANOUT_MAX, "F17"
         self.now = end
 
     def at(self, when: float, callback: Callable[[], None]) -> None:
@@ -333,10 +399,10 @@ class Group:
 
     def post(self, source: NodeId, to: NodeId, message: Message, *, direct: bool = True) -> None:
         self.sent.append((source.name, to.name, message))
-        if direct and ((source.name, to.name) in self.cut or self.random.random() < self.loss):
+        if direct and ((source.name, to.name) in self.cut or self.random.random() < self.loss or self.loses(source.name, to.name, message)):
             return
         stand = self.stands.get(to.name)
-        if stand is not None:
+        if stand is not None and stand.me == to:  # F3
             self.at(self.now + self.delay * self.random.uniform(0.5, 1.5), lambda: stand.hear(source, message))
 
     # What they hold.
@@ -377,4 +443,28 @@ class GroupHost(FakeHost):
 
     def send(self, to: NodeId | Address, message: Message) -> None:
         assert isinstance(to, NodeId)
+        self._group.reached.add(to)
         self._group.post(self.me, to, message)
+
+
+def residue(group: Group) -> tuple[int, int]:
+    """RL1, RL2: weight and demand of one instance that are too much or missing, in what is held and what is not taken yet."""
+    weight = portions = reported = 0
+
+    def count(new: Mapping[int, int]) -> bool:
+        nonlocal weight, portions
+        weight += new.get(W_KEY, 0)
+        portions += sum(amount for key, amount in new.items() if key != W_KEY)
+        return False  # It is looked at, and not taken.
+
+    for stand in group:
+        sums = stand.limiter.sums
+        assert sums is not None
+        weight += sums.w
+        portions += sum(sums.p.values())
+        reported += sum(sums.rep.values())
+        for peer, ledger in sums.ledgers.items():
+            theirs = group.stands[peer.name].limiter.sums
+            assert theirs is not None
+            theirs.ledger(stand.me).take(ledger.message(), count)
+    return weight - len(group.stands) * WEIGHT, portions - reported

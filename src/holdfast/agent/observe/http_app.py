@@ -163,6 +163,9 @@ class Handlers:
         finally:
             self._kept.clear()  # Who changed something sees it.
 
+    async def body(self, request: Request) -> bytes:
+        return await _body(request)
+
     def again(self, name: str, make: Callable[[], Any]) -> Response:
         return Response(self._remembered(name, lambda: msgspec.json.encode(make())), media_type="application/json")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from importlib import import_module
 from typing import NamedTuple
 
 from holdfast.cli.parser import Flag
@@ -49,10 +50,34 @@ class RunKind:
         self.parameter = self.option.strip("-").replace("-", "_")
 
 
+class RunFirst:
+    """What a command waits for before it runs, and does not hold.
+
+    ``place`` is ``module:function`` below ``holdfast``: it is called with the agent, the group, the value of the flag and the seconds of
+    ``--timeout``, and returns when the command may run."""
+
+    __slots__ = ("flag", "option", "parameter", "place")
+
+    def __init__(self, flag: Flag, place: str) -> None:
+        self.flag, self.place = flag, place
+        self.option = flag.names[0]
+        self.parameter = self.option.strip("-").replace("-", "_")
+
+    def wait(self, agent: str, group: str, value: str, timeout: float | None) -> None:
+        module, _, function = self.place.partition(":")
+        getattr(import_module(f"holdfast.{module}"), function)(agent, group, value, timeout)
+
+
 @cache
 def kinds() -> tuple[RunKind, ...]:
     """All of them, in the order of the list of features."""
     return tuple(kind for module in rooms("verbs") for kind in module.OFFER.kinds)
+
+
+@cache
+def firsts() -> tuple[RunFirst, ...]:
+    """What commands can wait for first, in the order of the list of features."""
+    return tuple(first for module in rooms("verbs") for first in module.OFFER.firsts)
 
 
 def title() -> str:

@@ -8,14 +8,14 @@ Where the text of `holdfast run --help` comes from: the first sentence is in ``h
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, get_type_hints
 
 from holdfast.cli.agent_call import socket_path
 from holdfast.cli.exits import NOT_EXECUTABLE, NOT_FOUND, OWN_ERROR, one_line
 from holdfast.cli.options import AGENT, GROUP, checked_timeout
 from holdfast.cli.parser import Flag, Word
-from holdfast.cli.run.hold_flags import flags, grace_default, kinds, title
+from holdfast.cli.run.hold_flags import firsts, flags, grace_default, kinds, title
 from holdfast.cli.run.wanted import wanted_hold
 from holdfast.errors import ConfigError, HoldfastError
 
@@ -23,8 +23,9 @@ GRACE_MAX = 3600.0
 
 
 def taking_kinds(verb: Callable[..., int]) -> Callable[..., int]:
-    """The verb with a flag for each kind of hold that the features offer, behind the words of the command."""
-    hints, kinds_given = get_type_hints(verb, include_extras=True), {kind.parameter: kind.flag for kind in kinds()}
+    """The verb with flags for what the features offer to hold, and to wait for first, behind the words of the command."""
+    hints = get_type_hints(verb, include_extras=True)
+    kinds_given = {kind.parameter: kind.flag for kind in kinds()} | {first.parameter: first.flag for first in firsts()}
     del hints["given"]
     declared = {name: Annotated[str | None, flag] for name, flag in kinds_given.items()}
     verb.__annotations__ = {"words": hints.pop("words"), **declared, **hints}
@@ -56,9 +57,13 @@ def run(
     try:
         _check(words, grace, timeout)
         wanted = wanted_hold(given, hold, option, grace)
+        _check_firsts(given)
         missing = _missing(words[0])
         if missing is not None:
             return missing
+        for first in firsts():
+            if value := given.get(first.parameter):
+                first.wait(agent, group, value, timeout)
         from holdfast.cli.run.attempts import Attempts
 
         return Attempts(words, wanted, socket_path(agent, group), timeout=timeout, restart=restart).run()
@@ -74,6 +79,12 @@ def _check(words: tuple[str, ...], grace: float | None, timeout: float | None) -
         checked_timeout(timeout)
     if grace is not None and not 0 <= grace <= GRACE_MAX:
         raise ConfigError(f"--grace {grace:g}: accepted are seconds from 0 to {GRACE_MAX:g}")
+
+
+def _check_firsts(given: Mapping[str, str | None]) -> None:
+    for first in firsts():
+        if given.get(first.parameter) == "":  # An unset variable of a script must not become "does not wait".
+            raise ConfigError(f"{first.option}: is empty; accepted is a name, or no {first.option} at all")
 
 
 def _missing(name: str) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any
 
@@ -14,6 +14,7 @@ from holdfast.net.clock import now
 ROOM = "client"  # the module in a feature's folder that has its client, in this spelling
 
 in_thread = asyncio.to_thread  # What would hold up the loop.
+as_block = asynccontextmanager  # A function with one ``yield`` is entered as a block.
 
 
 class Guard:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import contextmanager
 from threading import Condition, Event, Lock
 from typing import ParamSpec, TypeVar
 
@@ -14,6 +15,7 @@ R = TypeVar("R")
 
 ROOM = "client_sync"  # the module in a feature's folder that has its client, in this spelling
 
+as_block = contextmanager  # a function with one ``yield`` is entered as a block
 Guard = Lock  # of what several callers change
 Flag = Event  # set once; callers may wait for it
 

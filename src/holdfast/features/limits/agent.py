@@ -20,4 +20,6 @@ class LimitsFeature(Feature):
         return LimitsAgent(parts)
 
     def routes(self) -> tuple[Route, ...]:
-        return ()
+        from holdfast.features.limits.http import ROUTES
+
+        return ROUTES

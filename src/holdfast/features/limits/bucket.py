@@ -8,6 +8,7 @@ and the lab use the same class.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Final
 
 MICRO: Final = 1_000_000  # micro-units of one unit of cost
@@ -114,3 +115,46 @@ class Bucket:
     def _look_ahead(self) -> None:
         missing = (self.depth - self.tokens) * SECOND - self._rest
         self.settled_until = self.filled_at + max(0, missing) // self.rate if self.rate else NEVER
+
+
+class TimedBucket(Bucket):
+    """A bucket that goes by what a worker was told: at its instants the rate ends, whether it is looked at or not (limits 5.1, F9)."""
+
+    __slots__ = ("_changes",)
+
+    def __init__(self, now: int) -> None:
+        super().__init__(now)
+        self._changes: list[tuple[int, int, int]] = []  # what ends by itself: instant, and the rate and depth from then on
+
+    def tell(self, now: int, rate: float, depth: float, until: float, after: float, ends_at: float) -> None:
+        """From now on ``rate``; past ``until`` no more than ``after``, past ``ends_at`` nothing. Costs per second, and seconds."""
+        self.move(now)
+        full, left, size = micros(rate), micros(min(rate, after)), max(DEPTH_MIN, micros(depth))
+        self.set(now, full, size)
+        self._changes = [(nanos(ends_at), 0, DEPTH_MIN)]
+        if left != full:
+            self._changes.insert(0, (nanos(until), left, max(DEPTH_MIN, size * left // full)))
+        self.move(now)
+
+    def end(self, now: int) -> None:
+        """Nothing goes any more."""
+        self._changes = []
+        self.set(now, 0, DEPTH_MIN)
+
+    def move(self, now: int) -> None:
+        """What ended by itself since the last look did so at its time."""
+        while self._changes and self._changes[0][0] <= now:
+            self.set(*self._changes.pop(0))
+
+    @property
+    def changes_at(self) -> int:
+        """When the rate ends by itself."""
+        return self._changes[0][0] if self._changes else NEVER
+
+    def take_at(self, now: int, cost: int) -> float:
+        """0.0: it went. Else the seconds after which to look again; infinity: only another word of the agent helps."""
+        self.move(now)
+        if self.take(now, cost):
+            return 0.0
+        left = min(self.ready_in(now, cost), self.changes_at - now)
+        return inf if left >= NEVER - now else left / SECOND

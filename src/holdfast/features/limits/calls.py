@@ -79,6 +79,13 @@ class LimitsReport(Struct, frozen=True, array_like=True):
     blacklisted: tuple[str, ...] = ()  # members that no direct message reaches
 
 
+class Taken(Struct, frozen=True, array_like=True):
+    """What became of a cost."""
+
+    went: bool
+    retry_after: float  # seconds until it may go, if nothing else does; 0.0 if it went, -1.0 if that is not known
+
+
 class AttachLimit(Call, frozen=True, tag=31):
     """Use a limit as long as this stream is open: a stream of ``LimitItem``. The stream's end says that this process has stopped."""
 
@@ -120,6 +127,17 @@ class PenalizeLimit(Call, frozen=True, tag=35):
     name: str
     seconds: float
     factor: float
+
+
+class TakeLimit(Call, frozen=True, tag=37):
+    """Let a cost go, out of the bucket that this agent keeps for callers without one. Callers that wait are served in the order of
+    their calls. One that closes its connection leaves the line."""
+
+    answers: ClassVar[Any] = Taken
+
+    name: str
+    cost: float = 1.0
+    wait: float = 0.0  # seconds
 
 
 class SurveyLimits(Call, frozen=True, tag=36):

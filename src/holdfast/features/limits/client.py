@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager  # aio
-
-# sync: from contextlib import contextmanager
 from functools import partial
 from math import inf
 from types import TracebackType
@@ -19,21 +16,14 @@ from holdfast.client.checks import Seconds
 from holdfast.client.loop.beats import Beat
 from holdfast.client.loop.connection import Connection
 from holdfast.client.loop.fifo import Fifo
-from holdfast.client.loop.tasks import News
+from holdfast.client.loop.quick import Quick
+from holdfast.client.loop.tasks import News, as_block
 from holdfast.client.wire import ITEMS
 from holdfast.errors import ConfigError, HoldfastError, Timeout, shown
 from holdfast.features.limits import calls, terms
 from holdfast.features.limits.bucket import cost_micros
 from holdfast.features.limits.calls import LimitItem
-from holdfast.features.limits.client_base import (
-    Meter,
-    Reporting,
-    Unlocked,  # aio
-    next_worker,
-    state_of,
-)
-
-# sync: from holdfast.features.limits.client_base import Locked
+from holdfast.features.limits.client_base import Meter, Reporting, next_worker, state_of
 from holdfast.features.limits.terms import Change, Fleet, Given
 from holdfast.net.clock import now
 
@@ -101,14 +91,15 @@ class LimitStream(Opened[LimitItem]):
         self.news.tell()
 
 
-# sync: class GroupLimit(Locked):
-class GroupLimit(Unlocked):  # aio
+class GroupLimit(Quick):
     """One limit, as this process uses it. Made by ``group.limit(name, rate=...)``, and used in the event loop that made it.
 
     All members of the group share the rate by what they want, without a coordinator: the agent tells this process what it may use, and
     this process counts by itself. While the agent is dead or stopped it goes on with its share (``state`` is "alone"). ``close`` gives
     the share up, as does the end of the block if it is entered with ``async with``.
     """
+
+    _meter: Meter
 
     def __init__(self, link: Link, name: str, asked: tuple[Any, ...], demand: Callable[[], float] | None) -> None:
         self._link, self.name = link, name
@@ -151,8 +142,7 @@ class GroupLimit(Unlocked):  # aio
         if not went:
             raise meter.timed_out(cost, limit or 0.0)
 
-    # sync: @contextmanager
-    @asynccontextmanager  # aio
+    @as_block
     async def slot(self, cost: float = 1, timeout: Seconds | None = None) -> AsyncIterator[None]:  # noqa: ASYNC109 - as in the other spelling
         """``acquire`` as a block. Nothing is given back at its end."""
         await self.acquire(cost, timeout)

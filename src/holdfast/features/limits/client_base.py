@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from holdfast.client.wire import forked
 from holdfast.errors import AgentLost, HoldfastError, LimitTimeout, Unavailable, shown
-from holdfast.features.limits.bucket import DEPTH_MIN, MICRO, NEVER, SECOND, Bucket, cost_micros, micros, nanos
+from holdfast.features.limits.bucket import DEPTH_MIN, MICRO, TimedBucket, cost_micros, nanos
 from holdfast.features.limits.calls import STARTING, LimitItem
 from holdfast.features.limits.terms import COST_MAX, WAITERS_MAX, checked_cost
 from holdfast.net.clock import now, now_ns
@@ -24,7 +24,6 @@ from holdfast.net.clock import now, now_ns
 ALONE_AFTER: Final = 2.0  # seconds without an answer to a report, after which the agent counts as stopped
 IDLE_BEATS: Final = 8  # beats without news, after which they become rare
 IDLE_PAUSE: Final = 1.0  # seconds between two beats of an idle process
-MICRO_UNITS: Final = float(MICRO)
 
 Report = tuple[int, float, float, float | None]  # confirmed, arrived, waiting, user
 
@@ -42,7 +41,7 @@ class Meter:
 
     def __init__(self, name: str, line: Line, demand: Callable[[], float] | None) -> None:
         self.name, self.line, self.demand = name, line, demand
-        self.bucket = Bucket(now_ns())
+        self.bucket = TimedBucket(now_ns())
         self.lock: AbstractContextManager[Any] = line.lock
         self.quick_until = 0  # until then a cost up to ``bucket.tokens`` goes without another look; 0: one look is always needed
         self.item: LimitItem | None = None
@@ -58,7 +57,6 @@ class Meter:
         self._told: tuple[int, int, int] | None = None  # admitted, others, waiting, as they were reported
         self._confirmed = 0
         self._user: float | None = None
-        self._changes: list[tuple[int, int, int]] = []  # what ends by itself: instant, and the rate and depth from then on
         _meters.add(self)
 
     # What the agent says.
@@ -66,16 +64,8 @@ class Meter:
     def follow(self, item: LimitItem) -> None:
         """From now on."""
         with self.lock:
-            now = now_ns()
-            self._move(now)
             self.item, self.connected = item, True
-            rate, depth = micros(item.rate), max(DEPTH_MIN, micros(item.depth))
-            after = micros(min(item.rate, item.after))
-            self.bucket.set(now, rate, depth)
-            self._changes = [(nanos(item.ends_at), 0, DEPTH_MIN)]
-            if after != rate:
-                self._changes.insert(0, (nanos(item.until), after, max(DEPTH_MIN, depth * after // rate)))
-            self._move(now)
+            self.bucket.tell(now_ns(), item.rate, item.depth, item.until, item.after, item.ends_at)
             self._look_ahead()
 
     def lose(self, error: HoldfastError | None) -> None:
@@ -95,7 +85,7 @@ class Meter:
     def take(self, units: int) -> bool:
         """Under the lock: let this cost go, if it may now, and no other waits."""
         now = now_ns()
-        self._move(now)
+        self.bucket.move(now)
         taken = self.bucket.take(now, units)
         self._look_ahead()
         return taken
@@ -103,18 +93,11 @@ class Meter:
     def turn(self, units: int) -> float:
         """Under the lock, for the first in the line: 0 when it went, or the seconds after which to try again."""
         self.check()
-        now = now_ns()
-        self._move(now)
-        if self.bucket.take(now, units):
-            return 0.0
-        left = self.bucket.ready_in(now, units)
-        if self._changes:
-            left = min(left, max(1, self._changes[0][0] - now))
-        return inf if left >= NEVER else left / SECOND
+        return self.bucket.take_at(now_ns(), units)
 
     def try_slowly(self, cost: float) -> bool:
         """Under the lock: all that ``try_acquire`` does when one look at the clock was not enough."""
-        units = cost_micros(checked_cost(cost))
+        units = cost_micros(cost if 0 < cost <= COST_MAX else checked_cost(cost))
         self.check()
         self.largest = max(self.largest, units)
         if not len(self.line) and self.take(units):
@@ -187,7 +170,7 @@ class Meter:
     def rate(self) -> float:
         """What this process may use now, cost per second."""
         with self.lock:
-            self._move(now_ns())
+            self.bucket.move(now_ns())
             return self.bucket.rate / MICRO
 
     def bound(self, seconds: float, processes: int | None) -> float:
@@ -202,8 +185,7 @@ class Meter:
         """Nothing goes any more."""
         with self.lock:
             self.closed, self.quick_until = True, 0
-            self._changes = []
-            self.bucket.set(now_ns(), 0, DEPTH_MIN)
+            self.bucket.end(now_ns())
 
     def timed_out(self, cost: float, limit: float) -> LimitTimeout:
         return LimitTimeout(f"limit {shown(self.name)}: no room for a cost of {cost:g} within {limit:g} s; {self._why()}")
@@ -213,51 +195,11 @@ class Meter:
             return "this process was not given a share yet; `holdfast limit show` says what the limit stands on"
         return f"this process may use {self.rate:g} per second of {self.item.limit:g}"
 
-    def _move(self, now: int) -> None:
-        """What ended by itself since the last look did so at its time."""
-        while self._changes and self._changes[0][0] <= now:
-            self.bucket.set(*self._changes.pop(0))
-
     def _look_ahead(self) -> None:
         if self.closed or self.error is not None or self._waiting or not self.bucket.rate:
             self.quick_until = 0
         else:
-            self.quick_until = min(self.bucket.settled_until, self._changes[0][0] if self._changes else NEVER)
-
-
-class Unlocked:
-    """For an event loop, whose tasks take turns at an ``await`` alone."""
-
-    _meter: Meter
-    _bucket: Bucket
-
-    def try_acquire(self, cost: float = 1) -> bool:
-        """Let this cost go, if it may now: True. Never waits, and makes no call; False before the first share has come, and while other
-        callers of this process wait."""
-        if 0 < cost <= COST_MAX:
-            units, bucket = int(cost * MICRO_UNITS + 0.5), self._bucket
-            if 0 < units <= bucket.tokens and now_ns() < self._meter.quick_until:
-                bucket.tokens -= units
-                return True
-        return self._meter.try_slowly(cost)
-
-
-class Locked:
-    """For threads."""
-
-    _meter: Meter
-    _bucket: Bucket
-
-    def try_acquire(self, cost: float = 1) -> bool:
-        """Let this cost go, if it may now: True. Never waits for it, and makes no call; False before the first share has come, and while
-        other callers of this process wait."""
-        with self._meter.lock:
-            if 0 < cost <= COST_MAX:
-                units, bucket = int(cost * MICRO_UNITS + 0.5), self._bucket
-                if 0 < units <= bucket.tokens and now_ns() < self._meter.quick_until:
-                    bucket.tokens -= units
-                    return True
-            return self._meter.try_slowly(cost)
+            self.quick_until = min(self.bucket.settled_until, self.bucket.changes_at)
 
 
 class Reporting:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from math import inf
 from types import TracebackType
@@ -18,19 +17,14 @@ from holdfast.client.sync.streams import Opened
 from holdfast.client.threads.beats import Beat
 from holdfast.client.threads.connection import Connection
 from holdfast.client.threads.fifo import Fifo
-from holdfast.client.threads.tasks import News
+from holdfast.client.threads.quick import Quick
+from holdfast.client.threads.tasks import News, as_block
 from holdfast.client.wire import ITEMS
 from holdfast.errors import ConfigError, HoldfastError, Timeout, shown
 from holdfast.features.limits import calls, terms
 from holdfast.features.limits.bucket import cost_micros
 from holdfast.features.limits.calls import LimitItem
-from holdfast.features.limits.client_base import (
-    Locked,
-    Meter,
-    Reporting,
-    next_worker,
-    state_of,
-)
+from holdfast.features.limits.client_base import Meter, Reporting, next_worker, state_of
 from holdfast.features.limits.terms import Change, Fleet, Given
 from holdfast.net.clock import now
 
@@ -98,13 +92,15 @@ class LimitStream(Opened[LimitItem]):
         self.news.tell()
 
 
-class GroupLimit(Locked):
+class GroupLimit(Quick):
     """One limit, as this process uses it. Made by ``group.limit(name, rate=...)``, and any thread may use it.
 
     All members of the group share the rate by what they want, without a coordinator: the agent tells this process what it may use, and
     this process counts by itself. While the agent is dead or stopped it goes on with its share (``state`` is "alone"). ``close`` gives
     the share up, as does the end of the block if it is entered with ``with``.
     """
+
+    _meter: Meter
 
     def __init__(self, link: Link, name: str, asked: tuple[Any, ...], demand: Callable[[], float] | None) -> None:
         self._link, self.name = link, name
@@ -147,7 +143,7 @@ class GroupLimit(Locked):
         if not went:
             raise meter.timed_out(cost, limit or 0.0)
 
-    @contextmanager
+    @as_block
     def slot(self, cost: float = 1, timeout: Seconds | None = None) -> Iterator[None]:
         """``acquire`` as a block. Nothing is given back at its end."""
         self.acquire(cost, timeout)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from holdfast.errors import ConfigError, HoldfastError, shown
 from holdfast.features.limits import calls, terms
+from holdfast.features.limits.desk import Desk
 from holdfast.features.limits.items import line_of
 from holdfast.features.limits.protocol.specs import make
 from holdfast.features.limits.streams import LimitStream
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from holdfast.agent.socket.connection import Connection
     from holdfast.features.limits.protocol.limiter import Limiter
     from holdfast.features.limits.protocol.specs import Spec, Specs
+    from holdfast.features.limits.settings import LimitsSettings
     from holdfast.features.limits.terms import Terms
     from holdfast.features.limits.users import Users
     from holdfast.local.calls import Call
@@ -30,6 +32,7 @@ class TakingPart(Protocol):
     """The limits of one agent."""
 
     parts: Parts
+    settings: LimitsSettings
     limiter: Limiter | None
     users: Users | None
     over: str
@@ -46,6 +49,7 @@ class LimitHandlers:
 
     def __init__(self, agent: TakingPart) -> None:
         self._agent = agent
+        self._desks: dict[str, Desk] = {}
 
     def attach(self, client: Connection, call: calls.AttachLimit) -> None:
         terms.checked_name(call.name)
@@ -57,7 +61,7 @@ class LimitHandlers:
         self._when_known(client, call, call.name, partial(self._attach, client, call), needed=call.terms is None)
 
     def _attach(self, client: Connection, call: calls.AttachLimit) -> None:
-        limiter, users = self._agent.use()
+        _, users = self._agent.use()
         users.check_room(call.name)
         if call.terms is not None:
             self._agent.specs.offer(call.name, spec_of(call.terms))
@@ -67,7 +71,6 @@ class LimitHandlers:
         client.open_stream(call.serial, stream)
         client.done(call.serial)
         client.wake(call.serial)
-        del limiter
 
     def report(self, client: Connection, call: calls.ReportLimit) -> None:
         users = self._agent.users
@@ -75,6 +78,31 @@ class LimitHandlers:
             raise ConfigError(f"stream: {call.stream}; accepted is the serial of an open AttachLimit")
         users.report(client, call.stream, call.confirmed, call.arrived, call.waiting, call.user)
         client.done(call.serial)
+
+    def take(self, client: Connection, call: calls.TakeLimit) -> None:
+        terms.checked_name(call.name)
+        terms.checked_cost(call.cost)
+        terms.number(call.wait, "wait", f"a number of seconds up to {terms.WAIT_MAX:g}", 0.0, terms.WAIT_MAX)
+        self._when_known(client, call, call.name, partial(self._take, client, call), needed=True)
+
+    def _take(self, client: Connection, call: calls.TakeLimit) -> None:
+        def answer(went: bool, retry_after: float) -> None:
+            client.done(call.serial, encoded(calls.Taken(went, retry_after)))
+
+        self.desk(call.name).take(call.cost, call.wait, lambda: client.connected, answer)
+
+    def desk(self, name: str) -> Desk:
+        """Where callers without a bucket ask."""
+        found = self._desks.get(name)
+        if found is None:
+            _, users = self._agent.use()
+            users.check_room(name)
+            period = self._agent.settings.limit_epoch / 2
+            found = self._desks[name] = Desk(self._agent.parts.host, users, name, period, partial(self._desk_gone, name))
+        return found
+
+    def _desk_gone(self, name: str) -> None:
+        del self._desks[name]
 
     def set(self, client: Connection, call: calls.SetLimit) -> None:
         terms.checked_name(call.name)

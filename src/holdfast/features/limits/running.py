@@ -7,13 +7,26 @@ others gave it has to be given back.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from holdfast.agent.feature import Calls, Parts, Running
 from holdfast.errors import ConfigError, shown
+from holdfast.events import (
+    ChokePoint,
+    FleetExceeded,
+    LimitChanged,
+    LimitPanicked,
+    LimitRestored,
+    LinkBlacklisted,
+    LinkRestored,
+    SpecConflict,
+    Starved,
+)
 from holdfast.features.limits.settings import LimitsSettings
 
 if TYPE_CHECKING:
+    from holdfast.agent.feature import HttpPart, Web
     from holdfast.events import Event
     from holdfast.features.limits.doorbell import Doorbell
     from holdfast.features.limits.handlers import LimitHandlers
@@ -21,7 +34,9 @@ if TYPE_CHECKING:
     from holdfast.features.limits.protocol.specs import Specs
     from holdfast.features.limits.users import Users
     from holdfast.host import Message, NodeId, Views
+    from holdfast.local.calls import Finding
 
+LIMITS_MAX = 256  # conflicts that are kept: one of each limit that a group may have
 DRAIN_TIMEOUT = 2.0  # seconds for the workers to confirm that they use nothing; what they were told has an end anyway
 
 
@@ -40,21 +55,25 @@ class LimitsAgent(Running):
         self._doorbell: Doorbell | None = None
         self._lent = False
         self._draining_until: float | None = None
+        self.conflicts: dict[str, SpecConflict] = {}  # the last one of each limit
         parts.overlay.on_views.append(self._on_views)
         if parts.overlay.views is not None:
             self._hang_doorbell()
 
     # What an agent asks of a feature.
 
+    info: tuple[type[Event], ...] = (LimitChanged, LimitRestored, LinkRestored)
+    warning: tuple[type[Event], ...] = (LimitPanicked, LinkBlacklisted, FleetExceeded, SpecConflict, ChokePoint, Starved)
+
     def calls(self) -> Calls:
         from holdfast.features.limits import calls
-        from holdfast.features.limits.handlers import LimitHandlers
 
-        self._handlers = handlers = LimitHandlers(self)
+        handlers = self.handlers
         return Calls(
             in_turn={
                 calls.AttachLimit: handlers.attach,
                 calls.ReportLimit: handlers.report,
+                calls.TakeLimit: handlers.take,
                 calls.SetLimit: handlers.set,
                 calls.RemoveLimit: handlers.remove,
                 calls.PenalizeLimit: handlers.penalize,
@@ -87,7 +106,32 @@ class LimitsAgent(Running):
 
         return {f"limits_{name}": value for name, value in metrics_of(self.limiter, self.parts.host.now).items()}
 
+    def findings(self) -> Iterable[Finding]:
+        if self.limiter is None:
+            return ()
+        from holdfast.features.limits.findings import of_limits
+
+        return of_limits(self.limiter, self.conflicts, self.parts.host.me.name, self.parts.host.now)
+
+    def http(self, web: Web) -> HttpPart:
+        from holdfast.features.limits.http import LimitsHttp
+
+        return LimitsHttp(web, self)
+
     # What the handlers use.
+
+    @property
+    def handlers(self) -> LimitHandlers:
+        if self._handlers is None:
+            from holdfast.features.limits.handlers import LimitHandlers
+
+            self._handlers = LimitHandlers(self)
+        return self._handlers
+
+    @property
+    def has_specs(self) -> bool:
+        """The limits of the group were asked for here."""
+        return self._specs is not None
 
     @property
     def specs(self) -> Specs:
@@ -157,7 +201,8 @@ class LimitsAgent(Running):
 
     def _on_event(self, event: Event) -> None:
         """The workers are to know it, too. In the middle of a turn of the limiter: how it stands is read when that is over."""
-        del event
+        if isinstance(event, SpecConflict) and (event.name in self.conflicts or len(self.conflicts) < LIMITS_MAX):
+            self.conflicts[event.name] = event
         if self.users is not None:
             self.parts.host.post(self.users.look)
 

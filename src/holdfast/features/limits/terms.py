@@ -21,6 +21,7 @@ RATE_MAX: Final = 1e9  # cost per second
 BURST_MIN: Final = 1.0  # d_min: a bucket below it lets no cost of 1 go without debt
 COST_MAX: Final = float(1 << 31)
 PENALTY_MAX: Final = 3600.0  # seconds
+WAIT_MAX: Final = 3600.0  # seconds that a caller waits at its agent
 FLEET_MAX: Final = MEMBERS_MAX
 WEIGHT_MIN, WEIGHT_MAX = 0.1, 1.0  # H276
 POLICIES = ("fair", "strict", "exact")

@@ -129,7 +129,7 @@ class Users:
                         user.stream.wake()
 
     def drain(self, *, draining: bool) -> None:
-        """The agent leaves: nobody is given a share any more; or it joins again."""
+        """The agent leaves, and no process is given a share any more; or it joins again."""
         if draining == self._draining:
             return
         self._draining = draining

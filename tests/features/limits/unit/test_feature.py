@@ -14,7 +14,7 @@ from holdfast.config import Config
 from holdfast.errors import ConfigError
 from holdfast.features.limits import calls
 from holdfast.features.limits.agent import LimitsFeature
-from holdfast.features.limits.participants import ROW, Participants
+from holdfast.features.limits.participants import Participants
 from holdfast.features.limits.protocol.messages import Gossip
 from holdfast.features.limits.running import DRAIN_TIMEOUT, LimitsAgent
 from holdfast.features.limits.terms import Change, Terms

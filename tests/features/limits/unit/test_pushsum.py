@@ -81,6 +81,19 @@ def test_a_demand_that_falls_takes_half_of_what_is_held() -> None:
     assert it.report(KEY, 4 * UNIT).delta == 0.0
 
 
+def test_what_was_known_stands_until_it_is_mixed() -> None:
+    """H273: while nothing comes back from quiet peers, the own decreases alone move what is known; after that the estimate counts."""
+    it = PushSum(INST, 6, {KEY: 40 * UNIT}, mixing=3)
+    it.w, it.p[KEY] = WEIGHT, 10 * UNIT  # mixed: all six want 60
+    first = it.report(KEY, 38 * UNIT, stands=True)
+    assert (first.before, first.delta, it.estimate(KEY)) == (60.0, -2.0, 48.0)
+    second = it.report(KEY, 36 * UNIT, stands=True)
+    assert (second.before, second.delta, it.estimate(KEY)) == (58.0, -2.0, 36.0)
+    for _ in range(2):
+        assert it.report(KEY, 36 * UNIT, stands=True) == (56.0, 0.0)
+    assert it.report(KEY, 36 * UNIT, stands=True) == (36.0, 0.0)
+
+
 def test_a_limit_that_is_gone_takes_no_room() -> None:
     """F17: portions of nothing are not kept."""
     it = make(0.000002)

@@ -74,7 +74,6 @@ class Blacklist:
 
     def on_epoch(self, budget: int) -> int:
         """Probe, and settle what became outstanding meanwhile. Returns how many of ``budget`` peers were sent to."""
-        self._begun = 0
         now, sent = self._host.now, 0
         for peer, cut in list(self._links.black.items()):
             if not cut.under_way and now >= cut.settle_at and self._is_open(peer) and self._begun < RECONCILES_MAX:
@@ -82,6 +81,7 @@ class Blacklist:
             if now >= cut.probe_at and sent < budget:
                 sent += 1
                 self._probe(peer, cut)
+        self._begun = 0
         return sent
 
     def on_probe(self, source: NodeId, message: Probe) -> None:

@@ -135,6 +135,9 @@ class Limit:
         for key in self.keys:
             known = current(key)
             before = self._former.get(key)
+            if before is not None and before < self.values.get(key, 0) / UNIT:
+                before = None  # It cannot be right: this member alone wants more (H286).
+                del self._former[key]
             self.aggregates[key] = known if before is None else before * (1 - x * x) + known * x * x
         if x == 1.0:
             self._former = {}

@@ -37,7 +37,7 @@ from holdfast.features.limits.protocol.pace import Pace
 from holdfast.features.limits.protocol.pushsum import PushSum, Told, batch_of, portions_of
 from holdfast.features.limits.protocol.quota import Quotas
 from holdfast.features.limits.protocol.specs import Spec, Specs
-from holdfast.features.limits.protocol.standing import Standing
+from holdfast.features.limits.protocol.standing import Standing, same_list
 from holdfast.features.limits.protocol.trader import Trader
 from holdfast.host import Host, Message, NodeId, Timer, ViewId, Views
 from holdfast.kit.ledger import Refusal
@@ -149,7 +149,7 @@ class Limiter:
         """A new instance: everything starts anew (5.6)."""
         inst, size = self.standing.inst, self.standing.size
         assert inst is not None
-        self.sums = PushSum(inst, size, self.allocator.values(central=False))
+        self.sums = PushSum(inst, size, self.allocator.values(central=False), mixing=self.config.blends(size))
         self.quotas.begin(self.allocator.fleets())
         self.blacklist.begin(self.sums)
         self.central.begin()
@@ -167,9 +167,11 @@ class Limiter:
         self.allocator.on_panic()
 
     def _on_lapse(self) -> None:
-        self.quotas.lapse()
+        """Its 1/n of every exact limit, but of those that are divided for fewer members (D3)."""
         for limit in self.allocator.exact_limits():
             self.quotas.know(limit.key, limit.spec.fleet)
+        self.quotas.lapse()
+        for limit in self.allocator.exact_limits():
             if self.allocator.is_beyond(limit):
                 self.quotas.resign(limit.key)
         self.allocator.allot_all()
@@ -177,6 +179,10 @@ class Limiter:
     def _on_spec(self, name: str, before: Spec | None, spec: Spec) -> None:
         self.standing.look()
         self.allocator.on_spec(name, before, spec)
+        if self.standing.lapsed:
+            self._on_lapse()  # Also of a limit that is new.
+        elif before is not None and spec.is_exact and spec.fleet < before.fleet and spec.by == self._host.me.name:
+            self.views.trip(f"limit {name} is divided for fewer members")  # It counts in a new instance only (H267).
         self.pace.wake()
         self._arm()
 
@@ -226,7 +232,9 @@ class Limiter:
         values = self.allocator.values(central=False)
         for key in push_sum.rep.keys() - values.keys():
             push_sum.report(key, 0)
-        return {key: push_sum.report(key, value) for key, value in values.items()}
+        # A demand that falls is one of share "demand": under maxmin members change sides, and what stands would bring them back (H269).
+        whole = self.allocator.by_key
+        return {key: push_sum.report(key, value, stands=key in whole) for key, value in values.items()}
 
     def _allocate(self, told: dict[int, Told]) -> None:
         """Step 6. The own change moves the own estimate by more than it moves the sum, so the larger of both counts (D8)."""
@@ -362,17 +370,20 @@ class Limiter:
     # Without agreed views (5.11).
 
     def _is_of_my_list(self, source: NodeId, message: OfInstance) -> bool:
-        """Members with another list are told so, and not gossiped with."""
+        """Members with another list are told so, and not gossiped with. One with the same list may be a round ahead, or behind."""
         standing = self.standing
         if standing.inst is None or not standing.includes(source):
             self.counts["stranger"] += 1
             return False
-        other = message.newer if isinstance(message, GossipAck) else None if message.inst == standing.inst else message.inst
-        if other is None or other == standing.inst:
+        theirs = message.newer if isinstance(message, GossipAck) and message.newer is not None else message.inst
+        if theirs == standing.inst:
             self.differing.agree(source)
             return True
-        self.counts["other_list"] += 1
-        self.differing.note(source)
+        if not same_list(theirs, standing.inst):
+            self.counts["other_list"] += 1
+            self.differing.note(source)
+        elif theirs > standing.inst and standing.begin_round(theirs):
+            return message.inst == theirs
         if not isinstance(message, GossipAck):
             self._host.send(source, GossipAck(message.inst, 0, standing.inst))
         return False

@@ -27,13 +27,16 @@ class Told(NamedTuple):
 class PushSum:
     """One instance at one member. Knows nothing of time and sends nothing."""
 
-    def __init__(self, inst: ViewId, size: int, reports: Mapping[int, int]) -> None:
+    def __init__(self, inst: ViewId, size: int, reports: Mapping[int, int], *, mixing: int = 5) -> None:
+        """``mixing``: epochs until a change of one member has spread evenly."""
         assert size >= 1
         self.inst, self.size = inst, size
         self.w = WEIGHT
         self.p: dict[int, int] = {key: value for key, value in reports.items() if value}
         self.rep: dict[int, int] = dict(self.p)
         self.ledgers: dict[NodeId, Ledger] = {}
+        self._mixing = mixing
+        self._falling: dict[int, tuple[float, int]] = {}  # what is left of the sum after own decreases, and for how many epochs it counts
 
     def ledger(self, peer: NodeId) -> Ledger:
         found = self.ledgers.get(peer)
@@ -48,10 +51,14 @@ class PushSum:
         held = self.p.get(key)
         return self.size * held / self.w * (WEIGHT / UNIT) if held else 0.0
 
-    def report(self, key: int, value: int) -> Told:
-        """The own demand is ``value`` now. Less is taken out of what this member holds, and no more than half of that at once (D8)."""
+    def report(self, key: int, value: int, *, stands: bool = False) -> Told:
+        """The own demand is ``value`` now; once an epoch. Less is taken out of what this member holds, and no more than half of that at once
+        (D8). ``stands``: until that is mixed, what was known before counts, less what was taken out, for a quiet group gives nothing back at
+        first (H273).
+        """
         assert 0 <= value <= DEMAND_MAX
-        before = self.estimate(key)
+        falling, epochs = self._falling.get(key, (0.0, 0))
+        before = max(self.estimate(key), falling)
         held, reported = self.p.get(key, 0), self.rep.get(key, 0)
         delta = value - reported
         if delta < 0:
@@ -59,6 +66,13 @@ class PushSum:
         if delta:
             _set(self.p, key, held + delta)
             _set(self.rep, key, reported + delta)
+        if delta < 0 and stands:
+            self._falling[key] = before + delta / UNIT, self._mixing
+        elif epochs > 1:
+            self._falling[key] = falling + delta / UNIT, epochs - 1
+            return Told(falling, delta / UNIT)
+        else:
+            self._falling.pop(key, None)
         return Told(before, delta / UNIT)
 
     @property

@@ -15,6 +15,7 @@ from holdfast.features.limits.protocol.config import LimitsConfig
 from holdfast.features.limits.protocol.facts import Calmed, InstanceBegan, InstanceConfirmed, Lapsed, Panicked
 from holdfast.host import Host, NodeId, View, ViewId, Views, ViewState
 
+ROUNDS_AHEAD_MAX = 1 << 20  # one round is one change of a member list at one member
 NO_VIEW = "this agent is in no view"
 
 
@@ -39,6 +40,7 @@ class Standing:
         self._adopt_until = inf  # a provisional instance has to be delivered by then
         self._is_left_unknown = False  # these views do not say when a member left: nothing may be counted from it
         self._heard: dict[NodeId, None] = {}  # in a provisional instance
+        self._round = 0  # without agreed views: the highest of any list
 
     def start(self) -> None:
         """D11: what a former life gave away may be in use for ``settle``."""
@@ -128,6 +130,15 @@ class Standing:
         if self.provisional and len(self._heard) < self.size:
             self._heard[source] = None
 
+    def begin_round(self, inst: ViewId) -> bool:
+        """A member with the same list began anew there, so all do (H272). False: no honest member is so far ahead."""
+        assert self.inst is not None
+        assert same_list(self.inst, inst)
+        if inst.boot > self._round + ROUNDS_AHEAD_MAX:
+            return False
+        self._begin(inst, self.size, self.members, provisional=False)
+        return True
+
     def part(self, *, apart: bool) -> None:
         """Member lists have differed for too long, or do so no more (5.11)."""
         if apart != self.apart:
@@ -147,15 +158,18 @@ class Standing:
     def _install(self, view: View) -> None:
         self.fleet = max(view.fleet, view.size)
         members = tuple(member.id for member in view.members)
-        if view.id == self.inst:
+        if not self.agreed:
+            if self.inst is None or not same_list(self.inst, view.id):
+                self._begin(of_round(view.id, self._round + 1), view.size, members, provisional=False)
+        elif view.id == self.inst:
             if self.provisional:
                 self._confirm(members)
-        elif self.inst is None or not self.agreed or view.id > self.inst:
+        elif self.inst is None or view.id > self.inst:
             self._begin(view.id, view.size, members, provisional=False)
 
     def _begin(self, inst: ViewId, size: int, members: tuple[NodeId, ...], *, provisional: bool) -> None:
         former = 0 if self.inst is None else self.size
-        self.inst, self.provisional = inst, provisional
+        self.inst, self.provisional, self._round = inst, provisional, max(self._round, inst.boot)
         self._set_members(members, size)
         self.fleet = max(self.fleet, self.size)  # a view that was not delivered does not say more
         self._heard.clear()
@@ -199,6 +213,16 @@ class Standing:
         return tripped
 
     _listed: frozenset[NodeId] = frozenset()
+
+
+def of_round(inst: ViewId, number: int) -> ViewId:
+    """A list may come back, and with it its digest; what was counted before is over at some members, so rounds tell the times apart."""
+    return inst._replace(boot=number)
+
+
+def same_list(one: ViewId, other: ViewId) -> bool:
+    """Whatever the round."""
+    return one[:2] == other[:2]
 
 
 def _nothing() -> None:

@@ -1,0 +1,197 @@
+"""Rate limits over HTTP: ``GET /v1/limits``, ``POST /v1/limits/{name}/acquire``, metrics.  docs/http.md."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.agent.feature import HttpPart
+from holdfast.agent.observe.metrics import Metric, counter, gauge, labelled
+from holdfast.agent.observe.openapi import Parameter, Route
+from holdfast.errors import ConfigError, shown
+from holdfast.features.limits import terms
+from holdfast.features.limits.calls import LimitLine, LimitsReport
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from holdfast.agent.feature import Web
+    from holdfast.features.limits.running import LimitsAgent
+
+WAIT_MAX = 60.0  # seconds that a request may wait: proxies end those that take longer
+ACCEPTED = '{"cost": 1, "wait": 0}, both of which may be left out'
+NUMBERS = {
+    "rate": ("limit_rate", "Rate of the limit as it counts now, cost per second of all members."),
+    "share": ("limit_share", "What this agent may use of the limit, cost per second."),
+    "demand": ("limit_demand", "What this agent wants of the limit, cost per second."),
+    "aggregate": ("limit_aggregate", "What all members want of the limit, as this agent estimates it, cost per second."),
+    "told": ("limit_told", "What the processes of this agent may use by what they were told, cost per second."),
+    "waiting": ("limit_waiting", "Cost that waits in the processes of this agent."),
+}
+GAUGES = {
+    "instance": ("limits_instance", "Number of the view that limits of this agent gossip in; 0 without one."),
+    "size": ("limits_members", "Members that share the limits, as this agent knows them."),
+    "provisional": ("limits_provisional", "1 while this agent gossips in a view that its server has not delivered."),
+    "panic": ("limits_panic", "1 while this agent has no view and uses its part of the fleet alone."),
+    "black_links": ("limits_blacklisted", "Members that no direct message of this agent reaches."),
+    "outstanding_weight": ("limits_outstanding_weight", "Weight of this agent that is on its way, as a part of what it brought."),
+    "quiet": ("limits_quiet", "1 while nothing changes, so that this agent speaks less."),
+}
+OWN = {*GAUGES, "limits", "epochs"}
+
+
+class WorkerAnswer(Struct, frozen=True):
+    """One process of this agent that uses a limit."""
+
+    pid: int  # 0: the agent itself, for callers without a bucket
+    program: str
+    rate: float
+    waiting: float
+    gone: bool
+
+
+class LimitAnswer(Struct, frozen=True):
+    """One limit, as this agent sees it. Rates are cost per second; lengths are in seconds, as of the answer."""
+
+    name: str
+    rate: float  # as it counts now; 0 where this agent does not take part
+    set_rate: float
+    burst: float
+    policy: str
+    shared_by: str
+    aggregated_by: str
+    set_fleet: int  # 0: auto
+    fleet: int
+    members: int
+    over: str  # "views", "members", or "" where this agent does not take part
+    view: str
+    state: str
+    used: bool
+    share: float
+    demand: float
+    aggregate: float
+    told: float
+    waiting: float
+    workers: tuple[WorkerAnswer, ...]
+    quota: float | None
+    panic_for: float | None
+    starved_for: float | None
+    penalty_for: float
+    version: int
+    by: str
+
+
+class LimitsAnswer(Struct, frozen=True):
+    """The limits that this agent knows."""
+
+    takes_part: bool
+    blacklisted: tuple[str, ...]
+    limits: tuple[LimitAnswer, ...]
+
+
+class AcquireBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is to go."""
+
+    cost: float = 1.0
+    wait: float = 0.0  # seconds
+
+
+class AcquireAnswer(Struct, frozen=True):
+    """What became of it."""
+
+    went: bool
+    retry_after: float | None  # seconds until it may go, if nothing else does; null if it went, or that is not known
+
+
+LIMIT = Parameter("name", "path", "Name of a limit.", {"type": "string"}, required=True)
+ROUTES = (
+    Route("GET", "/v1/limits", "limits", "The rate limits of the group, as this agent sees them.", LimitsAnswer),
+    Route(
+        "POST", "/v1/limits/{name}/acquire", "acquire_limit", "Let a cost go, or wait for it behind those that came before.", AcquireAnswer,
+        parameters=(LIMIT,), body=AcquireBody, errors=(400, 413, 503),
+    ),
+)  # fmt: skip
+
+
+class LimitsHttp(HttpPart):
+    """Looking changes nothing, and does not make this agent take part."""
+
+    routes = ROUTES
+
+    def __init__(self, web: Web, agent: LimitsAgent) -> None:
+        self._web, self._agent = web, agent
+
+    async def limits(self, request: Request) -> Response:
+        del request
+        return self._web.again("limits", self.answer)  # type: ignore[no-any-return]
+
+    async def acquire_limit(self, request: Request) -> Response:
+        name, body = terms.checked_name(request.path_params["name"]), _body(await self._web.body(request))
+        answered: asyncio.Future[AcquireAnswer] = asyncio.get_running_loop().create_future()
+
+        def answer(went: bool, retry_after: float) -> None:
+            if not answered.done():
+                answered.set_result(AcquireAnswer(went, None if went or retry_after < 0 else retry_after))
+
+        def ask() -> None:
+            if self._agent.specs.get(name) is None:
+                raise ConfigError(f"limit {shown(name)}: there is none of that name; accepted is one that GET /v1/limits lists")
+            self._agent.handlers.desk(name).take(body.cost, body.wait, lambda: not answered.cancelled(), answer)
+
+        await self._web.in_turn(ask)
+        return self._web.json(await answered)  # type: ignore[no-any-return]
+
+    def answer(self) -> LimitsAnswer:
+        report = self._report()
+        return LimitsAnswer(report.takes_part, report.blacklisted, tuple(map(_limit, report.lines)))
+
+    def metrics(self) -> Iterable[Metric]:
+        if self._agent.limiter is None:
+            return
+        lines = self._report().lines
+        for field, (name, text) in NUMBERS.items():
+            yield labelled(name, "gauge", text, "limit", {line.name: getattr(line, field) for line in lines})
+        yield labelled(
+            "limit_workers",
+            "gauge",
+            "Processes of this agent that use the limit.",
+            "limit",
+            {line.name: len(line.workers) for line in lines},
+        )
+        found = {name.removeprefix("limits_"): value for name, value in self._agent.counts().items()}
+        for field, (name, text) in GAUGES.items():
+            yield gauge(name, text, found[field])
+        yield counter("limits_epochs_total", "Epochs of gossip of this agent.", found["epochs"])
+        counts = {name: value for name, value in found.items() if name not in OWN}
+        yield labelled("limits_total", "counter", "What limiters said to each other, by what became of it.", "what", counts)
+
+    def _report(self) -> LimitsReport:
+        return LimitsReport(False) if not self._agent.has_specs else self._agent.handlers.report_of()
+
+
+def _body(data: bytes) -> AcquireBody:
+    try:
+        body = msgspec.json.decode(data or b"{}", type=AcquireBody)
+    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        raise ConfigError(f"body: {error}; accepted is {ACCEPTED}") from None
+    terms.checked_cost(body.cost)
+    terms.number(body.wait, "wait", f"a number of seconds from 0 to {WAIT_MAX:g}", 0.0, WAIT_MAX)
+    return body
+
+
+def _limit(line: LimitLine) -> LimitAnswer:
+    given = line.terms
+    return LimitAnswer(
+        name=line.name, rate=line.rate, set_rate=given.rate, burst=given.burst, policy=given.policy, shared_by=given.share,
+        aggregated_by=given.aggregate, set_fleet=given.fleet, fleet=line.fleet, members=line.members, over=line.over, view=line.view,
+        state=line.state, used=line.used, share=line.share, demand=line.demand, aggregate=line.aggregate, told=line.told,
+        waiting=line.waiting,
+        workers=tuple(WorkerAnswer(each.pid, each.program, each.rate, each.waiting, each.gone) for each in line.workers),
+        quota=line.quota, panic_for=line.panic_for, starved_for=line.starved_for, penalty_for=line.penalty_for, version=line.version,
+        by=line.by,
+    )  # fmt: skip

@@ -1,0 +1,155 @@
+"""Nothing is lost and nothing is made: weight and portions of every instance, after every event.  Spec: limits 7 (RL1 to RL3), D1, D4.
+
+Each amount is held by a member or on its way from one to another: given by the one, and not taken by the other. Both are read from their
+ledgers. An instance that a member has left, because it died or began another one, is looked at no more: what it held is gone with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from holdfast.features.limits.protocol.config import WEIGHT
+from holdfast.features.limits.protocol.pushsum import W_KEY, PushSum
+from holdfast.host import NodeId, ViewId
+from holdfast.kit.ledger import Ledger
+from holdfast.lab.checker import Checker
+from holdfast.lab.host import LabHost
+from holdfast.lab.world import World
+
+Read = Callable[[LabHost], PushSum | None]
+Amounts = Mapping[int, int]
+
+
+class Conserved(Checker):
+    """RL1, RL2 and RL3, for all instances that are still whole."""
+
+    name = "RL1 weight"
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._of: dict[NodeId, PushSum] = {}  # what each life that lives gossips in
+        self._wholes: dict[ViewId, Whole] = {}
+        self.looks = 0  # at instances of two members and more
+
+    def after(self, world: World, host: LabHost | None) -> None:
+        if host is None:
+            for gone in [life for life in self._of if _is_over(world, life)]:
+                self._leave(gone)
+            return
+        sums = None if host.dead else self._read(host)
+        former = self._of.get(host.me)
+        if sums is not former:
+            self._leave(host.me)
+            if sums is not None:
+                self._of[host.me] = sums
+                self._wholes.setdefault(sums.inst, Whole(sums.inst)).enter(host.me, sums)
+        if sums is not None:
+            whole = self._wholes[sums.inst]
+            if not whole.is_left:
+                self.looks += whole.size > 1
+                self._check(whole, host.me)
+
+    def _leave(self, life: NodeId) -> None:
+        former = self._of.pop(life, None)
+        if former is not None:
+            self._wholes[former.inst].leave()
+
+    def _check(self, whole: Whole, life: NodeId) -> None:
+        taken = whole.look(life)
+        if taken:
+            self.fail_as("RL3 no double take", taken)
+        weight, portions, reports = whole.sums()
+        if weight != whole.size * WEIGHT:
+            self.fail(f"{whole.inst}: the weights of {whole.size} members are {weight / WEIGHT:.9f} in all")
+        if portions != reports:
+            odd = min(key for key in portions.keys() | reports.keys() if portions.get(key, 0) != reports.get(key, 0))
+            self.fail_as("RL2 demand", f"{whole.inst}: {portions.get(odd, 0)} of {odd} is there, {reports.get(odd, 0)} was reported")
+
+    def fail_as(self, name: str, what: str) -> None:
+        former, self.name = self.name, name
+        try:
+            self.fail(what)
+        finally:
+            self.name = former
+
+
+class Whole:
+    """One instance, as long as no member has left it."""
+
+    def __init__(self, inst: ViewId) -> None:
+        self.inst = inst
+        self.is_left = False
+        self._members: dict[NodeId, PushSum] = {}
+        self._held: dict[NodeId, Counter[int]] = {}  # weight, portions, and what was reported, with its sign turned
+        self._moving: dict[tuple[NodeId, NodeId], Counter[int]] = {}
+
+    @property
+    def size(self) -> int:
+        return len(self._members)
+
+    def enter(self, life: NodeId, sums: PushSum) -> None:
+        if life in self._members:  # It left, and came again: for the others it is a stranger.
+            self.is_left = True
+        self._members[life] = sums
+
+    def leave(self) -> None:
+        self.is_left = True
+        self._members.clear()
+        self._held.clear()
+        self._moving.clear()
+
+    def look(self, life: NodeId) -> str:
+        """Something happened to this member. What of it breaks RL3."""
+        mine = self._members[life]
+        self._held[life] = Counter({W_KEY: mine.w, **mine.p})
+        for other, theirs in self._members.items():
+            if other != life:
+                for giver, gives, taker, takes in ((life, mine, other, theirs), (other, theirs, life, mine)):
+                    moving = on_the_way(gives.ledgers.get(taker), takes.ledgers.get(giver))
+                    if isinstance(moving, str):
+                        return f"{self.inst}, from {giver} to {taker}: {moving}"
+                    self._moving[giver, taker] = moving
+        for peer, ledger in mine.ledgers.items():  # of members that have not begun
+            if peer not in self._members:
+                self._moving[life, peer] = Counter(ledger.outstanding)
+        return ""
+
+    def sums(self) -> tuple[int, Counter[int], Counter[int]]:
+        """All weight, all portions by limit, and all that was reported."""
+        total: Counter[int] = Counter()
+        for life, sums in self._members.items():
+            total.update(self._held.get(life) or {W_KEY: sums.w, **sums.p})
+        for moving in self._moving.values():
+            total.update(moving)
+        reports: Counter[int] = Counter()
+        for sums in self._members.values():
+            reports.update(sums.rep)
+        weight = total.pop(W_KEY, 0)
+        return weight, _without_zeros(total), _without_zeros(reports)
+
+
+def on_the_way(given: Ledger | None, taken: Ledger | None) -> Counter[int] | str:
+    """What the one gave and the other one has not taken; or what is wrong with that."""
+    moving: Counter[int] = Counter({} if given is None else given.outstanding)
+    known, acked = (0, 0) if given is None else (given.given, given.acked)
+    if taken is None:
+        return moving
+    if taken.taken > known:
+        return f"number {taken.taken} was taken, and {known} is the newest that was given"
+    if taken.taken < acked:
+        return f"number {acked} is acknowledged, and {taken.taken} is the newest that was taken"
+    for seq, amounts in taken._entries:
+        if seq > acked:
+            moving.subtract(amounts)
+    short = min((key for key, amount in moving.items() if amount < 0), default=None)
+    return moving if short is None else f"{-moving[short]} more of {short} was taken than given"
+
+
+def _without_zeros(amounts: Amounts) -> Counter[int]:
+    return Counter({key: amount for key, amount in amounts.items() if amount})
+
+
+def _is_over(world: World, life: NodeId) -> bool:
+    host = world.nodes[life.name]
+    return host.me != life or host.dead
