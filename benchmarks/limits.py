@@ -17,6 +17,7 @@
     idle_packets_s                        UDP packets per second, sent and received, that views and limit add to it
     idle_added_core_share                 what views and limit add to the CPU
     rss_kib_per_limit                     resident memory of an agent for each of 64 more limits
+    machine_late_p999_ms                  how late this machine woke up a process while the rate was shared
     epoch_us                              CPU of one epoch of one member: 182 members, 16 limits, in the lab
 
 All agents are processes of their own with a key and state directories, at the preset ``lan``; limits are as they come (policy
@@ -31,6 +32,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.agent_fleet import compile_package
 from benchmarks.harness import Report, at_least, at_most, show_progress
+from benchmarks.leadership import Lateness
 from benchmarks.limits_calls import Calls
 from benchmarks.limits_epoch import Epoch
 from benchmarks.limits_fleet import redis_missing
@@ -90,12 +92,15 @@ def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
     problems = [f"{way}: {why}" for way, why in absent.items()]
     calls = measured("calls", size.calls._replace(ways=ways, rounds=rounds), problems)
     shared: dict[str, Any] = {}
-    for way in (OURS, *ways):
-        shared |= measured("shared", size.shared._replace(ways=(way,)), problems, of=way)
+    with Lateness() as lateness:
+        for way in (OURS, *ways):
+            shared |= measured("shared", size.shared._replace(ways=(way,)), problems, of=way)
+    late = lateness.found()
     idle = measured("idle", size.idle, problems)
     epoch = measured("epoch", size.epoch, problems)
     ratios = {**of_calls(calls), **of_shares(shared), **of_idle(idle), "epoch_us": epoch.get("epoch_us")}
-    raw = {"rounds": rounds, "size": size._asdict(), "calls": calls, "shared": shared, "idle": idle, "epoch": epoch}
+    ratios["machine_late_p999_ms"] = late["p99.9"]
+    raw = {"lateness_ms": late, "rounds": rounds, "size": size._asdict(), "calls": calls, "shared": shared, "idle": idle, "epoch": epoch}
     return Report("limits", GOALS, ratios, raw, problems)
 
 

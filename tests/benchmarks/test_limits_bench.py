@@ -105,7 +105,7 @@ def test_the_worst_kill_counts() -> None:
 
 
 def test_the_peak_of_any_second() -> None:
-    """RL8: a window may begin at any instant, and two permits a second apart are not in one."""
+    """Limits RL8: a window may begin at any instant, and two permits a second apart are not in one."""
     assert peak([0.0, 0.5, 0.999, 1.0, 1.4], 1.0) == 4
     assert peak([0.0, 1.0, 2.0], 1.0) == 1
     assert peak([], 1.0) == 0
