@@ -55,11 +55,11 @@ def test_flag_beats_environment_beats_file_beats_preset_beats_default(tmp_path: 
 
 @pytest.mark.parametrize(
     "preset, timing",
-    [("lan", (1, 0.5, 1, 2, 0.5, 5, 0.25)), ("wan", (4, 2, 4, 8, 2, 60, 1.0)), ("local", (0.4, 0.2, 0.3, 1, 0.2, 3, 0.1))],
+    [("lan", (1, 0.5, 1, 2, 0.5, 5, 0.25, 0.5)), ("wan", (4, 2, 4, 8, 2, 60, 1.0, 1.0)), ("local", (0.4, 0.2, 0.3, 1, 0.2, 3, 0.1, 0.25))],
     ids=str,
 )
 def test_presets(preset: str, timing: tuple[float, ...]) -> None:
-    """Each preset names T_l, T_a, t_itv, D, T, the longest grant and the heartbeat of views; the ring gets its share of them."""
+    """Each preset names T_l, T_a, t_itv, D, T, the longest grant, the heartbeat of views and the epoch of limits; the ring gets its share of them."""
     config = load(overrides={"preset": preset})
     assert tuple(getattr(config, field) for field in Timing._fields) == timing
     assert (config.ring_config().lease, config.ring_config().t_a) == timing[:2]
@@ -93,7 +93,7 @@ def test_every_setting_is_read_from_file_and_environment(tmp_path: Path) -> None
         "group": "g", "name": "n", "bind": "127.0.0.1:0", "advertise": "127.0.0.1:9", "seeds": ["127.0.0.1:1", "seed.example:2"],
         "seats": ["a@127.0.0.1:1"], "key_file": str(key_file), "state_dir": "s", "preset": "local", "lease": 0.5, "arbitration": 0.2,
         "heartbeat": 0.3, "ticket_lease": 1.0, "ticket_round": 0.2, "ticket_guardians": "ring", "ticket_k": 1, "longest_grant": 4.0,
-        "k": 2, "rho": 0.002, "margin": 0.02, "view_heartbeat": 0.2, "zk_session": 5.0, "zk_stale": 7.0,
+        "k": 2, "rho": 0.002, "margin": 0.02, "view_heartbeat": 0.2, "zk_session": 5.0, "zk_stale": 7.0, "limit_epoch": 0.3,
         "tags": {"zone": "eu", "rack": "3"},
         "socket": "x.sock", "socket_mode": 0o660, "http": "127.0.0.1:0",
         "http_token_file": str(token), "log_level": "debug", "log_format": "text", "membership": "ring", "moved": True, "insecure": False,

@@ -80,6 +80,10 @@ GROUP: dict[str, dict[str, tuple[str, ...]]] = {
         "user_ttl": (*SECONDS, "none"),
     },
     "tickets": {"pool": ("text",)},
+    "limit": {
+        "name": ("text",), "rate": (*SECONDS, "none"), "burst": (*SECONDS, "none"), "per": SECONDS, "policy": (), "fleet": ("five",),
+        "share": (), "weight": (), "reserve": ("zero",), "headroom": ("zero",), "demand": ("none", "type", "lambda"), "aggregate": (),
+    },
 }  # fmt: skip
 NO_ARGUMENTS = {"watch", "info", "leave", "me", "members", "state", "tags", "name", "leaders", "views"}
 GOOD: dict[str, Any] = {"peer": "a", "data": b"", "topic": "t", "name": "n", "pool": "p", "of": 1, "key": "k"}

@@ -24,12 +24,14 @@ from holdfast.features.farewell.agent import FarewellAgent
 from holdfast.features.leadership.agent import NoLeadership
 from holdfast.features.leadership.http import LeadersAnswer, LeadershipHttp
 from holdfast.features.leadership.leaders import Board
+from holdfast.features.limits.running import LimitsAgent
 from holdfast.features.ring.agent import RingSide
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.features.tickets.missing import NoTickets
 from holdfast.features.views.missing import NoViews
 from holdfast.host import TAG_ROW, Address, Member, NodeId
+from holdfast.kit.overlay import Overlay
 from holdfast.kit.slots import OwnSlots
 from holdfast.local.calls import GroupView
 from holdfast.net.host import NetHost
@@ -115,11 +117,13 @@ class StubAgent:
         farewell: Any = SimpleNamespace(
             host=host, membership=self.ring, life=SimpleNamespace(on_asked_to_leave=lambda: None), config=config
         )
+        limits: Any = SimpleNamespace(host=host, config=config, overlay=Overlay())
         self.features: dict[str, Running] = {
             "farewell": FarewellAgent(farewell),
             "leadership": self.leadership,
             "tickets": NoTickets(self.seats_missing, config),
             "views": self.views,
+            "limits": LimitsAgent(limits),
         }
         for machine in machines:
             host.node.add(machine)

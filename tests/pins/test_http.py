@@ -19,7 +19,7 @@ SAMPLE = re.compile(r"^(?P<name>\w+?)(?:_bucket|_sum|_count)?(?:\{(?P<labels>.*)
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 FINDING = re.compile(r'(?<![.\w])(?P<severity>error|warning|note|say|Finding)\(\s*"(?P<code>[a-z_]+)",')
 # Without a sample until something was dropped, or is late.
-SOMETIMES = ("drops_total", "ring_departures_total", "lead_ballots_total", "view_refused_total")
+SOMETIMES = ("limits_total", "drops_total", "ring_departures_total", "lead_ballots_total", "view_refused_total")
 OTHER_COUNTS = "What the ring counts as"
 PATIENCE, POLL = 30.0, 0.2  # seconds until every metric has its first value; the difference says which has none
 SETTLED = 8.0  # seconds, when the file is written anew: nothing says how many there will be
@@ -65,8 +65,9 @@ def use(a: AgentProcess, b: AgentProcess, look: Callable[[], None]) -> None:
             here.send("b", b"hello")
             assert next(iter(listening)).data == b"hello"
             there.cast(b"news", topic="topic")
-            with here.views() as views:
+            with here.views() as views, here.limit("api", rate=100) as limit:
                 views.ready(timeout=60)
+                limit.ready(timeout=60)
                 look()
 
 

@@ -42,6 +42,7 @@ class LimitStream(Opened[LimitItem]):
         self._line, self._asked = line, asked
         self._reporting = Reporting(meter, self._send)
         self._beat = Beat(self._on_beat)
+        meter.wanted = self.wanted
 
     def open(self, connection: Connection) -> None:
         self._connection, self._serial = connection, 0

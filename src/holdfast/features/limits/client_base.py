@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from itertools import count
 from math import inf, isfinite
 from typing import Any, Final, Protocol
@@ -50,6 +50,7 @@ class Meter:
         self.pid = os.getpid()
         self.reported_at: float | None = None  # a report is under way since then
         self.connected = False
+        self.wanted: Callable[[], None] = _nothing  # a cost did not go: the agent may want to hear of it
         self.faults = 0  # answers of ``demand`` that were no demand, and errors that it raised
         self.largest = 0  # cost that this process asked for, micro-units
         self._waiting = 0  # cost, micro-units
@@ -103,6 +104,7 @@ class Meter:
         if not len(self.line) and self.take(units):
             return True
         self._others += units
+        self.wanted()
         return False
 
     def queue(self, units: int) -> None:
@@ -223,8 +225,10 @@ class Reporting:
             self._idle = 0 if report is not None else self._idle + 1
             if report is not None:
                 meter.reported_at = now()
-                with suppress(HoldfastError):  # The connection is gone: the stream is told so.
+                try:
                     self._send(*report)
+                except HoldfastError:  # The connection is gone: the stream is told so.
+                    meter.reported_at = None
         period = IDLE_PAUSE if meter.item is None else meter.item.epoch / 2
         return max(period, IDLE_PAUSE) if self._idle > IDLE_BEATS else period
 
@@ -257,6 +261,10 @@ def state_of(meter: Meter, clock: float) -> str:
 
 _meters: WeakSet[Meter] = WeakSet()
 _workers = count(1)
+
+
+def _nothing() -> None:
+    """No stream listens yet."""
 
 
 class NoLock:

@@ -65,8 +65,7 @@ class LimitHandlers:
         users.check_room(call.name)
         if call.terms is not None:
             self._agent.specs.offer(call.name, spec_of(call.terms))
-        body = client.body()
-        stream = LimitStream(client, call.serial, 0, None if body is None else body.process())
+        stream = LimitStream(client, call.serial, 0, client.body())
         users.attach(call.name, stream, call.worker, call.weight)
         client.open_stream(call.serial, stream)
         client.done(call.serial)

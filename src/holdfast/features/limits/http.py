@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from holdfast.agent.feature import Web
-    from holdfast.features.limits.running import LimitsAgent
+    from holdfast.features.limits.handlers import LimitHandlers
+    from holdfast.features.limits.protocol.limiter import Limiter
+    from holdfast.features.limits.protocol.specs import Specs
 
 WAIT_MAX = 60.0  # seconds that a request may wait: proxies end those that take longer
 ACCEPTED = '{"cost": 1, "wait": 0}, both of which may be left out'
@@ -118,12 +120,26 @@ ROUTES = (
 )  # fmt: skip
 
 
+class LimitSource(Protocol):
+    """What HTTP shows of limits: ``running.LimitsAgent``."""
+
+    limiter: Limiter | None
+
+    @property
+    def has_specs(self) -> bool: ...
+    @property
+    def specs(self) -> Specs: ...
+    @property
+    def handlers(self) -> LimitHandlers: ...
+    def counts(self) -> dict[str, float]: ...
+
+
 class LimitsHttp(HttpPart):
     """Looking changes nothing, and does not make this agent take part."""
 
     routes = ROUTES
 
-    def __init__(self, web: Web, agent: LimitsAgent) -> None:
+    def __init__(self, web: Web, agent: LimitSource) -> None:
         self._web, self._agent = web, agent
 
     async def limits(self, request: Request) -> Response:

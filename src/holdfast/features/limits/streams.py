@@ -30,11 +30,21 @@ class Client(Protocol):
     def wake(self, serial: int) -> None: ...
 
 
+class Body(Protocol):
+    """The process of a connection, as long as that is there."""
+
+    def process(self) -> Process | None:
+        """The same for longer."""
+
+
 class LimitStream:
     """One ``AttachLimit``: one worker of one limit."""
 
-    def __init__(self, client: Client, serial: int, number: int, process: Process | None) -> None:
-        self.client, self.serial, self.number, self.process = client, serial, number, process
+    def __init__(self, client: Client, serial: int, number: int, body: Body | None) -> None:
+        """``body``: by which the process is known. None: the kernel will not say that it is dead."""
+        self.client, self.serial, self.number = client, serial, number
+        self.process: Process | None = None  # once the connection is gone; a descriptor, so only then
+        self._body = body
         self.told: Tell | None = None
         self.item: Callable[[LimitStream], LimitItem] = _unset
         self.on_close: Callable[[LimitStream, bool], None] = _ignore
@@ -59,7 +69,10 @@ class LimitStream:
 
     def close(self) -> None:
         """From anywhere. The client closed it, or its connection is gone."""
-        self.on_close(self, self.client.connected)
+        stopped = self.client.connected
+        if not stopped and self._body is not None:
+            self.process = self._body.process()
+        self.on_close(self, stopped)
 
 
 def _unset(stream: LimitStream) -> LimitItem:

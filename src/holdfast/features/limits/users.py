@@ -82,7 +82,7 @@ class Users:
         self._host, self._limits, self._items = host, limits, items
         self._numbers = count(1)
         self._period = period
-        self._draining = False
+        self._draining = self._beating = False
         self.used: dict[str, Used] = {}
         self._streams: dict[tuple[int, int], tuple[Used, User]] = {}  # by the connection and the serial of the stream
 
@@ -101,7 +101,8 @@ class Users:
             used = self.used[name] = Used(name, lambda: self._host.now)
             if not self._draining:
                 self._limits.open(name, used.outlet)
-            if len(self.used) == 1:
+            if not self._beating:
+                self._beating = True
                 self._host.after(self._period, self._on_beat)
         user = self._returned(used, stream, worker)
         if user is None:
@@ -146,7 +147,8 @@ class Users:
 
     def _on_beat(self) -> None:
         """As long as processes use limits."""
-        if self.used:
+        self._beating = bool(self.used)
+        if self._beating:
             self._host.after(self._period, self._on_beat)
             self.look()
 
@@ -158,6 +160,7 @@ class Users:
                 stream.number, stream.told = number, user.stream.told
                 stream.item, stream.on_close = partial(self._items.item, used), self._on_close
                 user.stream, user.gone = stream, False
+                used.outlet.lose(number, alone=False)
                 stream.wake()
                 return user
         return None
@@ -175,6 +178,7 @@ class Users:
             self._end(used, user)
         else:
             user.gone, user.waiting, user.look = True, 0.0, FIRST_LOOK
+            used.outlet.lose(user.stream.number)
             self._look(used, user)
 
     def _look(self, used: Used, user: User) -> None:

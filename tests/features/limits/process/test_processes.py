@@ -253,3 +253,23 @@ def test_an_agent_that_leaves_gives_its_share_up(tmp_path: Path) -> None:
 def workers(group: Group, agent: AgentProcess, name: str) -> Sequence[Any]:
     lines = group.report(agent, name).lines
     return lines[0].workers if lines else ()
+
+
+def test_a_group_without_seats_shares_a_limit_over_its_member_list(tmp_path: Path) -> None:
+    """Limits 5.11: chosen by itself where no seats are known, with policy fair; an agent that uses no limit is no part of it."""
+    with Fleet(tmp_path) as fleet:
+        first = fleet.start(name="a")
+        seed = first.address.replace("127.0.0.1", "localhost")  # A name says nothing of who the seats are.
+        agents = [first, *(fleet.start(name=name, seeds=[seed]) for name in ("b", "c"))]
+        clients = [holdfast.sync.join(agent=agent.socket) for agent in agents[:2]]
+        with pytest.raises(ConfigError, match="policy: 'exact' needs agreed views"):
+            clients[0].limit("list", rate=RATE, policy="exact", fleet=3)
+        limits = [client.limit("list", rate=RATE, burst=BURST) for client in clients]
+        for limit in limits:
+            limit.ready(timeout=WAIT)
+        loads = [Load(limit) for limit in limits]
+        until(lambda: all(0.4 * RATE <= limit.share <= 0.6 * RATE for limit in limits), "each has a half", WAIT)
+        for load in loads:
+            load.stop()
+        for client in clients:
+            client.leave()

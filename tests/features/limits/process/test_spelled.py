@@ -145,6 +145,18 @@ def test_more_is_told_and_waiters_go_at_once(client: Spelling, agent: FakeAgent,
         waiting.result(SOON)
 
 
+def test_an_attempt_of_an_idle_process_is_heard_at_once(client: Spelling, agent: FakeAgent, limit: Any) -> None:
+    """Limits 5.1: an idle process holds nothing after a while, and a program that only polls must be given its share again."""
+    tell(agent, item(1, 0.001), limit)
+    until(lambda: limit._stream._reporting._idle > 8, "its beats are rare")
+    told = len(reports(agent))
+    assert not client.run(limit.try_acquire)
+    began = time.monotonic()
+    until(lambda: len(reports(agent)) > told, "it is heard")
+    assert time.monotonic() - began < 0.5
+    assert reports(agent)[-1].arrived == 1
+
+
 def test_a_share_ends_by_the_clock(client: Spelling, agent: FakeAgent, limit: Any) -> None:
     """Limits 5.1, F9: past ``until`` the process goes on with ``after``, past ``ends_at`` with nothing, whatever the agent says or not."""
     tell(agent, item(1, MANY, lasts=0.2, after=50.0, ends_in=0.5), limit)

@@ -193,7 +193,7 @@ def falls() -> float:
 
 def test_a_demand_that_falls_makes_no_share_jump() -> None:
     """D8: less is taken out slowly, and of two estimates the larger one counts (H273)."""
-    assert falls() < 1.2
+    assert falls() < 1.3
 
 
 def test_without_d8_an_estimate_is_negative() -> None:

@@ -72,7 +72,7 @@ CASES: dict[str, tuple[NodeId, OfInstance, str]] = {
     "an ask of a stranger": (STRANGER, Ask(INST, KEY, QUOTA), "no_trade"),
     "a reconciliation that acknowledges too much": (B, Reconcile(INST, 1, 3, 3, 0, {}, 999, 0, 0, {}, 0), "ack_beyond"),
     "one that acknowledges too much quota": (B, Reconcile(INST, 1, 3, 3, 0, {}, 0, 0, 0, {}, 9), "ack_beyond"),
-    "one with negative weight": (B, Reconcile(INST, 1, 3, 4, -1, {}, 0, 0, 0, {}, 0), "shrunk"),
+    "one with negative weight": (B, Reconcile(INST, 1, 3, 4, -1, {}, 0, 0, 0, {}, 0), "reconcile_shrunk"),
     "one of a stranger": (STRANGER, Reconcile(INST, 1, 0, 1, 9, {}, 0, 0, 0, {}, 0), "stranger"),
     "one of another view": (B, Reconcile(OTHER, 1, 3, 4, 9, {}, 0, 0, 0, {}, 0), "older"),
     "an answer to no probe": (B, Probe(INST, 2, 1), "late"),

@@ -64,7 +64,7 @@ def acquire(agent: Agent, name: str = "api", body: bytes = b"", seconds: float =
             await asyncio.sleep(0)
             agent.host.turn()
             agent.host.pass_time(seconds / 20)
-        return await asked
+        return await asyncio.wait_for(asked, 5)
 
     return asyncio.run(ask())
 
@@ -89,7 +89,7 @@ def test_looking_does_not_take_part() -> None:
 
 def test_a_cost_goes_when_there_is_room(agent: Agent) -> None:
     """Issue 16: `POST /v1/limits/NAME/acquire`: the first caller finds an empty bucket, and waits; the next ones take what came in."""
-    assert acquire(agent, body=b'{"wait": 5}', seconds=2.0).went
+    assert acquire(agent, body=b'{"wait": 30}', seconds=8.0).went
     assert acquire(agent, body=b'{"cost": 3}').went
     refused = acquire(agent, body=b'{"cost": 1000}')
     assert acquire(agent).went is not refused.went
@@ -97,7 +97,7 @@ def test_a_cost_goes_when_there_is_room(agent: Agent) -> None:
 
 def test_one_that_waits_in_vain_is_told_when_to_ask_again(agent: Agent) -> None:
     """H279: `retry_after` counts those that wait before; it is null where this agent has no share."""
-    assert acquire(agent, body=b'{"wait": 5}', seconds=2.0).went
+    assert acquire(agent, body=b'{"wait": 30}', seconds=8.0).went
     assert acquire(agent, body=b'{"cost": 5000, "wait": 1}', seconds=2.0).went  # Above the depth: it is paid afterwards.
     answer = acquire(agent, body=b'{"cost": 2, "wait": 0.5}', seconds=1.0)
     assert not answer.went

@@ -303,3 +303,26 @@ def test_what_workers_are_told_ends_with_the_lease(stand: Stand) -> None:
     fair.views.install(view_of(5, (A, B, C)))
     fair.epochs(2)
     assert fair.users["api"].allotted.ends_at == inf
+
+
+def test_what_workers_are_told_ends_also_without_a_lease() -> None:
+    """Limits 5.1, 5.11: a member list may be usable for ever; a worker that hangs holds what it was told for no longer than a lease."""
+    stand = Stand(agreed=False)
+    users = stand.limit(600.0)
+    stand.views.install(view_of(5, (A, B, C)), leased=inf)
+    stand.epochs(2)
+    assert stand.host.now < users.allotted.until <= stand.host.now + LEASE
+
+
+def test_a_limiter_that_is_taken_out_and_put_in_again(stand: Stand) -> None:
+    """Limits 5.5: it goes on as a process that was stopped does: with what it holds in the same view, anew in another one."""
+    stand.give(B, 0.5)
+    stand.limiter.stop()
+    stand.host.pass_time(3.0)
+    stand.limiter.start()
+    assert stand.q == 1.5
+    stand.limiter.stop()
+    began = len(stand.host.events(InstanceBegan))
+    stand.limiter.start()
+    stand.views.install(view_of(6, (A, B, C)))
+    assert (stand.q, len(stand.host.events(InstanceBegan))) == (1.0, began + 1)

@@ -226,6 +226,27 @@ def test_a_worker_that_wants_something_after_a_long_rest_is_told_at_once(stand: 
     assert stand.processes[1].unread[-1].usable(stand.now) == 200
 
 
+def test_a_worker_that_is_silent_past_its_time_holds_nothing(stand: Stand) -> None:
+    """H280: with policy fair what a worker goes on with has no end; one that hangs does not use it, and others of its agent are not starved
+    for it. One whose connection is gone is silent for another reason, and counts."""
+    stand.attach(1, 2)
+    stand.allot(200, after=200)
+    for number, one in stand.processes.items():
+        stand.say(number)
+        one.hangs = True
+    stand.workers.lose(2)
+    stand.now += LEASE - 0.1
+    assert stand.workers.told == 200
+    stand.now += SILENT_AFTER
+    assert stand.workers.told == 100
+    stand.workers.lose(2, alone=False)
+    stand.now += SILENT_AFTER + 0.1
+    assert stand.workers.told == 0
+    stand.processes[1].hangs = False
+    stand.say(1, waiting=5)
+    assert stand.workers.told > 0
+
+
 def test_wants_are_sums_and_the_weight_is_the_largest(stand: Stand) -> None:
     """H276: the weight of a member is the largest of its workers'. Arrivals count once."""
     stand.attach(1, weight=0.3)
@@ -332,9 +353,11 @@ def test_what_workers_may_use_never_exceeds_what_was_allotted_or_held_before(see
             stand.say(chance.choice(alive), arrived=chance.choice([0, 0, 10, 500]), waiting=chance.choice([0, 0, 20]))
         told = stand.workers.told
         raised += told > had
-        assert sum(one.may_use(stand.now) for one in stand.processes.values()) <= told + TINY
-        assert told <= max(stand.allotment.usable(stand.now), had) + TINY
-        assert left(stand) <= max(stand.allotment.after, kept) + TINY
+        if ends < inf:
+            assert sum(one.may_use(stand.now) for one in stand.processes.values()) <= told + TINY
+        if ends < inf:  # Else what is silent past its time does not count (H280), and may be back.
+            assert told <= max(stand.allotment.usable(stand.now), had) + TINY
+            assert left(stand) <= max(stand.allotment.after, kept) + TINY
         for ahead in (0.3, 1.0, 2.9, 3.1, 5.9, 6.1, 20.0):
             assert sum(worker.held(stand.now + ahead) for worker in stand.workers.workers.values()) <= told + TINY
     assert raised > 10

@@ -269,7 +269,7 @@ def test_an_agent_that_uses_no_views_loads_no_protocol_of_them() -> None:
 
 
 def test_another_feature_is_lent_views_and_ends_them_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limits 1: a limit stands on views, and its feature does not import theirs. An agent that leaves gives its share up in the view first."""
+    """Limits 1: a limit stands on views; features do not import each other. An agent that leaves gives its share up in the view first."""
     agent, user = Agent(monkeypatch), object()
     heard = []
     agent.parts.overlay.on_views.append(lambda: heard.append(agent.parts.overlay.views))

@@ -1,7 +1,8 @@
 """Nothing is lost and nothing is made: weight and portions of every instance, after every event.  Spec: limits 7 (RL1 to RL3), D1, D4.
 
 Each amount is held by a member or on its way from one to another: given by the one, and not taken by the other. Both are read from their
-ledgers. An instance that a member has left, because it died or began another one, is looked at no more: what it held is gone with it.
+ledgers. Of an instance that a member has left, because it died or began another one, the sums are looked at no more: what that one held is
+gone with it. That nobody takes what was not given to it holds between the others all the same.
 """
 
 from __future__ import annotations
@@ -46,19 +47,20 @@ class Conserved(Checker):
                 self._wholes.setdefault(sums.inst, Whole(sums.inst)).enter(host.me, sums)
         if sums is not None:
             whole = self._wholes[sums.inst]
-            if not whole.is_left:
-                self.looks += whole.size > 1
-                self._check(whole, host.me)
+            self.looks += whole.size > 1
+            self._check(whole, host.me)
 
     def _leave(self, life: NodeId) -> None:
         former = self._of.pop(life, None)
         if former is not None:
-            self._wholes[former.inst].leave()
+            self._wholes[former.inst].leave(life)
 
     def _check(self, whole: Whole, life: NodeId) -> None:
         taken = whole.look(life)
         if taken:
             self.fail_as("RL3 no double take", taken)
+        if whole.is_left:
+            return
         weight, portions, reports = whole.sums()
         if weight != whole.size * WEIGHT:
             self.fail(f"{whole.inst}: the weights of {whole.size} members are {weight / WEIGHT:.9f} in all")
@@ -75,7 +77,7 @@ class Conserved(Checker):
 
 
 class Whole:
-    """One instance, as long as no member has left it."""
+    """One instance, and those that are in it."""
 
     def __init__(self, inst: ViewId) -> None:
         self.inst = inst
@@ -89,29 +91,29 @@ class Whole:
         return len(self._members)
 
     def enter(self, life: NodeId, sums: PushSum) -> None:
-        if life in self._members:  # It left, and came again: for the others it is a stranger.
-            self.is_left = True
         self._members[life] = sums
 
-    def leave(self) -> None:
+    def leave(self, life: NodeId) -> None:
         self.is_left = True
-        self._members.clear()
+        del self._members[life]
         self._held.clear()
         self._moving.clear()
 
     def look(self, life: NodeId) -> str:
         """Something happened to this member. What of it breaks RL3."""
         mine = self._members[life]
-        self._held[life] = Counter({W_KEY: mine.w, **mine.p})
+        if not self.is_left:
+            self._held[life] = Counter({W_KEY: mine.w, **mine.p})
         for other, theirs in self._members.items():
             if other != life:
                 for giver, gives, taker, takes in ((life, mine, other, theirs), (other, theirs, life, mine)):
                     moving = on_the_way(gives.ledgers.get(taker), takes.ledgers.get(giver))
                     if isinstance(moving, str):
                         return f"{self.inst}, from {giver} to {taker}: {moving}"
-                    self._moving[giver, taker] = moving
+                    if not self.is_left:
+                        self._moving[giver, taker] = moving
         for peer, ledger in mine.ledgers.items():  # of members that have not begun
-            if peer not in self._members:
+            if peer not in self._members and not self.is_left:
                 self._moving[life, peer] = Counter(ledger.outstanding)
         return ""
 

@@ -74,7 +74,7 @@ def plain_push_sum(stack: ExitStack) -> None:
 
 
 def any_life(stack: ExitStack) -> None:
-    """D5, foundation F3: what was addressed to one life is taken by any other."""
+    """D5, foundation F3: what was addressed to one life is taken by any other, and without a lease, which a life that begins has not."""
     receive = Node.receive
 
     def receive_anyhow(self: Node, source: Any, sender: NodeId, life: int, fingerprint: bytes, message: Message) -> None:
@@ -82,6 +82,7 @@ def any_life(stack: ExitStack) -> None:
         receive(self, source, sender, addressed, fingerprint, message)
 
     put(stack, Node, "receive", receive_anyhow)
+    put(stack, Standing, "acts", property(lambda self: self.inst is not None and not self.lapsed and not self.apart))
 
 
 def one_way(stack: ExitStack) -> None:

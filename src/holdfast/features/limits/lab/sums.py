@@ -15,8 +15,8 @@ from holdfast.features.limits.protocol.config import LimitsConfig, key_of
 from holdfast.features.limits.protocol.limiter import Limiter
 from holdfast.features.limits.protocol.outlet import NOTHING, Allotment, Wants
 from holdfast.features.limits.protocol.pushsum import PushSum
-from holdfast.features.limits.protocol.specs import Specs, make
-from holdfast.host import Host, Machine, View
+from holdfast.features.limits.protocol.specs import Spec, Specs, make
+from holdfast.host import Host, Machine
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
 from holdfast.lab.host import LabHost
@@ -60,12 +60,15 @@ class SumGroup:
         aggregate: str = "gossip",
         checked: bool = False,
         limits: Sequence[str] = (LIMIT,),
+        fleet: int = 0,
+        reserve: float = 0.05,
     ) -> None:
-        self.config, self.plain, self._aggregate, self._limits = config, plain, aggregate, limits
+        """``fleet``: as many as there are if 0."""
+        self.config, self.plain, self._limits = config, plain, limits
+        self._spec = make(RATE, RATE / 10, share="demand", aggregate=aggregate, fleet=fleet or members, reserve=reserve)
         self.names = [f"n{number:03d}" for number in range(members)]
         self.overlay = Overlay()
         self.number = 0  # of the newest view
-        self._view: View | None = None
         conserved = [Conserved(_sums)] if checked and not plain else []
         self.world = World(seed, self._build, link=link, checkers=conserved)
         for name in self.names:
@@ -85,7 +88,7 @@ class SumGroup:
                     host.meet(self.world.nodes[other].me, self.world.nodes[other].address)
                 self._step(name, partial(host.node.use(PlainSum).begin, [life for life in lives if life != host.me]))
         else:
-            self._view = install(self.world, chosen, self.number, lambda host: host.node.use(GivenViews))
+            install(self.world, chosen, self.number, lambda host: host.node.use(GivenViews))
 
     def set(self, name: str, value: float) -> None:
         """What this member wants from now on."""
@@ -127,19 +130,6 @@ class SumGroup:
         chosen = self.names if names is None else names
         return [abs((read or self.estimate)(name) - truth) / truth for name in chosen]
 
-    def residue(self) -> int:
-        """Weight that is neither held nor under way (RL1), of a view that nobody left."""
-        sums = [found for name in self._viewed if (found := _sums(self.world.nodes[name])) is not None]
-        check = Conserved(_sums)
-        for name in self._viewed:
-            check.after(self.world, self.world.nodes[name])
-        return len(self._viewed) - len(sums)
-
-    @property
-    def _viewed(self) -> list[str]:
-        assert self._view is not None
-        return [member.id.name for member in self._view.members]
-
     def _step(self, name: str, action: Callable[[], None]) -> None:
         self.world.step(self.world.nodes[name], action)
 
@@ -152,7 +142,7 @@ class SumGroup:
         views = GivenViews(host, self.overlay)
         specs = Specs(host, exchange)
         limiter = Limiter(host, self.config, views, specs, agreed=True)
-        found = Members(limiter, specs, self._limits, self._aggregate, len(self.names))
+        found = Members(limiter, specs, self._limits, self._spec)
         return [members, broadcast, exchange, views, limiter, found]
 
 
@@ -162,13 +152,13 @@ class Members:
     handles = ()
     fingerprint = b""
 
-    def __init__(self, limiter: Limiter, specs: Specs, limits: Sequence[str], aggregate: str, fleet: int) -> None:
-        self._limiter, self._specs, self._aggregate, self._fleet = limiter, specs, aggregate, fleet
+    def __init__(self, limiter: Limiter, specs: Specs, limits: Sequence[str], spec: Spec) -> None:
+        self._limiter, self._specs, self._spec = limiter, specs, spec
         self.outlets = {limit: Declared() for limit in limits}
 
     def start(self) -> None:
         for limit, outlet in self.outlets.items():
-            self._specs.set(limit, make(RATE, RATE / 10, share="demand", aggregate=self._aggregate, fleet=self._fleet))
+            self._specs.set(limit, self._spec)
             self._limiter.open(limit, outlet)
 
     def on_message(self, source: object, message: object) -> None:

@@ -154,7 +154,8 @@ class Allocator:
         rate = 0.0 if limit.spec.removed else self.rate_of(limit)
         fleet = self.fleet_of(limit)
         single = policy.single(rate, fleet)
-        until = now + views.lease if standing.panic else views.leased_until
+        # A member list may be usable for ever; what a worker was told ends all the same, as with a lease.
+        until = now + views.lease if standing.panic else min(views.leased_until, now + views.lease)
         ends_at = policy.ends_at(until, views.settle, views.lease) if limit.spec.is_exact else inf
         limit.allot(self._used(limit, rate, fleet, single), until, single, ends_at, rate)
 

@@ -116,7 +116,7 @@ class Blacklist:
             return
         refusal = push_sum.take(source, batch_of(message.lb, message.seq, message.w, message.p))
         if refusal is not None and refusal is not Refusal.PAST:
-            self._counts[refusal] += 1
+            self._counts[f"reconcile_{refusal}"] += 1
             return
         if self._standing.counts and message.q:
             self._take_quota(source, Batch(message.qlb, message.qseq, message.q))

@@ -6,6 +6,7 @@ except ``FlowDemand`` and a ``demand=`` callable under share "demand", which ans
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from math import isfinite
 from typing import Final, Protocol
@@ -18,6 +19,7 @@ FIRST_COST: Final = 1.0  # but this much counts in any epoch, or a member withou
 DEMAND_MAX: Final = 1e9  # cost per second, R of the largest limit: no member wants more
 FLOOR: Final = 1e-6  # of the weight of flows
 USED_UP: Final = 0.95  # of the share: flows that use so much would use more
+LAG: Final = 4  # looks: flows that are let go faster need about a second to do so, and are not satisfied meanwhile (H287)
 GROWTH: Final = 1.1  # what flows that use less may need soon, of what they use now
 
 
@@ -81,7 +83,7 @@ class FlowDemand:
     ``largest`` says the rate of its largest flow, ``aggregate`` A (all weights), and ``whole`` R' = R * min(1, |V|/n).
     """
 
-    __slots__ = ("aggregate", "largest", "smoothed", "whole")
+    __slots__ = ("_shares", "aggregate", "largest", "smoothed", "whole")
 
     def __init__(
         self,
@@ -94,10 +96,12 @@ class FlowDemand:
     ) -> None:
         self.largest, self.aggregate, self.whole = largest, aggregate, whole
         self.smoothed = Smoothed(alpha_up, alpha_down)
+        self._shares: deque[float] = deque(maxlen=LAG)
 
     def look(self, wants: Wants, elapsed: float, share: float) -> float:
         use = wants.arrived / elapsed if elapsed > 0 else 0.0
-        return self.smoothed.add(max(FLOOR, self._saturated(share) if use >= USED_UP * share else self._satisfied(use)))
+        self._shares.append(share)
+        return self.smoothed.add(max(FLOOR, self._saturated(share) if use >= USED_UP * min(self._shares) else self._satisfied(use)))
 
     def _saturated(self, share: float) -> float:
         largest = self.largest()

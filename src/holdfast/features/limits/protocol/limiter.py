@@ -17,7 +17,7 @@ from holdfast.features.limits.protocol.choke_watch import ChokeWatch
 from holdfast.features.limits.protocol.config import SENDS_MAX, UNIT, LimitsConfig
 from holdfast.features.limits.protocol.demand import Demand as Wanted
 from holdfast.features.limits.protocol.links import Links
-from holdfast.features.limits.protocol.member_views import Differing
+from holdfast.features.limits.protocol.member_lists import MemberLists
 from holdfast.features.limits.protocol.messages import (
     TYPES,
     Ask,
@@ -37,14 +37,12 @@ from holdfast.features.limits.protocol.pace import Pace
 from holdfast.features.limits.protocol.pushsum import PushSum, Told, batch_of, portions_of
 from holdfast.features.limits.protocol.quota import Quotas
 from holdfast.features.limits.protocol.specs import Spec, Specs
-from holdfast.features.limits.protocol.standing import Standing, same_list
+from holdfast.features.limits.protocol.standing import Standing
 from holdfast.features.limits.protocol.trader import Trader
 from holdfast.host import Host, Message, NodeId, Timer, ViewId, Views
 from holdfast.kit.ledger import Refusal
 
 REPEAT_AFTER = 0.9  # of an epoch: what was sent in the last one is not answered, and not sent again twice in one
-
-ASKED_MAX = 4  # members with another list that are asked in one epoch: one equal answer of each is enough
 
 
 class Limiter:
@@ -67,7 +65,7 @@ class Limiter:
         )  # fmt: skip
         self.central = Central(host, views, config, self.standing, self.counts)
         self.chokes = ChokeWatch(host, views, config, self.standing, self.links, self._tell, self.counts)
-        self.differing = Differing(host, config.differ_timeout)  # without agreed views
+        self.lists = MemberLists(host, config, self.standing, self.counts)  # without agreed views
         self.pace = Pace()
         self.epochs = 0
         self._running = False
@@ -129,7 +127,7 @@ class Limiter:
     def on_message(self, source: NodeId, message: Message) -> None:
         assert isinstance(message, OfInstance)
         self.standing.look()
-        if self.agreed or self._is_of_my_list(source, message):
+        if self.agreed or self.lists.includes(source, message):
             self._handlers[type(message)](source, message)
 
     def on_away(self, seconds: float) -> None:
@@ -154,7 +152,7 @@ class Limiter:
         self.blacklist.begin(self.sums)
         self.central.begin()
         self.chokes.begin()
-        self.differing.begin()
+        self.lists.begin()
         self.trader.clear()
         self.allocator.begin(former)
         self.pace.wake()
@@ -214,7 +212,7 @@ class Limiter:
         self.allocator.sweep()
         self.allocator.measure(elapsed)
         if not self.agreed:
-            self._look_at_lists()
+            self.lists.look()
         if self.standing.acts and self.sums is not None:
             told = self._report(self.sums)
             self._gossip(self.sums)
@@ -256,7 +254,7 @@ class Limiter:
             for peer in self.links.silent():
                 self.blacklist.add(peer)
         others = self.standing.peers
-        eligible = [peer for peer in others if peer not in self.links.black and peer not in self.differing.peers]
+        eligible = [peer for peer in others if peer not in self.links.black and peer not in self.lists.others]
         count = self.pace.peers(self.config.fanout(self.standing.size))
         if eligible:
             given = push_sum.spread(self._host.random.sample(eligible, min(count, len(eligible))))
@@ -366,35 +364,6 @@ class Limiter:
             self.counts["late"] += 1
             return False
         return self._here(source) is not None
-
-    # Without agreed views (5.11).
-
-    def _is_of_my_list(self, source: NodeId, message: OfInstance) -> bool:
-        """Members with another list are told so, and not gossiped with. One with the same list may be a round ahead, or behind."""
-        standing = self.standing
-        if standing.inst is None or not standing.includes(source):
-            self.counts["stranger"] += 1
-            return False
-        theirs = message.newer if isinstance(message, GossipAck) and message.newer is not None else message.inst
-        if theirs == standing.inst:
-            self.differing.agree(source)
-            return True
-        if not same_list(theirs, standing.inst):
-            self.counts["other_list"] += 1
-            self.differing.note(source)
-        elif theirs > standing.inst and standing.begin_round(theirs):
-            return message.inst == theirs
-        if not isinstance(message, GossipAck):
-            self._host.send(source, GossipAck(message.inst, 0, standing.inst))
-        return False
-
-    def _look_at_lists(self) -> None:
-        """Those with another list are asked now and then whether it is the same by now."""
-        inst = self.standing.inst
-        if inst is not None and self.standing.leased:
-            for peer in list(self.differing.peers)[:ASKED_MAX]:
-                self._host.send(peer, Probe(inst, 1, 0))
-        self.standing.part(apart=self.differing.is_long)
 
     def _tell(self, event: Event) -> None:
         self._host.emit(event)

@@ -1,7 +1,7 @@
 """Limits without agreed views: over the member list of this agent.  Spec: limits 5.11, H272; foundation F15.
 
 Every member has its own list. Those that have the same one gossip with each other; where lists have differed for longer than news of a
-member takes, nobody knows how many share the limit, and each goes back to R/n. So only policy ``fair`` is offered here.
+member takes, no member knows how many share the limit, and each goes back to R/n. So only policy ``fair`` is offered here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ DIGEST_BITS = 41  # a number that grows has to stay below the clock's (``bounds.
 SETTLE, LEASE = 5.4, 1.5  # seconds, as views have them with the usual heartbeat
 PEAK_SECONDS = 600.0  # how long the largest list is remembered
 PEAKS_MAX = 1024  # lists remembered for that: more in ten minutes is no fleet
-FORGET_SECONDS = 2.0  # lists that were equal for so long do not differ any more
 
 
 class MemberViews:
@@ -93,37 +92,6 @@ class MemberViews:
         told = ViewChanged(view, tuple(added), tuple(removed))
         for listener in tuple(self._listeners):
             listener(told)
-
-
-class Differing:
-    """Members of the own list that have another one."""
-
-    def __init__(self, host: Host, timeout: float) -> None:
-        self._host, self._timeout = host, timeout
-        self._since: float | None = None
-        self._equal_at = -inf  # when the last of them was seen to have the same list again
-        self.peers: dict[NodeId, None] = {}
-
-    def note(self, peer: NodeId) -> None:
-        """It speaks of another list."""
-        if self._since is None or (not self.peers and self._host.now - self._equal_at > FORGET_SECONDS):
-            self._since = self._host.now
-        self.peers[peer] = None
-
-    def agree(self, peer: NodeId) -> None:
-        """It speaks of the same one."""
-        if self.peers.pop(peer, self) is None and not self.peers:
-            self._equal_at = self._host.now
-
-    def begin(self) -> None:
-        """Another own list. If it differs as well, it goes on."""
-        if self.peers:
-            self.peers.clear()
-            self._equal_at = self._host.now
-
-    @property
-    def is_long(self) -> bool:
-        return bool(self.peers) and self._since is not None and self._host.now - self._since >= self._timeout
 
 
 def digest_of(lives: Sequence[NodeId]) -> ViewId:

@@ -1,8 +1,8 @@
 """Push-sum that conserves: one instance of gossip at one member.  Spec: limits 2, 5.3, D1, D2, D4, D6, D8; paper 003, 6.1, 6.2.1.
 
-Every member holds weight ``w`` and, for each limit, a portion ``p`` of what all want together. Whoever is chosen is given an equal part of
-all of it; the whole stays what it is, also while parts are under way or wait to be sent again. So at any member, size times p over w comes
-to be the sum of all demands. All amounts are integers and remainders stay home.
+Every member holds weight ``w`` and, for each limit, a portion ``p`` of what all want together. A peer that is chosen is
+given an equal part of all of it; the whole stays what it is, also while parts are under way or wait to be sent again. So
+at any member, size times p over w comes to be the sum of all demands. All amounts are integers and remainders stay home.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from holdfast.features.limits.protocol.config import AMOUNT_MAX, DEMAND_MAX, POR
 from holdfast.host import NodeId, ViewId
 from holdfast.kit.ledger import Batch, Ledger, Refusal
 
+MIXED = 0.01  # of an estimate: what is closer to it is no other number
 W_KEY = -1  # of the weight among the amounts of a ledger; no limit has it
 
 
@@ -36,7 +37,7 @@ class PushSum:
         self.rep: dict[int, int] = dict(self.p)
         self.ledgers: dict[NodeId, Ledger] = {}
         self._mixing = mixing
-        self._falling: dict[int, tuple[float, int]] = {}  # what is left of the sum after own decreases, and for how many epochs it counts
+        self._falling: dict[int, float] = {}  # what is left of the sum after own decreases, until the estimate has come to that
 
     def ledger(self, peer: NodeId) -> Ledger:
         found = self.ledgers.get(peer)
@@ -52,13 +53,14 @@ class PushSum:
         return self.size * held / self.w * (WEIGHT / UNIT) if held else 0.0
 
     def report(self, key: int, value: int, *, stands: bool = False) -> Told:
-        """The own demand is ``value`` now; once an epoch. Less is taken out of what this member holds, and no more than half of that at once
-        (D8). ``stands``: until that is mixed, what was known before counts, less what was taken out, for a quiet group gives nothing back at
-        first (H273).
+        """The own demand is ``value`` now; once an epoch. Less is taken out of what this member holds, and no more than half of
+        that at once (D8). ``stands``: until that is mixed, what was known before counts, less what was taken out, for a quiet
+        group gives nothing back at first (H273). It comes to the estimate within a few epochs.
         """
         assert 0 <= value <= DEMAND_MAX
-        falling, epochs = self._falling.get(key, (0.0, 0))
-        before = max(self.estimate(key), falling)
+        known = self.estimate(key)
+        falling = self._falling.get(key, 0.0)
+        before = max(known, falling - (falling - known) / self._mixing)
         held, reported = self.p.get(key, 0), self.rep.get(key, 0)
         delta = value - reported
         if delta < 0:
@@ -66,11 +68,8 @@ class PushSum:
         if delta:
             _set(self.p, key, held + delta)
             _set(self.rep, key, reported + delta)
-        if delta < 0 and stands:
-            self._falling[key] = before + delta / UNIT, self._mixing
-        elif epochs > 1:
-            self._falling[key] = falling + delta / UNIT, epochs - 1
-            return Told(falling, delta / UNIT)
+        if stands and (delta < 0 or before > known * (1 + MIXED)):
+            self._falling[key] = before + delta / UNIT
         else:
             self._falling.pop(key, None)
         return Told(before, delta / UNIT)

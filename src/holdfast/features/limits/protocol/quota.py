@@ -1,8 +1,8 @@
 """Quota: exact limits divide a whole that is conserved.  Spec: limits 5.5, D11, D19, D20, D22, H267; views G6; foundation 4.
 
 ``QUOTA`` is one member's 1/n. In an instance quota only moves: a giver has less before the taker can have more, and by a ledger nothing is
-lost or counted twice. Between instances nobody knows what the others passed through, so each member goes down to its own part at once, and
-takes it back whole only when nobody can use a piece of it any more.
+lost or counted twice. Between instances no member knows what the others passed through, so each goes down to its own part at once, and
+takes it back whole only when no other member can use a piece of it any more.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Quotas:
         self._asks: dict[int, dict[NodeId, int]] = {}
 
     def begin(self, fleets: Mapping[int, int]) -> None:
-        """A new instance: nobody has more than its part, whatever others hold of it (D19). ``fleets``: n of every exact limit."""
+        """A new instance: no member has more than its part, whatever others hold of it (D19). ``fleets``: n of every exact limit."""
         self.recall()
         former, self.holdings = self.holdings, {}
         for key, fleet in fleets.items():

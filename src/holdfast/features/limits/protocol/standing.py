@@ -38,6 +38,7 @@ class Standing:
         self.on_calm: Callable[[], None] = _nothing
         self.on_lapse: Callable[[], None] = _nothing
         self._adopt_until = inf  # a provisional instance has to be delivered by then
+        self._is_subscribed = False
         self._is_left_unknown = False  # these views do not say when a member left: nothing may be counted from it
         self._heard: dict[NodeId, None] = {}  # in a provisional instance
         self._round = 0  # without agreed views: the highest of any list
@@ -46,7 +47,9 @@ class Standing:
         """D11: what a former life gave away may be in use for ``settle``."""
         self.started_at = self.began_at = self.panic_at = self._host.now
         self.settle_at = self._host.now + self._views.settle
-        self._views.subscribe(self._on_view_event)
+        if not self._is_subscribed:  # A node may take its limiter out and put it in again.
+            self._views.subscribe(self._on_view_event)
+            self._is_subscribed = True
         if self._views.view is not None:
             self._install(self._views.view)
         else:
@@ -83,7 +86,7 @@ class Standing:
         return tuple(member for member in self.members if member != self._host.me)
 
     def includes(self, peer: NodeId) -> bool:
-        """What it says in this instance counts: to a provisional member, whoever knows this instance and this life."""
+        """What it says in this instance counts: to a provisional member, that of a peer that knows this instance and this life."""
         return peer in self._heard if self.provisional else peer in self._listed
 
     def rank(self) -> int:

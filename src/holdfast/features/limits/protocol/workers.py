@@ -49,7 +49,7 @@ class Tell(NamedTuple):
 class Worker:
     """One of them: what it said, and what it was told and may still go by."""
 
-    __slots__ = ("active", "arrived", "demand", "heard_at", "short", "told", "told_at", "user", "waiting", "want", "weight")
+    __slots__ = ("active", "alone", "arrived", "demand", "heard_at", "short", "told", "told_at", "user", "waiting", "want", "weight")
 
     def __init__(self, weight: float, now: float) -> None:
         self.weight = weight
@@ -58,6 +58,7 @@ class Worker:
         self.waiting = 0.0
         self.user: float | None = None
         self.want = 0.0
+        self.alone = False  # it lost its connection, and goes on by itself
         self.active = True  # it used or wanted something since it was told last
         self.short = False  # it was told less than its part, because others still held the rest
         self.heard_at = self.told_at = now
@@ -69,11 +70,15 @@ class Worker:
 
     def held(self, now: float) -> float:
         """The most that it may use now."""
-        return max((tell.usable(now) for tell in self.told), default=0.0)
+        return max((tell.usable(now) for tell in self.told if self._counts(tell, now)), default=0.0)
 
     def left(self, now: float) -> float:
         """The most that it may use once all the times in ``until`` have passed."""
-        return max((tell.left for tell in self.told if now < tell.ends_at), default=0.0)
+        return max((tell.left for tell in self.told if now < tell.ends_at and self._counts(tell, now)), default=0.0)
+
+    def _counts(self, tell: Tell, now: float) -> bool:
+        """What has no end counts as long as the worker is heard of, or cannot be: one that is silent past its time uses nothing (H280)."""
+        return now < tell.until or isfinite(tell.ends_at) or self.alone or now - self.heard_at <= SILENT_AFTER
 
     def confirm(self, serial: int) -> None:
         """What was told before counts no more."""
@@ -154,6 +159,11 @@ class Workers(Outlet):
             known.want = max(known.want, known.demand.look(Wants(0.0, known.waiting), 0.0, 0.0))  # not only from the next epoch on
         self._split()
         self._fell()
+
+    def lose(self, worker: int, *, alone: bool = True) -> None:
+        """Its connection has ended without its word, or it is back on another one."""
+        known = self._workers[worker]
+        known.alone, known.heard_at = alone, self._clock()
 
     def detach(self, worker: int) -> None:
         """It stopped, or the kernel confirmed its death: what it was told counts no more, and is told to others."""

@@ -1,7 +1,7 @@
 """limits/F8: what does packet loss do to the estimate, without and with acknowledgements?
 
-Spec: limits 5.3, 8 (F8), D1, D4, D6; paper 003, 7.1.2, Figure 8. Six members, no traffic. All of them report 1, and 10 from 2 s on; push-sum
-as it was published has lost messages for a minute before that.
+Spec: limits 5.3, 8 (F8), D1, D4, D6; paper 003, 7.1.2, Figure 8. Six members, no traffic. All of them report 1, and 10 from 2 s on;
+push-sum as it was published has lost messages for a minute before that.
 """
 
 from __future__ import annotations
@@ -35,7 +35,13 @@ DELAY = Uniform(0.001, 0.005)
 class LossParameters(Parameters, frozen=True, kw_only=True):
     """The setting of section 7.1.2."""
 
-    losses: Annotated[tuple[Annotated[float, Meta(ge=0.0, le=0.5)], ...], Meta(min_length=1, max_length=LIST_MAX)] = (0.0, 0.01, 0.05, 0.1, 0.25)
+    losses: Annotated[tuple[Annotated[float, Meta(ge=0.0, le=0.5)], ...], Meta(min_length=1, max_length=LIST_MAX)] = (
+        0.0,
+        0.01,
+        0.05,
+        0.1,
+        0.25,
+    )
 
 
 class Loss(Experiment[LossParameters]):
@@ -45,7 +51,9 @@ class Loss(Experiment[LossParameters]):
     name = "limits/loss"
     title = "Push-sum under packet loss: diverging without acknowledgements, exact with them"
     source = "paper 003, 6.2.1, Figure 8; limits 8, F8"
-    criterion = "plain: an error of 1000 % or more at a loss of 1 % or more; acknowledged: below 1 % within 3 s at each loss, and RL1 to RL3 hold"
+    criterion = (
+        "plain: an error of 1000 % or more at a loss of 1 % or more; acknowledged: below 1 % within 3 s at each loss, and RL1 to RL3 hold"
+    )
     parameters = LossParameters
     seconds_per_cell = 1.0
     quick: ClassVar[Mapping[str, str]] = {"losses": "[0.0,0.25]"}

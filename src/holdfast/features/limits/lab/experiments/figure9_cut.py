@@ -1,7 +1,7 @@
 """limits/F9: what does one link that is cut do to the estimate, with and without the black list?
 
-Spec: limits 5.4, 8 (F9), D18; paper 003, 7.1.2, Figure 9. Six members, no loss. The link n0-n2 is cut at 5 s, and every 9 s all members report
-new values.
+Spec: limits 5.4, 8 (F9), D18; paper 003, 7.1.2, Figure 9. Six members, no loss. The link n0-n2 is cut at 5 s, and every 9 s all members
+report 10 instead of 1, or 1 instead of 10.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class OneCut(Experiment[CutParameters]):
     name = "limits/cut"
     title = "One link is cut: with the black list the estimate follows, without it diverges"
     source = "paper 003, 6.2.2, Figure 9; limits 8, F9"
-    criterion = "without: an error above 100 % after the first change, and growing; with: below 1 % 3 s after each change, and RL1 to RL3 hold"
+    criterion = (
+        "without: an error above 100 % after the first change, and growing; with: below 1 % 3 s after each change, and RL1 to RL3 hold"
+    )
     parameters = CutParameters
     seconds_per_cell = 1.5
     quick: ClassVar[Mapping[str, str]] = {"changes": "2"}
@@ -65,7 +67,9 @@ class OneCut(Experiment[CutParameters]):
         rows = completed(results)
         misses = [*violations(results), *(note for row in rows for note in _misses(row))]
         measured: dict[str, Any] = {
-            "error 3 s after each change": {way: [max(each) for each in zip(*_of(rows, way, "after"), strict=True)] for way in (WITH, WITHOUT)},
+            "error 3 s after each change": {
+                way: [max(each) for each in zip(*_of(rows, way, "after"), strict=True)] for way in (WITH, WITHOUT)
+            },
             "lines": {row["way"]: row["line"] for row in rows if row["seed"] % SEEDS_MAX == 0},
         }
         expected = {"error 3 s after each change": "the paper: diverges without, converges with the black list"}

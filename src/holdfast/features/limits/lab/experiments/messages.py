@@ -44,7 +44,9 @@ class Messages(Experiment[MessagesParameters]):
     name = "limits/messages"
     title = "Messages per epoch: n log n by gossip, 2n by a collector"
     source = "paper 003, 6.1, 7.2.1; limits 8, N2"
-    criterion = "gossip: b messages of each member per epoch, and at most a quarter more; a collector: at most 2n; quiet: at most a quarter of that"
+    criterion = (
+        "gossip: b messages of each member per epoch, and at most a quarter more; a collector: at most 2n; quiet: at most a quarter of that"
+    )
     parameters = MessagesParameters
     seconds_per_cell = 6.0
     quick: ClassVar[Mapping[str, str]] = {"members": "[8,16]"}
@@ -78,7 +80,13 @@ class Messages(Experiment[MessagesParameters]):
         measured, expected = finding.measured, finding.expected["per member and epoch"]
         header = ["members, way", "expected", "sent", "acknowledgements", "quiet"]
         text = [
-            [key, f"{expected[key]:g}", f"{sent:.2f}", f"{measured['acknowledgements'][key]:.2f}", f"{measured['when all is quiet'][key]:.2f}"]
+            [
+                key,
+                f"{expected[key]:g}",
+                f"{sent:.2f}",
+                f"{measured['acknowledgements'][key]:.2f}",
+                f"{measured['when all is quiet'][key]:.2f}",
+            ]
             for key, sent in measured["per member and epoch"].items()
         ]
         table = axes.table(cellText=text, colLabels=header, loc="center", cellLoc="left")

@@ -80,7 +80,9 @@ class LimitScenario(Scenario):
         given = setup.parameters
         fleet, constant = int(given["fleet"]), bool(given["constant"])
         steady = constant and not given["kills"] and not given["hangs"]
-        shares: dict[Policy, Share] = {policy: "maxmin" if given[f"share of {policy}"] == "maxmin" else "demand" for policy in self.policies}
+        shares: dict[Policy, Share] = {
+            policy: "maxmin" if given[f"share of {policy}"] == "maxmin" else "demand" for policy in self.policies
+        }
         return [Terms(each, RATE, BURST, each, share, fleet, constant=constant, steady=steady) for each, share in shares.items()]
 
     def build(self, host: Host, setup: Setup) -> Iterable[Machine]:
