@@ -25,6 +25,7 @@ NAMES = {
     "tickets-storm": "five agents, eight tickets, twenty clients, agents killed, stopped and cut off; takes three minutes",
     "tickets-load": "100, 300 and 1000 tickets of one pool, held by 200 clients of three agents; takes five minutes",
     "views": "joins, crashes, killed seats, idle costs; letters by the overlay, beside ZooKeeper's; takes 14 minutes",
+    "limits": "one rate for many processes: Holdfast, Redis and five libraries side by side; takes ten minutes",
     "ring": "what ring membership costs, on sockets and in the lab; Figure 9 at full size",
 }
 CHOICES = ("agents", "preset")  # which some benchmarks offer

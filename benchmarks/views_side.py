@@ -30,9 +30,9 @@ PARTS: Mapping[str, Part] = {
 }
 
 
-def apart(part: str, size: Any) -> dict[str, Any]:
+def apart(part: str, size: Any, *, module: str = "benchmarks.views_side") -> dict[str, Any]:
     """What this part measures. Raises ``NeverHappened`` if it broke off."""
-    command = [*namespaces(), sys.executable, "-m", "benchmarks.views_side", part, msgspec.json.encode(size).decode()]
+    command = [*namespaces(), sys.executable, "-m", module, part, msgspec.json.encode(size).decode()]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     said = done.stdout.splitlines()
     found: dict[str, Any] = json.loads(said[-1]) if said else {"broken": f"it ended with {done.returncode}; what it said is above"}

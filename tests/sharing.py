@@ -19,7 +19,7 @@ WORKERS_MIN = 3  # with fewer, none of them is patient
 PATIENCE = 5  # added to the patient worker's nice value: against one process of ours it still gets a quarter of a core
 
 # Where time is real: these folders, and the folder process/ of every feature and paper.
-REAL_TIME = {"agent", "cli", "client", "disk", "docs", "e2e", "http", "net", "page"}
+REAL_TIME = {"agent", "cli", "client", "contrib", "disk", "docs", "e2e", "http", "net", "page"}
 PROCESS = "process"
 VIRTUAL_TIME = {"tests/cli/test_bad_input.py", "tests/cli/test_experiments_as_json.py"}  # although they are about the command line
 

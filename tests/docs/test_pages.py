@@ -90,5 +90,6 @@ def test_a_tutorial_runs_as_printed(page: str, tmp_path: Path) -> None:
 def test_pages_that_run_in_order() -> None:
     """A comment that is misspelled would quietly leave one out; so would a name of a page that is typed in every run."""
     assert TEXTS.keys() >= TYPED
-    names = ("howto-cut-path", "howto-gpu-slots", "howto-one-scheduler", "howto-two-halves", "tutorial")
+    limits = ("howto-limit-api", "howto-limit-celery", "howto-limit-fastapi", "howto-limit-shell")
+    names = ("howto-cut-path", "howto-gpu-slots", *limits, "howto-one-scheduler", "howto-two-halves", "tutorial")
     assert [f"docs/{name}.md" for name in names] == SESSIONS
