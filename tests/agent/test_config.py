@@ -65,7 +65,7 @@ def test_flag_beats_environment_beats_file_beats_preset_beats_default(tmp_path: 
     ids=str,
 )
 def test_presets(preset: str, timing: tuple[float, ...]) -> None:
-    """Each preset names T_l, T_a, t_itv, D, T, the longest grant, the heartbeat of views, the epoch of limits; the ring gets its share."""
+    """Each preset names T_l, T_a, t_itv, D, T, the longest grant, the heartbeat of views, the epoch of limits; a ring gets its part."""
     config = load(overrides={"preset": preset})
     assert tuple(getattr(config, field) for field in Timing._fields) == timing
     assert (config.ring_config().lease, config.ring_config().t_a) == timing[:2]
