@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from random import Random
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.events import Event, MembershipEvent, ViewEvent
 
 T = TypeVar("T")
+HealthSource = Literal["any", "own", "false_positives"]  # whose word makes a member unhealthy
 
 DATAGRAM_BYTES_MAX = 1200  # sealed; below the smallest MTU of IPv6 (1280) with room for its headers
 MESSAGE_BYTES_MAX = 1 << 20  # sealed; what one stream frame may hold
@@ -207,6 +208,42 @@ class Membership(Protocol):
     def subscribe(self, listener: Callable[[MembershipEvent], None]) -> None: ...
     def usable_until(self) -> float:
         """ring: safe_until; views: lease end; gossip: infinity."""
+
+
+@runtime_checkable
+class Lists(Membership, Protocol):
+    """Weak lists with a report on their quality: what an election among all members needs beside the list (H5).
+
+    Two members may list different members at the same time. ``c_measured`` bounds by how much, as far as this process heard.
+    """
+
+    @property
+    def sick(self) -> bool:
+        """This process itself looks sick: its probes fail and the helpers that it asked are silent, too."""
+
+    def known_names(self) -> frozenset[str]:
+        """Of members that are listed, and of those that are dead and still remembered."""
+
+    def settled(self, member: NodeId) -> bool:
+        """It has been a member for so long that all others list it, as it says itself."""
+
+    def unhealthy(self, member: NodeId, source: HealthSource = "any") -> float:
+        """How often it was suspected lately, by any member or by this one's probes, or held to be dead by mistake. 0 is healthy."""
+
+    def c_measured(self) -> int:
+        """By so many members a live, settled member was not listed at some time lately: the largest number that was heard of."""
+
+    def turbulent(self) -> bool:
+        """A live member was missing from a list within the last bucket of that measurement."""
+
+    def observed_for(self) -> float:
+        """Seconds since this process settled; 0.0 before that. What it measured covers no longer time."""
+
+    def rtt_p99(self) -> float:
+        """Of this process's own probes, seconds; 0.0 before the first was answered."""
+
+    def probe_now(self, member: NodeId) -> None:
+        """Probe this member next, at once if no other probe is open."""
 
 
 class Standing(Membership, Protocol):
