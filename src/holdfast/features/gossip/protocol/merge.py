@@ -200,7 +200,10 @@ class Merge:
         core = self._core
         name = known.id.name
         was_listed, was = known.listed, known.status
-        self._suspicions.cancel(name)
+        if rumour.inc > known.inc:
+            self._suspicions.cleared(name)
+        else:
+            self._suspicions.cancel(name)
         new = self._overwritten(known, rumour)
         if new.listed:
             since = None if was_listed else core.table.tombstones[name].missing_since
