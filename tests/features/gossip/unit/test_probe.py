@@ -45,7 +45,8 @@ def test_an_answered_probe_costs_one_turn() -> None:
     at.stand.hear(at.target, Ack(at.seq))
     at.stand.clear()
     at.stand.host.pass_time(0.9)
-    assert at.stand.host.sent == []
+    assert at.stand.host.take(PingReq) == []
+    assert at.stand.node.prober.ticks == ticks
     at.stand.host.pass_time(0.1)
     assert at.stand.node.prober.ticks == ticks + 1
 
@@ -80,7 +81,7 @@ def test_a_late_ack_by_a_helper_counts() -> None:
 
 
 def test_an_ack_of_a_stranger_does_not_count() -> None:
-    """Gossip 5.2: whoever was not asked proves nothing."""
+    """Gossip 5.2: a peer that was not asked proves nothing."""
     at = probing()
     asked = helpers(at)
     stranger = next(name for name in "bcdef" if name not in (*asked, at.target))

@@ -61,7 +61,7 @@ def test_a_datagram_is_filled_and_not_more() -> None:
 
 
 def test_an_accused_member_hears_its_accusation_first_and_always() -> None:
-    """Gossip 5.6 (the buddy rule): uncounted, from everyone that writes to it; also when it is held to be dead."""
+    """Gossip 5.6 (the buddy rule): uncounted, from each member that writes to it; also when it is held to be dead."""
     stand = fresh("b", "c", "d")
     for status in (SUSPECT, DEAD):
         stand.say("b", rumour("c", 0, status, "b", "d"))
