@@ -9,7 +9,7 @@ from holdfast.features.gossip.protocol.facts import BecameMember, JoinRetry, Set
 from holdfast.features.gossip.protocol.lifecycle import SETTLED_ROW, YES
 from holdfast.features.gossip.protocol.messages import Ack, Gossip, Knock, Met, Named, Ping, Sync, SyncDigest
 from holdfast.features.gossip.protocol.rules import Rules
-from holdfast.host import Address
+from holdfast.host import Address, NodeId
 from holdfast.lab.fake_host import FakeHost, FakeStorage
 from tests.features.gossip.stand import DEAD, LEFT, SUSPECT, Stand, base_of, life, place, rumour
 
@@ -78,7 +78,7 @@ def test_a_joiner_asks_two_of_the_members_that_are_named() -> None:
     asked = [to for to, _ in stand.host.take(Sync)]
     assert len(asked) == 2
     assert set(asked) < {life(name) for name in "bcde"}
-    assert {stand.host.met[each] for each in asked} == {place(each.name) for each in asked}
+    assert all(stand.host.met[each] == place(each.name) for each in asked if isinstance(each, NodeId))
 
 
 def test_it_knocks_again_with_growing_delays() -> None:

@@ -11,7 +11,7 @@ from holdfast.events import Joined
 from holdfast.features.gossip.protocol import messages as m
 from holdfast.host import Lists, Member, Membership
 from holdfast.kit.positions import CIRCLE, position_of
-from tests.features.gossip.stand import DEAD, LEFT, SUSPECT, Stand, life, rumour
+from tests.features.gossip.stand import DEAD, LEFT, SUSPECT, Stand, life, place, rumour
 
 
 def test_it_offers_both_interfaces() -> None:
@@ -65,7 +65,7 @@ def test_the_owner_of_a_key_is_a_hint() -> None:
         assert isinstance(owner, Member)
         assert owner.id.name == names[0]
     assert stand.node.positions() == {life(name): position_of(name) for name in "abcdefgh"}
-    with pytest.raises(ConfigError, match="^membership: "):
+    with pytest.raises(ConfigError, match=r"^membership: "):
         stand.node.owns("x")
 
 
@@ -73,7 +73,7 @@ def test_forgetting_a_dead_member() -> None:
     """Gossip 10 (forget), H329: refused for a listed name; LEFT elsewhere by rumour; no knock at it any more."""
     stand = Stand("b", "c", *"efghij").without_probes()
     for name in ("c", "nobody"):
-        with pytest.raises(ConfigError, match="^name: "):
+        with pytest.raises(ConfigError, match=r"^name: "):
             stand.node.forget(name)
     stand.say("b", rumour("c", 0, DEAD))
     stand.clear()
@@ -121,7 +121,7 @@ def test_a_stopped_node_has_no_timers() -> None:
     """Foundation 3 (Machine): the node ends."""
     stand = Stand("b", "c")
     stand.say("b", rumour("c", 0, SUSPECT, "b"), rumour("c", 1, rows_at=1))
-    stand.hear("b", m.PingReq(3, life("c"), m.Address("c", 1)))
+    stand.hear("b", m.PingReq(3, life("c"), place("c")))
     stand.node.publish("tag:x", b"1")
     stand.node.stop()
     stand.clear()
