@@ -184,4 +184,3 @@ class MissedAck(Message, frozen=True, tag=108):
 
 
 TYPES = (Knock, Met, Ping, Ack, PingReq, Nack, Gossip, SyncDigest, Sync, Want, Rows, Missed, MissedAck)
-
