@@ -1,11 +1,12 @@
 """The numbers of gossip.  Spec: gossip 4; foundation F4 (what must match at both ends), F17.
 
-Members may have different periods: only what two ends count together, the buckets of the measured c, is in the fingerprint.
+Members may have different periods: only what two ends count together, the buckets of the measured c, is in the
+fingerprint.
 """
 
 from __future__ import annotations
 
-from math import ceil, inf, isfinite, log10, log2
+from math import ceil, inf, isfinite, log2, log10
 from typing import Literal
 
 from msgspec import Struct

@@ -22,6 +22,7 @@ class Core:
         self.name = host.me.name
         self.lhm = 0  # Lifeguard's local health multiplier; 0 is healthy
         self.is_member = False
+        self.turns = 0  # how often that changed
         self.is_leaving = False
         self.active = False  # joining, or a member: it probes, gossips and merges
         self.outbox = Outbox(host)
@@ -41,6 +42,11 @@ class Core:
     def stretch(self) -> int:
         """What the period and the timeout of a probe are multiplied by."""
         return self.lhm + 1
+
+    def set_member(self, is_member: bool) -> None:
+        """The list that users see begins, or ends."""
+        self.turns += is_member != self.is_member
+        self.is_member = is_member
 
     def worsen(self, by: int) -> None:
         """This process looks sick (by > 0), or less so."""

@@ -1,6 +1,7 @@
 """What members say to each other.  Spec: gossip 3; papers SWIM, Lifeguard, Medley.
 
-News about a member is a ``Rumour`` and rides on probes. A message that names no life goes to an address that may belong to any (``Knock``).
+News about a member is a ``Rumour`` and rides on probes. A message that names no life goes to an address that may
+belong to any (``Knock``).
 """
 
 from __future__ import annotations
@@ -139,11 +140,12 @@ class Gossip(Message, frozen=True, tag=102):
 
 
 class SyncDigest(Message, frozen=True, tag=103):
-    """Do we hold the same table? Without hashes: the question, or "yes". With them: "no, here is mine in 64 parts"."""
+    """Do we hold the same table? In an answer no hashes mean "yes", and otherwise they are this table in 64 parts."""
 
-    serial: Serial
+    serial: Serial  # of the question; the answer has the same
     root: U64
     hashes: Annotated[tuple[U64, ...], Meta(max_length=BUCKETS)] = ()
+    answer: bool = False
 
 
 class Sync(Message, frozen=True, tag=104):

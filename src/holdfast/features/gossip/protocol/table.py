@@ -1,8 +1,8 @@
 """The list of one member, tombstones included: one entry per name, the newest life of it.  Spec: gossip 2, D1, D19, D22.
 
-Entries are immutable and may be shared: a ``Base`` is what many tables of one laboratory began with, and a table keeps only where it differs
-from it. An agent begins with an empty base. ``put`` and ``drop`` are the two places where a table changes; who calls them, and when, is
-``merge.py``.
+Entries are immutable and may be shared: a ``Base`` is what many tables of one laboratory began with, and a table
+keeps only where it differs from it. An agent begins with an empty base. ``put`` and ``drop`` are the two places where
+a table changes; who calls them, and when, is ``merge.py``.
 """
 
 from __future__ import annotations
