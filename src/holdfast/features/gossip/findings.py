@@ -20,18 +20,19 @@ ONE_WAY_LEAST = 3  # probes in a row that only a helper's way answered
 def of_gossip(node: GossipNode) -> Iterator[Finding]:
     """Of this agent's member."""
     name, now = node.core.me.name, node.core.host.now
-    if node.wanted and node.core.seeds and node.table.n == 1:
+    if node.wanted and node.contact.other_seeds and node.table.n == 1:
         yield warning(
             "alone", name, "It was given seeds, and lists no other member.",
             "Start a seed, open its port for UDP and TCP, or give seeds of the group that it belongs to.",
         )  # fmt: skip
-    if node.sick_since is not None and now - node.sick_since >= SICK_FOR:
+    sick_since = node.core.sick_since
+    if sick_since is not None and now - sick_since >= SICK_FOR:
         yield warning(
             "sick", name,
-            f"Its own probes have failed too often for {now - node.sick_since:.0f} s, so it probes {node.lhm + 1} times slower and waits longer.",
+            f"Its own probes have failed too often for {now - sick_since:.0f} s, so it probes {node.lhm + 1} times slower and waits longer.",
             "Give this machine CPU, or mend its network: other members are well.",
         )  # fmt: skip
-    for peer, count in sorted(node.one_way().items()):
+    for peer, count in sorted(node.one_way.items()):
         if count >= ONE_WAY_LEAST:
             yield warning(
                 "one_way", peer, f"It answered other members and not this agent, {count} probes in a row.",

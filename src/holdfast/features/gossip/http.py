@@ -11,7 +11,8 @@ from msgspec import Struct
 from holdfast.agent.membership import HttpSide
 from holdfast.agent.observe.metrics import Metric, counter, gauge, histogram, labelled, word
 from holdfast.agent.observe.openapi import Route
-from holdfast.features.gossip.protocol.table import Status
+from holdfast.features.gossip.protocol.messages import Status
+from holdfast.kit.positions import position_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -29,23 +30,25 @@ GAUGES = {
     "suspects": "Of these, members that are suspected.",
     "tombstones": "Dead members and members that left that are still remembered.",
     "lhm": "Lifeguard's local health multiplier: 0 is healthy; probes are so many times slower, plus one.",
-    "rumours_queued": "Rumours that are still sent.",
+    "rumours": "Rumours that are still sent.",
     "c_measured": "So many lists missed a live member at some time within one bucket of the window.",
     "turbulent": "1 if a live member was missed in the last bucket.",
     "settled": "1 while all others are held to list this member.",
     "rtt_p99": "One in a hundred probes was answered after so many seconds, or later.",
 }
-SECONDS = {"rtt_p99": "probe_rtt_seconds_p99"}
+NAMED = {"rumours": "rumours_queued", "rtt_p99": "probe_rtt_seconds_p99"}
 COUNTERS = {
-    "probes_ok": "Probes that the member answered.",
-    "probes_indirect": "Probes that were answered through a helper.",
+    "probes_direct": "Probes that the member answered before helpers were asked.",
+    "probes_indirect": "Probes that were answered after helpers were asked.",
     "probes_failed": "Probes that were not answered.",
-    "suspicions_begun": "Suspicions that began, by own probes and by rumours.",
+    "suspicions": "Suspicions that began, by own probes and by rumours.",
     "suspicions_cleared": "Suspicions that were refuted.",
-    "suspicions_buried": "Suspicions that ended with a death.",
+    "buried": "Suspicions that ended with a death, by the own timer.",
+    "false_positives": "Members held to be dead that were not.",
     "refutations": "Accusations of this member that it refuted.",
     "last_calls": "Last calls to suspected members.",
     "last_calls_answered": "Last calls that were answered.",
+    "syncs": "Tables compared.",
     "syncs_equal": "Comparisons of tables that found them equal.",
     "syncs_differing": "Comparisons of tables that found a difference.",
     "syncs_failed": "Comparisons of tables that had no answer.",
@@ -129,7 +132,7 @@ class GossipHttp(HttpSide):
         return {"gossip": self.part()}
 
     def position_of(self, key: str) -> int:
-        return self._node.position_of(key)
+        return position_of(key)
 
     def part(self) -> GossipAnswer:
         node = self._node
@@ -157,10 +160,10 @@ class GossipHttp(HttpSide):
     def metrics(self) -> Iterable[Metric]:
         numbers = self._node.metrics()
         for name, text in GAUGES.items():
-            yield gauge(f"gossip_{SECONDS.get(name, name)}", text, float(numbers.get(name, 0.0)))
+            yield gauge(f"gossip_{NAMED.get(name, name)}", text, float(numbers.get(name, 0.0)))
         for name, text in COUNTERS.items():
             yield counter(f"gossip_{name}_total", text, float(numbers.get(name, 0.0)))
-        yield histogram("gossip_probe_rtt_seconds", "Round trips of probes that the member itself answered.", self._node.rtts)
+        yield histogram("gossip_probe_rtt_seconds", "Round trips of probes that the member itself answered.", self._node.distances.histogram)
         core = self._node.core
         for way, counted in (("sent", core.sent), ("received", core.received)):
             values = {kind.__name__: float(count) for kind, count in counted.items()}

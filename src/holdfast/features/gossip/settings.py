@@ -1,13 +1,13 @@
 """The settings of gossip.  Spec: gossip 4, 10."""
 
 from math import isfinite
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from holdfast.errors import ConfigError, shown
 from holdfast.kit.settings import Setting, Table
 
 if TYPE_CHECKING:
-    from holdfast.features.gossip.protocol.config import GossipConfig
+    from holdfast.features.gossip.protocol.config import GossipConfig, Target
 
 
 class GossipSettings(Table):
@@ -38,8 +38,7 @@ class GossipSettings(Table):
         """The numbers of gossip. Raises ``ConfigError`` naming the field."""
         from holdfast.features.gossip.protocol.config import GossipConfig
 
-        target = self.probe_targets
-        assert target in ("shuffle", "spatial", "bag"), "choices are checked before"
+        target = cast("Target", self.probe_targets)  # GossipConfig checks it
         return GossipConfig(period=self.probe, patience=self.patience, target=target, position=parse_position(self.position))
 
     def check_table(self) -> None:
