@@ -117,7 +117,7 @@ class Merge:
         if each is None or not each.listed or life == self._core.me:
             return
         if rows_at > each.inc + (INC_STEP if source == life else 0) or (rows_at <= each.rows_at and self._core.rules.rows_by_version):
-            return  # Older than those that are here; or nobody but the member itself could know them.
+            return  # Older than those that are here; or none but the member itself could know them.
         self._put(entry(life, each.address, each.inc, each.status, rows, max(rows_at, each.rows_at)))
         self._fetch.have(life.name, rows_at)
         if rows != each.rows:
@@ -200,7 +200,10 @@ class Merge:
         core = self._core
         name = known.id.name
         was_listed, was = known.listed, known.status
-        self._suspicions.cancel(name)
+        if rumour.inc > known.inc:
+            self._suspicions.cleared(name)
+        else:
+            self._suspicions.cancel(name)
         new = self._overwritten(known, rumour)
         if new.listed:
             since = None if was_listed else core.table.tombstones[name].missing_since

@@ -64,7 +64,7 @@ class Permutation:
 
 
 class Shuffle:
-    """Every listed other once per round, in a new random order each time: nobody waits longer than 2n-1 periods (SWIM 4.3)."""
+    """Every listed other once per round, in a new random order each time: no member waits longer than 2n-1 periods (SWIM 4.3)."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
