@@ -12,7 +12,7 @@ from types import ModuleType
 IN_ONE_SENTENCE = "Coordination without a coordinator: membership, leadership and tickets with proved bounds in time."
 MEMBERSHIPS = {
     "ring": "holdfast.features.ring.agent",
-    "gossip": "holdfast.features.gossip.agent",
+    "gossip": "holdfast.features.gossip.side",
     "views": "holdfast.features.views.side",
 }
 FEATURES = (
@@ -25,6 +25,7 @@ FEATURES = (
     "holdfast.features.tickets.agent:TicketFeature",
     "holdfast.features.views.agent:ViewFeature",
     "holdfast.features.limits.agent:LimitsFeature",
+    "holdfast.features.gossip.agent:GossipFeature",
 )
 
 
