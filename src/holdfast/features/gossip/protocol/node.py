@@ -161,6 +161,10 @@ class GossipNode:
         return self.lifecycle.left
 
     @property
+    def is_over(self) -> bool:
+        return self.lifecycle.is_over
+
+    @property
     def waits_for(self) -> str:
         return self.lifecycle.waits_for
 
