@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
@@ -120,7 +119,6 @@ class GossipHttp(HttpSide):
     """Everything here only looks."""
 
     routes = ROUTES
-    page = Path(__file__).parent / "page"
 
     def __init__(self, web: Web, node: GossipNode) -> None:
         self._web, self._node = web, node
@@ -163,7 +161,9 @@ class GossipHttp(HttpSide):
             yield gauge(f"gossip_{NAMED.get(name, name)}", text, float(numbers.get(name, 0.0)))
         for name, text in COUNTERS.items():
             yield counter(f"gossip_{name}_total", text, float(numbers.get(name, 0.0)))
-        yield histogram("gossip_probe_rtt_seconds", "Round trips of probes that the member itself answered.", self._node.distances.histogram)
+        yield histogram(
+            "gossip_probe_rtt_seconds", "Round trips of probes that the member itself answered.", self._node.distances.histogram
+        )
         core = self._node.core
         for way, counted in (("sent", core.sent), ("received", core.received)):
             values = {kind.__name__: float(count) for kind, count in counted.items()}
