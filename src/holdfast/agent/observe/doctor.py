@@ -245,7 +245,8 @@ class Examination:
         for (peer, name), mismatch in self._memory.mismatches.items():
             if name == "membership":
                 found = error(
-                    "membership_mismatch", peer, f"It finds its members by {mismatch.theirs}, this agent by {mismatch.ours}: neither lists the other.",
+                    "membership_mismatch", peer,
+                    f"It finds its members by {mismatch.theirs}, this agent by {mismatch.ours}: neither lists the other.",
                     "Give all agents of the group the same membership and restart those that differ.",
                 )  # fmt: skip
                 yield from self._aged(found, self._agent.sightings.mismatches.get(peer, -inf))

@@ -29,7 +29,7 @@ def of_gossip(node: GossipNode) -> Iterator[Finding]:
     if sick_since is not None and now - sick_since >= SICK_FOR:
         yield warning(
             "sick", name,
-            f"Its own probes have failed too often for {now - sick_since:.0f} s, so it probes {node.lhm + 1} times slower and waits longer.",
+            f"Its own probes have failed too often for {now - sick_since:.0f} s, so it probes {node.lhm + 1} times slower.",
             "Give this machine CPU, or mend its network: other members are well.",
         )  # fmt: skip
     for peer, count in sorted(node.one_way.items()):
@@ -47,7 +47,8 @@ def of_gossip(node: GossipNode) -> Iterator[Finding]:
     p99, allowed = node.rtt_p99(), node.config.timeout
     if p99 > allowed:
         yield warning(
-            "probe_too_quick", name, f"One in a hundred probes is answered after {p99:.3g} s or later, and a probe waits for {allowed:.3g} s.",
+            "probe_too_quick", name,
+            f"One in a hundred probes is answered after {p99:.3g} s or later, and a probe waits for {allowed:.3g} s.",
             f"Set probe to {p99 / 0.4:.2g} or more on all agents, or take a slower preset.",
         )  # fmt: skip
     yield from _lists(node, now)
@@ -60,6 +61,7 @@ def _lists(node: GossipNode, now: float) -> Iterator[Finding]:
         return
     say = error if node.turbulent() else note
     yield say(
-        "lists_differ", ", ".join(differing), f"{len(differing)} of {len(recent)} members that were asked have another list than this agent.",
+        "lists_differ", ", ".join(differing),
+        f"{len(differing)} of {len(recent)} members that were asked have another list than this agent.",
         "Lists differ for seconds after a change. If they differ for minutes, look for links that lose messages.",
     )  # fmt: skip

@@ -112,7 +112,7 @@ def test_the_owner_of_a_key_is_a_hint(gossips: Gossips, group: Group, holdfast: 
         owner = group.owner("cart:42")
         assert owner is not None
         assert other.owner("cart:42").name == owner.name  # type: ignore[union-attr]
-    with pytest.raises(ConfigError, match='^membership: "gossip" has no owners of keys'):
+    with pytest.raises(ConfigError, match=r'^membership: "gossip" has no owners of keys'):
         group.owns("cart:42")
     said = holdfast("owner", "cart:42", "--agent", gossips.agents["a3"].socket)
     assert (said.out.strip(), said.code) == (owner.name, 1)
@@ -181,7 +181,7 @@ def test_a_goodbye_is_final_for_a_life(gossips: Gossips, group: Group) -> None:
     with RawClient(extra.socket) as own:
         own.ask(Leave, False)
         assert heard(events, "a7", Left)[-1] is Left
-        with pytest.raises(Sent, match="JoinFailed: .*restart the agent"):
+        with pytest.raises(Sent, match=r"JoinFailed: .*restart the agent"):
             own.ask(Join, (), WAIT)
     assert extra.stop() == 0
 

@@ -13,7 +13,7 @@ def settings(**given: object) -> Config:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    "given, said",
     [
         ({"membership": "gosip"}, "membership: 'gosip'; accepted are ring, gossip, views"),
         ({"membership": "gossip", "probe": 0.01}, "probe: 0.01; accepted are 0.05 to 60 seconds"),
