@@ -26,7 +26,7 @@ class Targets(Protocol):
     """One way to choose."""
 
     def put(self, name: str) -> None:
-        """This one is listed, and was not before."""
+        """This name is new."""
 
     def next(self) -> Entry | None:
         """A listed other member; None if there is none."""
