@@ -65,8 +65,8 @@ def test_flag_beats_environment_beats_file_beats_preset_beats_default(tmp_path: 
     ids=str,
 )
 def test_presets(preset: str, timing: tuple[float, ...]) -> None:
-    """Each preset names T_l, T_a, t_itv, D, T, the longest grant, T of gossip, the heartbeat of views, the epoch of limits; a ring gets its part,
-    and T of gossip stays 0 there."""
+    """Each preset names T_l, T_a, t_itv, D, T, the longest grant, T of gossip, the heartbeat of views, the epoch of limits; a ring gets its
+    part, and T of gossip stays 0 there."""
     config = load(overrides={"preset": preset})
     assert tuple(getattr(config, field) for field in Timing._fields if field != "probe") == timing
     assert (config.probe, PRESETS[preset].probe) == (0.0, {"lan": 1.0, "wan": 5.0, "local": 0.2}[preset])  # type: ignore[attr-defined]
