@@ -111,7 +111,7 @@ def test_the_owner_of_a_key_is_a_hint(gossips: Gossips, group: Group, holdfast: 
     with holdfast_sync_join(gossips.agents["a0"].socket) as other:
         owner = group.owner("cart:42")
         assert owner is not None
-        assert other.owner("cart:42").name == owner.name  # type: ignore[union-attr]
+        assert other.owner("cart:42").name == owner.name
     with pytest.raises(ConfigError, match=r'^membership: "gossip" has no owners of keys'):
         group.owns("cart:42")
     said = holdfast("owner", "cart:42", "--agent", gossips.agents["a3"].socket)
