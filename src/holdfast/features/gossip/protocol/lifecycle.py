@@ -55,6 +55,10 @@ class Lifecycle:
         return self.state in (State.NEW, State.LEFT)
 
     @property
+    def is_over(self) -> bool:
+        return self.state is State.LEFT
+
+    @property
     def waits_for(self) -> str:
         if self.state is State.JOINING:
             return f"a member at one of {len(self._contact.other_seeds)} seeds and {len(self._contact.known)} known addresses"
@@ -87,8 +91,9 @@ class Lifecycle:
             self._rumours.put(self._myself.rumour())  # Once more: until now there was hardly a member to tell it to.
 
     def leave(self) -> None:
-        if self.state is State.JOINING and self._core.n == 1:
-            self._stop(State.NEW)  # No member lists it.
+        if self.wanted and self._core.table.size == 1:
+            self._core.set_member(False)
+            self._stop(State.NEW)  # No member has ever listed it.
         elif self.wanted:
             self.stop()
             self._end()
