@@ -164,6 +164,18 @@ def test_a_full_table_gives_up_its_oldest_tombstone_and_no_listed_member() -> No
     assert stand.node.counts["table_full"] == 1
 
 
+def test_what_was_known_of_a_member_goes_with_its_tombstone() -> None:
+    """Gossip 2: every table and queue has its bound, also where a full table gives up a tombstone for each newcomer."""
+    stand = Stand("b", members_max=6).without_probes()
+    for i in range(50):
+        name = f"x{i:02}"
+        stand.say("b", rumour(name, 0, SUSPECT, "b"), rumour(name, 0, DEAD, "b"))
+    assert len(stand.node.table) == 6
+    assert len(stand.node.health) <= 4
+    assert len(stand.node.core.accusers) <= 4
+    assert len(stand.node.queue) <= 6
+
+
 @pytest.mark.parametrize(
     "said, count",
     [

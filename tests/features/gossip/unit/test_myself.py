@@ -7,7 +7,7 @@ import pytest
 from holdfast.errors import ConfigError
 from holdfast.events import Updated
 from holdfast.features.gossip.protocol.facts import Refuted
-from holdfast.features.gossip.protocol.messages import Ack, Gossip, Ping
+from holdfast.features.gossip.protocol.messages import Ack, Gossip, Ping, Sync
 from holdfast.features.gossip.protocol.rules import Rules
 from tests.features.gossip.stand import ALIVE, DEAD, LEFT, SUSPECT, Stand, life, rumour
 
@@ -15,6 +15,7 @@ from tests.features.gossip.stand import ALIVE, DEAD, LEFT, SUSPECT, Stand, life,
 def gossip_to(stand: Stand) -> dict[str, list[int]]:
     """To whom ALIVE(me) went directly, with which inc."""
     found: dict[str, list[int]] = {}
+    stand.host.pass_time(0.0)
     for to, message in stand.host.take(Gossip):
         for each in message.rumours:
             if each.id == life("a") and each.status is ALIVE:
@@ -48,7 +49,7 @@ def test_a_stale_accusation_is_answered_with_the_present_inc() -> None:
     """Gossip 5.5, D16: a peer that still accuses has not heard. Four times a period is enough."""
     stand = Stand("b", "c").without_probes()
     stand.say("b", rumour("a", 4, SUSPECT, "b"))
-    stand.clear()
+    gossip_to(stand)
     for _ in range(6):
         stand.say("c", rumour("a", 4, SUSPECT, "c"))
     assert stand.node.inc == 5
@@ -60,7 +61,7 @@ def test_without_that_rule_it_is_silent() -> None:
     """Gossip 7 (ablations): no answer to a stale accusation."""
     stand = Stand("b", "c", rules=Rules(answer_stale=False)).without_probes()
     stand.say("b", rumour("a", 4, SUSPECT, "b"))
-    stand.clear()
+    gossip_to(stand)
     stand.say("c", rumour("a", 4, SUSPECT, "c"))
     assert gossip_to(stand) == {}
 
@@ -127,6 +128,19 @@ def test_rows_have_limits() -> None:
     stand = Stand("b")
     with pytest.raises(ConfigError, match="at most 256"):
         stand.node.publish("tag:x", b"x" * 257)
+
+
+def test_a_table_that_accuses_a_thousand_times_costs_one_callback_few_sends() -> None:
+    """Foundation F17: what a lying peer says of this member is answered to no more than 64 peers at once."""
+    names = [f"m{i:03}" for i in range(90)]
+    stand = Stand(*names).without_probes()
+    accused = tuple(rumour("a", inc, SUSPECT, *names[inc % 80 : inc % 80 + 4]) for inc in range(1, 300))
+    stand.hear("m000", Sync(1, 0, 1, accused))
+    assert len({to for to, _ in stand.host.sent}) <= 64
+    assert len(stand.host.sent) <= 4
+    stand.host.pass_time(0.0)
+    assert len(stand.host.sent) <= 4 * (80 + 4 + 3)
+    assert stand.node.inc == 300
 
 
 def test_who_leaves_ignores_what_is_said_of_it() -> None:

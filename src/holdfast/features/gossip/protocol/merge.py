@@ -150,7 +150,7 @@ class Merge:
     def _learn(self, rumour: Rumour, source: NodeId, *, quiet: bool) -> None:
         """A name that was not known."""
         core, name = self._core, rumour.id.name
-        if not core.table.make_room():
+        if core.table.is_full and not self._make_room():
             core.counts["table_full"] += 1
             return
         new = of_rumour(rumour)
@@ -164,6 +164,14 @@ class Merge:
         core.table.put(new)
         self._order.put(name)
         self._begin_listed(new, rumour, source, quiet=quiet)
+
+    def _make_room(self) -> bool:
+        """For one more name, at the cost of the oldest tombstone; never at that of a listed member (gossip 2)."""
+        oldest = next(iter(self._core.table.tombstones), None)
+        if oldest is None:
+            return False
+        self.reap(oldest)
+        return True
 
     def _begin_listed(self, new: Entry, rumour: Rumour, source: NodeId, *, quiet: bool) -> None:
         """``new`` is in the table, and this life was not listed before."""

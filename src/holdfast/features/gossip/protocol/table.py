@@ -193,14 +193,9 @@ class Table:
         self.tombstones.pop(name, None)
         self._note(name, former, None)
 
-    def make_room(self) -> bool:
-        """For one more name, at the cost of the oldest tombstone; never at that of a listed member (gossip 2)."""
-        if self.size < self.members_max:
-            return True
-        if not self.tombstones:
-            return False
-        self.drop(next(iter(self.tombstones)))
-        return True
+    @property
+    def is_full(self) -> bool:
+        return self.size >= self.members_max
 
     # What is asked of it.
 
