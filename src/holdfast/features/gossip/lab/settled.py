@@ -60,6 +60,8 @@ def bound(config: GossipConfig, n: int) -> float:
 def unsettled(lives: Sequence[Life]) -> str:
     """G4 and G11 among these."""
     names = [life.me.name for life in lives]
+    if len(lives) == 1 and not lives[0].node.is_member and lives[0].node.contact.other_seeds:
+        return ""  # No process is left that could tell it of the group (5.7).
     for life in lives:
         if not life.node.is_member:
             return f"G4: {life} is no member{f', {life.node.waits_for}' if life.node.waits_for else ''}"

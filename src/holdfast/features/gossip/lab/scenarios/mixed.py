@@ -13,24 +13,18 @@ from random import Random
 from msgspec.structs import replace
 
 from holdfast.events import Event
-from holdfast.features.gossip.lab.checkers.entries import CalmAccuracy, LeftStaysLeft, Monotone, Ownership
-from holdfast.features.gossip.lab.checkers.events import EventOrder
-from holdfast.features.gossip.lab.checkers.suspicions import Bounds, LastCalls
-from holdfast.features.gossip.lab.checkers.traffic import Budget, ProbeGap
 from holdfast.features.gossip.lab.draws import MEADOW, PROFILES, draw_faults, draw_link, draw_parameters, draw_size
+from holdfast.features.gossip.lab.groups import checkers_of
 from holdfast.features.gossip.lab.members import Joiner, WatchedNode, address_of, machines
 from holdfast.features.gossip.lab.settled import QUIET, Convergence
-from holdfast.features.gossip.lab.watch import GossipWatch
 from holdfast.features.gossip.protocol import profiles
 from holdfast.features.gossip.protocol.profiles import Profile
 from holdfast.features.names.lab.checkers import NameBehind, NameTaken
 from holdfast.features.names.protocol.names import Names
 from holdfast.host import Host, Machine, NodeId
-from holdfast.lab.calm import Calm
 from holdfast.lab.checker import Checker
 from holdfast.lab.faults import Plan
 from holdfast.lab.host import LabHost
-from holdfast.lab.links import Link
 from holdfast.lab.scenario import Scenario, Setup
 from holdfast.lab.world import World
 
@@ -41,25 +35,6 @@ AGAIN = 1.0  # periods until a process that was behind has its new boot
 BOOTS = 1000
 ROW_BYTES = (4, 40, 256)
 LIVES = "lives"
-
-
-def checkers_of(link: Link) -> list[Checker]:
-    """G1 to G13 but for G12, which an experiment measures, and G3, G4, G11, for which ``Convergence`` is asked at the end."""
-    calm, watch = Calm(), GossipWatch()
-    return [
-        calm,
-        watch,
-        Monotone(watch),
-        Ownership(watch),
-        CalmAccuracy(watch, calm, link),
-        Bounds(watch),
-        LeftStaysLeft(watch),
-        Budget(watch),
-        ProbeGap(watch),
-        EventOrder(watch),
-        LastCalls(watch),
-        Convergence(watch),
-    ]
 
 
 class MixedScenario(Scenario):
