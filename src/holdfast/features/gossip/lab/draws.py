@@ -6,10 +6,16 @@ All times are in periods of the profile that was drawn.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 
-from holdfast.lab.faults import Crash, Fault, LostJournal, Menu, Pause, Plan, draw_plan
+from holdfast.events import Event, Suspected
+from holdfast.features.gossip.protocol.facts import LastCall
+from holdfast.host import NodeId
+from holdfast.lab.faults import Crash, Cut, Fault, LostJournal, Menu, Partition, Pause, Plan, draw_plan
+from holdfast.lab.host import LabHost
 from holdfast.lab.links import Link, Uniform
+from holdfast.lab.world import World
 
 SIZES = ((1, 1), (2, 2), (3, 3), (3, 5), (3, 5), (4, 7), (4, 7), (6, 9), (6, 9), (8, 12), (8, 12), (10, 16), (12, 20))
 LARGE = (24, 32, 48, 64)
@@ -40,6 +46,7 @@ def draw_parameters(random: Random, names: Sequence[str], period: float, seconds
         "seeds": float(seeds),
         "positions": float(random.random() < 0.4),
         "odd": float(random.random() < 0.1),  # some members have another T
+        "ambushes": random.choice((0.0, 0.0, 0.1, 0.3)),
         "rows": random.choice((0.0, 2.0, 10.0)),  # changes per member, on average
     }
     others = names[seeds:]
@@ -92,9 +99,19 @@ def draw_faults(random: Random, names: Sequence[str], period: float, seconds: fl
             faults.append(Pause(round(random.uniform(0.0, seconds), 3), name, span, random.choice(("host", "host", "shuffled"))))
         if random.random() < 0.5 * few * menu.crashes:
             faults.append(LostJournal(round(random.uniform(0.0, seconds), 3), name, round(random.uniform(0.0, 10.0) * period, 3)))
+    if len(names) > 1 and random.random() < 0.2:
+        faults.append(split(random, names, period, seconds))
     if len(names) > 2 and random.random() < 0.3:
         faults += crash_together(random, names, period, seconds)
     return Plan(tuple(sorted(faults, key=lambda fault: fault.at)))
+
+
+def split(random: Random, names: Sequence[str], period: float, seconds: float) -> Fault:
+    """Two sides for so long that each may bury the other one."""
+    at = round(random.uniform(0.0, seconds / 3), 3)
+    shuffled = random.sample(names, len(names))
+    middle = random.randint(1, len(names) - 1)
+    return Partition(at, round(seconds - at, 3), (tuple(shuffled[:middle]), tuple(shuffled[middle:])))
 
 
 def crash_together(random: Random, names: Sequence[str], period: float, seconds: float) -> list[Fault]:
@@ -109,3 +126,37 @@ def draw_link(random: Random, period: float) -> Link:
     longest = random.choice((0.01, 0.05, 0.099)) * period
     loss, duplicate = random.choice(((0.0, 0.0), (0.0, 0.0), (0.0, 0.05), (0.02, 0.0)))
     return Link(Uniform(0.001 * period, longest), loss=loss, duplicate=duplicate)
+
+
+class Ambush:
+    """Faults that follow what members do: a pause, a crash or a cut around the moment in which one suspects another, or asks it once more.
+
+    Faults that come at any time seldom hit the few periods of a suspicion.
+    """
+
+    def __init__(self, world: World, share: float, period: float, until: float) -> None:
+        self._world, self._share, self._period, self._until = world, share, period, until
+        self._random = Random(f"{world.seed}/ambush")
+        world.listeners.append(self._on_event)
+
+    def _on_event(self, host: LabHost, event: Event) -> None:
+        if not isinstance(event, Suspected | LastCall) or self._world.now >= self._until or self._random.random() >= self._share:
+            return
+        subject = event.target if isinstance(event, LastCall) else event.member.id
+        at = self._world.now + self._random.choice((0.0, 0.1, 1.0, 3.0)) * self._random.random() * self._period
+        self._world.at(at, partial(self._begin, host.endpoint.name, subject))
+
+    def _begin(self, one: str, subject: NodeId) -> None:
+        random, world = self._random, self._world
+        other = next((place for place, host in world.nodes.items() if host.me == subject), one)
+        if world.now >= self._until:
+            return
+        seconds = random.choice((0.5, 2.5, 4.0, 8.0, 20.0)) * random.random() * self._period
+        fault: Fault = random.choice((
+            Pause(world.now, one, seconds + 2 * self._period, "shuffled" if random.random() < 0.3 else "host"),
+            Pause(world.now, other, seconds, "host"),
+            Crash(world.now, random.choice((one, other)), seconds),
+            Cut(world.now, seconds, (one,), (other,)),
+            Cut(world.now, seconds, (other,), tuple(world.nodes)),
+        ))  # fmt: skip
+        fault.begin(world)

@@ -34,6 +34,7 @@ class WatchedNode(GossipNode):
 
     message: tuple[NodeId, Message] | None
     away: tuple[float, float]
+    n_max: int
 
     def __init__(self, host: Host, *arguments: Any, **options: Any) -> None:
         super().__init__(host, *arguments, **options)
@@ -41,6 +42,7 @@ class WatchedNode(GossipNode):
         self.changes: list[Change] = []
         self.sends: list[tuple[str, Message]] = []  # to whom, by name
         self.told: list[MembershipEvent] = []  # what subscribers heard
+        self.n_max = self.table.n  # the most members that it ever listed, also in the midst of an event
         self.away = (-inf, 0.0)  # the last pause: when it was over on the own clock, and how long it was
         self._clock = host
         self._open_doors()
@@ -69,6 +71,7 @@ class WatchedNode(GossipNode):
             name = new.id.name
             self.changes.append(Change(name, table.get(name), new))
             put(new, tombstone)
+            self.n_max = max(self.n_max, table.n)
 
         def noted_drop(name: str) -> None:
             self.changes.append(Change(name, table.get(name), None))

@@ -30,7 +30,6 @@ class Life:
         self.inc = 0  # the highest that it ever said of itself
         self.published: dict[int, Mapping[str, bytes]] = {}  # by inc: its rows from then on
         self.left = False  # it said goodbye
-        self.n_max = 1
         self.died_at = inf  # true time
         self.pauses: list[tuple[float, float]] = []  # on the own clock
         self.stopped_at = inf
@@ -42,6 +41,10 @@ class Life:
     @property
     def now(self) -> float:
         return self.host.now
+
+    @property
+    def n_max(self) -> int:
+        return self.node.n_max
 
     @property
     def running(self) -> bool:
@@ -104,7 +107,6 @@ class GossipWatch(Checker):
         if changes:
             for change in changes:
                 self._note_own(life, change)
-            life.n_max = max(life.n_max, node.table.n)
             for checker in self._that("changed"):
                 for change in changes:
                     checker.changed(world, life, change)

@@ -81,7 +81,7 @@ class Bounds(GossipChecker):
         if suspicion.rearmed:
             each.note()
             return
-        if suspicion.end_at > each.end_at + ROUNDING:
+        if suspicion.end_at > each.end_at + life.paused(suspicion.start) + ROUNDING:
             self.fail(f"{life} waits {suspicion.end_at - each.end_at:g} s longer for {name}, with {len(suspicion.confirmers)} accusers")
         if suspicion.end_at < suspicion.start + wait(suspicion) - ROUNDING:
             early = suspicion.start + wait(suspicion) - suspicion.end_at

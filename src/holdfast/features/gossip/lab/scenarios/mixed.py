@@ -13,7 +13,7 @@ from random import Random
 from msgspec.structs import replace
 
 from holdfast.events import Event
-from holdfast.features.gossip.lab.draws import MEADOW, PROFILES, draw_faults, draw_link, draw_parameters, draw_size
+from holdfast.features.gossip.lab.draws import MEADOW, PROFILES, Ambush, draw_faults, draw_link, draw_parameters, draw_size
 from holdfast.features.gossip.lab.groups import checkers_of
 from holdfast.features.gossip.lab.members import Joiner, WatchedNode, address_of, machines
 from holdfast.features.gossip.lab.settled import QUIET, Convergence
@@ -111,6 +111,8 @@ class MixedScenario(Scenario):
             if verb in ("join", "leave", "return"):
                 world.at(float(value), partial(tell, world, setup, name, verb))
         period, random = self.profile(setup.names[0], setup).config.period, Random(f"{world.seed}/rows")
+        if setup.parameters["ambushes"] and not setup.parameters["calm"]:
+            Ambush(world, float(setup.parameters["ambushes"]), period, setup.seconds)
         changes = int(float(setup.parameters["rows"]) * len(setup.names) * min(1.0, 8 / len(setup.names)))
         for _ in range(changes):
             world.at(random.uniform(0, setup.seconds + 5 * period), partial(publish, world, random.choice(setup.names), random.random()))
