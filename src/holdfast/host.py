@@ -212,38 +212,18 @@ class Membership(Protocol):
 
 @runtime_checkable
 class Lists(Membership, Protocol):
-    """Weak lists with a report on their quality: what an election among all members needs beside the list (H5).
-
-    Two members may list different members at the same time. ``c_measured`` bounds by how much, as far as this process heard.
-    """
+    """Weak lists, which may differ between members at the same time, with a report on their quality: for an election among all (H5)."""
 
     @property
-    def sick(self) -> bool:
-        """This process itself looks sick: its probes fail and the helpers that it asked are silent, too."""
-
-    def known_names(self) -> frozenset[str]:
-        """Of members that are listed, and of those that are dead and still remembered."""
-
-    def settled(self, member: NodeId) -> bool:
-        """It has been a member for so long that all others list it, as it says itself."""
-
-    def unhealthy(self, member: NodeId, source: HealthSource = "any") -> float:
-        """How often it was suspected lately, by any member or by this one's probes, or held to be dead by mistake. 0 is healthy."""
-
-    def c_measured(self) -> int:
-        """By so many members a live, settled member was not listed at some time lately: the largest number that was heard of."""
-
-    def turbulent(self) -> bool:
-        """A live member was missing from a list within the last bucket of that measurement."""
-
-    def observed_for(self) -> float:
-        """Seconds since this process settled; 0.0 before that. What it measured covers no longer time."""
-
-    def rtt_p99(self) -> float:
-        """Of this process's own probes, seconds; 0.0 before the first was answered."""
-
-    def probe_now(self, member: NodeId) -> None:
-        """Probe this member next, at once if no other probe is open."""
+    def sick(self) -> bool: ...  # this process itself looks sick: its probes fail, and the helpers that it asked are silent, too
+    def known_names(self) -> frozenset[str]: ...  # of members that are listed, and of those that failed and are still remembered
+    def settled(self, member: NodeId) -> bool: ...  # a member for so long that all others list it, as it says itself
+    def unhealthy(self, member: NodeId, source: HealthSource = "any") -> float: ...  # suspicions lately, decayed; 0.0 is healthy
+    def c_measured(self) -> int: ...  # so many lists lacked a live, settled member at some time lately, as far as it was heard
+    def turbulent(self) -> bool: ...  # that happened just now
+    def observed_for(self) -> float: ...  # seconds since this process settled; what it measured covers no longer time
+    def rtt_p99(self) -> float: ...  # of its own probes, seconds; 0.0 before the first was answered
+    def probe_now(self, member: NodeId) -> None: ...  # next, and at once if no other probe is open
 
 
 class Standing(Membership, Protocol):

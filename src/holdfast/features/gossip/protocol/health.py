@@ -35,7 +35,7 @@ class Health:
         return len(self._records)
 
     def suspected(self, life: NodeId, inc: int, *, own: bool) -> None:
-        """Once per (life, inc), whoever says it first, and once more if a probe of this member says it too."""
+        """Once per (life, inc), no matter which member says it first, and once more if a probe of this member says it too."""
         record = self._record(life)
         if inc > record.episode:
             record.episode = inc

@@ -26,7 +26,7 @@ class Order(Protocol):
     """Who is probed next."""
 
     def put(self, name: str) -> None:
-        """This one is listed, and was not before."""
+        """This name is new. One that was known before has its place in every round; a second one would make a round longer."""
 
 
 class Merge:
@@ -117,7 +117,7 @@ class Merge:
         if each is None or not each.listed or life == self._core.me:
             return
         if rows_at > each.inc + (INC_STEP if source == life else 0) or (rows_at <= each.rows_at and self._core.rules.rows_by_version):
-            return  # Older than those that are here; or nobody but the member itself could know them.
+            return  # Older than those that are here; or none but the member itself could know them.
         self._put(entry(life, each.address, each.inc, each.status, rows, max(rows_at, each.rows_at)))
         self._fetch.have(life.name, rows_at)
         if rows != each.rows:
@@ -139,7 +139,7 @@ class Merge:
 
     def _learn(self, rumour: Rumour, source: NodeId, *, quiet: bool) -> None:
         """A name that was not known."""
-        core = self._core
+        core, name = self._core, rumour.id.name
         if not core.table.make_room():
             core.counts["table_full"] += 1
             return
@@ -152,11 +152,11 @@ class Merge:
                     self._tell_further(new, rumour)
             return
         core.table.put(new)
+        self._order.put(name)
         self._begin_listed(new, rumour, source, quiet=quiet)
 
     def _begin_listed(self, new: Entry, rumour: Rumour, source: NodeId, *, quiet: bool) -> None:
-        """``new`` is in the table, and its name was not listed before."""
-        self._order.put(new.id.name)
+        """``new`` is in the table, and this life was not listed before."""
         self._want_rows(new, rumour, source)
         self._tell_further(new, rumour, quiet=quiet)
         self._rumours.wake()
@@ -200,12 +200,15 @@ class Merge:
         core = self._core
         name = known.id.name
         was_listed, was = known.listed, known.status
-        self._suspicions.cancel(name)
+        if rumour.inc > known.inc:
+            self._suspicions.cleared(name)
+        else:
+            self._suspicions.cancel(name)
         new = self._overwritten(known, rumour)
         if new.listed:
             since = None if was_listed else core.table.tombstones[name].missing_since
             self._put(new)
-            self._back_in_order(new, since)
+            self._end_doubts(new, since)
             self._want_rows(new, rumour, source)
             self._tell_further(new, rumour)
             self._say_listed(known, new, was, since)
@@ -231,7 +234,7 @@ class Merge:
             rows, rows_at = rumour.rows, max(rows_at, rumour.rows_at)
         return entry(known.id, known.address, rumour.inc, rumour.status, rows, rows_at)
 
-    def _back_in_order(self, new: Entry, missing_since: float | None) -> None:
+    def _end_doubts(self, new: Entry, missing_since: float | None) -> None:
         """``missing_since``: it was held to be dead."""
         core = self._core
         if new.status is Status.ALIVE:
@@ -241,7 +244,6 @@ class Merge:
         self._health.false_positive(new.id)
         core.counts["false_positives"] += 1
         self._missed(new.id, missing_since)
-        self._order.put(new.id.name)
         self._rumours.wake()
 
     def _say_listed(self, known: Entry, new: Entry, was: Status, missing_since: float | None) -> None:

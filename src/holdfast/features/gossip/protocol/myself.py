@@ -1,7 +1,7 @@
 """What this member says of itself: its ``inc``, its rows, and its answer when it is accused.  Spec: gossip 5.5, D11, D13, D16.
 
-Only the owner of an ``inc`` raises it. Whoever accuses is told the present one: with a new accusation by a new inc,
-with an old one by the inc that refuted it already.
+Only the owner of an ``inc`` raises it. A member that accuses is told the present one: after a new accusation a new inc,
+after an old one the inc that refuted it already.
 """
 
 from __future__ import annotations

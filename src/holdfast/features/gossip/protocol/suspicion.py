@@ -20,20 +20,27 @@ from holdfast.features.gossip.protocol.rumours import Rumours, rumour_of
 from holdfast.features.gossip.protocol.table import Entry
 from holdfast.host import NodeId, Timer
 
+LAST_CALLS = 2  # PINGs, the second half of a probe's timeout later: each may be lost, and its answer too (H322)
+
 
 class Suspicion:
     """One suspicion of one life at one ``inc``."""
 
-    __slots__ = ("called", "ceiling", "confirmers", "end_at", "floor", "inc", "k", "life", "rearmed", "start", "timer")
+    __slots__ = ("calls", "ceiling", "confirmers", "end_at", "floor", "inc", "k", "life", "rearmed", "start", "timer")
 
     def __init__(self, life: NodeId, inc: int, now: float, accusers: Iterable[str], span: Span) -> None:
         self.life, self.inc, self.start = life, inc, now
         self.floor, self.ceiling, self.k = span.floor, span.ceiling, span.k
         self.confirmers: dict[str, None] = dict.fromkeys(tuple(accusers)[: self.k + 1])
-        self.called = False  # the last call went out
+        self.calls = 0  # how often the last call went out
         self.rearmed = False  # this member was away, and waits anew
         self.end_at = now + self.timeout
         self.timer: Timer | None = None
+
+    @property
+    def called(self) -> bool:
+        """The last call went out."""
+        return self.calls > 0
 
     @property
     def timeout(self) -> float:
@@ -105,6 +112,12 @@ class Suspicions:
         if found is not None and found.timer is not None:
             found.timer.cancel()
 
+    def cleared(self, name: str) -> None:
+        """It has refuted."""
+        found = self._open.get(name)
+        self._core.counts["last_calls_answered"] += found is not None and found.called
+        self.cancel(name)
+
     def stop(self) -> None:
         for name in tuple(self._open):
             self.cancel(name)
@@ -118,19 +131,19 @@ class Suspicions:
         self.guarded_until = least
         for found in tuple(self._open.values()):
             if found.end_at < least:
-                found.end_at, found.called, found.rearmed = least, False, True
+                found.end_at, found.calls, found.rearmed = least, 0, True
                 self._arm(found)
 
     def _arm(self, found: Suspicion) -> None:
-        """The next thing to happen: the last call, or the end."""
+        """The next thing to happen: the last call, its repetition, or the end."""
         core = self._core
-        now = core.host.now
-        if core.rules.last_call and not found.called:
-            # It is given the time for an answer, also if so many accuse it at once that its time would be over.
-            found.end_at = max(found.end_at, now + core.config.timeout)
-            due = found.end_at - core.config.timeout
-        else:
+        now, wait = core.host.now, core.config.timeout
+        if not core.rules.last_call or found.calls == LAST_CALLS:
             due = found.end_at
+        else:
+            # It is given the time for an answer, also if so many accuse it at once that its time would be over.
+            found.end_at = max(found.end_at, now + wait * (LAST_CALLS - found.calls) / LAST_CALLS)
+            due = found.end_at - wait * (LAST_CALLS - found.calls) / LAST_CALLS
         if found.timer is not None:
             found.timer.cancel()
         found.timer = core.host.at(max(due, now), lambda: self._on_due(found))
@@ -150,9 +163,11 @@ class Suspicions:
         if core.host.now < self.guarded_until and found.end_at < self.guarded_until:
             found.end_at, found.rearmed = self.guarded_until, True
             self._arm(found)
-        elif core.rules.last_call and not found.called:
-            found.called = True
-            core.emit(LastCall(found.life))
+        elif core.rules.last_call and found.calls < LAST_CALLS:
+            found.calls += 1
+            if found.calls == 1:
+                core.counts["last_calls"] += 1
+                core.emit(LastCall(found.life))
             self._call(each)
             self._arm(found)
         else:

@@ -139,7 +139,7 @@ class Syncs:
         asked = self._asked.get(message.serial)
         if message.want:
             if message.of == 1:
-                self._complete(source)  # A joiner has heard another side's whole table, whoever asked.
+                self._complete(source)  # A joiner has heard the whole table of another side.
         elif asked is not None and asked.peer == source:
             asked.pages.add(message.page)
             if len(asked.pages) >= message.of:

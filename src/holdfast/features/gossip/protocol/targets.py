@@ -26,7 +26,7 @@ class Targets(Protocol):
     """One way to choose."""
 
     def put(self, name: str) -> None:
-        """This one is listed, and was not before."""
+        """This name is new."""
 
     def next(self) -> Entry | None:
         """A listed other member; None if there is none."""
@@ -64,7 +64,7 @@ class Permutation:
 
 
 class Shuffle:
-    """Every listed other once per round, in a new random order each time: nobody waits longer than 2n-1 periods (SWIM 4.3)."""
+    """Every listed other once per round, in a new random order each time: no member waits longer than 2n-1 periods (SWIM 4.3)."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
