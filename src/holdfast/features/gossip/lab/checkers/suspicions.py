@@ -139,12 +139,12 @@ class LastCalls(GossipChecker):
     def __init__(self, watch: GossipWatch) -> None:
         super().__init__(watch)
         self.answered = 0
-        self._called: dict[tuple[NodeId, NodeId], int | None] = {}  # by caller and accused: the number of the question; None: not seen yet
+        self._called: dict[tuple[NodeId, NodeId], set[int]] = {}  # by caller and accused: the PINGs since the last call
         self._answers: set[tuple[NodeId, NodeId]] = set()
 
     def on_event(self, world: World, host: LabHost, event: Event) -> None:
         if isinstance(event, LastCall):
-            self._called[host.me, event.target] = None
+            self._called[host.me, event.target] = set()
             self._answers.discard((host.me, event.target))
 
     def acted(self, world: World, life: Life) -> None:
@@ -153,12 +153,12 @@ class LastCalls(GossipChecker):
             return
         for name, message in node.sends:
             if isinstance(message, Ping):
-                for (caller, target), seq in self._called.items():
-                    if seq is None and caller == life.me and target.name == name:
-                        self._called[caller, target] = message.seq
+                for (caller, target), seqs in self._called.items():
+                    if caller == life.me and target.name == name:
+                        seqs.add(message.seq)
         if node.message is not None:
             source, message = node.message
-            if isinstance(message, Ack) and self._called.get((life.me, source)) == message.seq:
+            if isinstance(message, Ack) and message.seq in self._called.get((life.me, source), ()):
                 self._answers.add((life.me, source))
                 self.answered += 1
 
