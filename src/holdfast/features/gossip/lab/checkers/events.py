@@ -36,6 +36,11 @@ class Heard:
         self.emitted: list[Event] = []
         self.was_member = False
 
+    def begin(self, life: Life) -> None:
+        """It has become a member. What its table began with is news to none (``groups.form``)."""
+        table = life.node.table
+        self.states = {entry.id: IN for name, entry in table.base.entries.items() if name not in table.own}
+
 
 class EventOrder(GossipChecker):
     """G10: per member and life Joined (Suspected Cleared)* and then Decided Failed, or Left; the list is changed first, and ``version``
@@ -47,7 +52,7 @@ class EventOrder(GossipChecker):
         if isinstance(event, BecameMember):
             life = self.watch.life(world, host)
             if life is not None:
-                self._heard(life).states.clear()
+                self._heard(life).begin(life)
         if not isinstance(event, KINDS):
             return
         life = self.watch.life(world, host)
