@@ -160,7 +160,6 @@ class LastCalls(GossipChecker):
             source, message = node.message
             if isinstance(message, Ack) and message.seq in self._called.get((life.me, source), ()):
                 self._answers.add((life.me, source))
-                self.answered += 1
 
     def changed(self, world: World, life: Life, change: Change) -> None:
         former = change.former
@@ -168,6 +167,9 @@ class LastCalls(GossipChecker):
             return
         key = (life.me, former.id)
         if change.new is None or change.new.rank[0] != former.inc or change.new.id != former.id:
+            message = life.node.message
+            if message is not None and isinstance(message[1], Ack) and message[1].seq in self._called.get(key, ()):
+                self.answered += 1
             self._called.pop(key, None)  # Another inc: that suspicion is over.
             self._answers.discard(key)
         if not buried_by_timer(life, change):
