@@ -8,7 +8,7 @@ from holdfast.features.gossip.protocol.messages import Rumour, Status
 from holdfast.features.gossip.protocol.node import GossipNode
 from holdfast.features.gossip.protocol.rules import Rules
 from holdfast.features.gossip.protocol.table import Base, entry
-from holdfast.host import Address, NodeId
+from holdfast.host import Address, Message, NodeId
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
 from holdfast.lab.fake_host import FakeHost
@@ -57,7 +57,7 @@ class Stand:
         """A GOSSIP datagram."""
         self.hear(source, m.Gossip(rumours), boot=boot)
 
-    def hear(self, source: str, message: m.Message, *, boot: int = 1) -> None:
+    def hear(self, source: str, message: Message, *, boot: int = 1) -> None:
         self.node.on_message(life(source, boot), message)
 
     def without_probes(self) -> Stand:

@@ -9,7 +9,7 @@ from holdfast.features.gossip.protocol.facts import BecameMember, JoinRetry, Set
 from holdfast.features.gossip.protocol.lifecycle import SETTLED_ROW, YES
 from holdfast.features.gossip.protocol.messages import Ack, Gossip, Knock, Met, Named, Ping, Sync, SyncDigest
 from holdfast.features.gossip.protocol.rules import Rules
-from holdfast.host import Address
+from holdfast.host import Address, NodeId
 from holdfast.lab.fake_host import FakeHost, FakeStorage
 from tests.features.gossip.stand import DEAD, LEFT, SUSPECT, Stand, base_of, life, place, rumour
 
@@ -78,7 +78,7 @@ def test_a_joiner_asks_two_of_the_members_that_are_named() -> None:
     asked = [to for to, _ in stand.host.take(Sync)]
     assert len(asked) == 2
     assert set(asked) < {life(name) for name in "bcde"}
-    assert {stand.host.met[each] for each in asked} == {place(each.name) for each in asked}
+    assert all(stand.host.met[each] == place(each.name) for each in asked if isinstance(each, NodeId))
 
 
 def test_it_knocks_again_with_growing_delays() -> None:
@@ -267,14 +267,14 @@ def test_a_tombstone_is_left_alone_if_the_rule_is_off() -> None:
 def test_an_unlisted_seed_is_tried_for_ever() -> None:
     """Gossip D9: also while others are listed; two joiners that were cut off find each other and stop being alone."""
     stand = joined(Stand(config=seeded("b", "s"))).without_probes()
-    stand.clear()
+    knocked(stand)
     hit = []
     for _ in range(5):
         stand.host.pass_time(10.0)
         hit += knocked(stand)
     assert hit == ["s"] * 5
     other = joined(Stand(config=seeded("b", "s"), rules=Rules(standing_seeds=False))).without_probes()
-    other.clear()
+    knocked(other)
     other.host.pass_time(50.0)
     assert other.host.take(Knock) == []
 
@@ -283,7 +283,7 @@ def test_a_member_that_is_alone_knocks_at_all() -> None:
     """Gossip 5.7 (reconnect): seeds and known addresses, each reconnect_interval."""
     stand = joined(Stand(config=seeded("b", "s"))).without_probes()
     stand.say("b", rumour("b", 0, LEFT))
-    stand.clear()
+    knocked(stand)
     stand.host.pass_time(10.0)
     assert sorted(knocked(stand)) == ["b", "s"]
 

@@ -6,7 +6,7 @@ which life listens there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -111,8 +111,10 @@ class Contact:
         if core.rules.reconnect:
             self._knock_at_a_dead_one()
 
-    def _knock(self, addresses: Iterable[Address]) -> None:
+    def _knock(self, addresses: Sequence[Address]) -> None:
         core = self._core
+        if not addresses:
+            return
         self._syncs_left = SYNCS_MAX
         self._answers_until = core.host.now + core.config.reconnect
         for each in addresses:

@@ -168,5 +168,6 @@ class Lifecycle:
     def _stop(self, state: State) -> None:
         self.stop()
         self._end()
+        self._core.outbox.clear()
         self.state = state
         self._core.active = False

@@ -113,10 +113,10 @@ class GossipNode:
         if not core.active or (core.is_leaving and not isinstance(message, m.Ping)):
             core.counts["not_joined"] += 1
             return
+        self._on[type(message)](source, message)
         if core.table.lists(source):
             core.heard.pop(source.name, None)
             core.heard[source.name] = core.host.now
-        self._on[type(message)](source, message)
 
     # Membership.
 
