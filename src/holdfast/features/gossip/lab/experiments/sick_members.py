@@ -1,7 +1,8 @@
-"""gossip/S3: do members that stand still again and again make the others look dead?  Spec: gossip 8 (S3); paper Lifeguard, section 5.
+"""gossip/S3: do stalled members make the others look dead?  Spec: gossip 8 (S3); paper Lifeguard, section 5.
 
-Of 128 members some are stopped for 1 to 30 s every 30 to 60 s. A death that is announced of a member that runs all the time is false. Some
-of the others are killed, and it is measured when the first member holds them to be dead.
+Of 128 members some are stalled for 1 to 30 s every 30 to 60 s, as in the paper: nothing that they send or that is sent to them gets
+through, and their timers run on. A death that is announced of a member that is never stalled is false. Some of these are killed, and it is
+measured when the first member holds them to be dead.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
 
 PERIOD = 1.0
 FEWER, DETECTION_MAX = 10.0, 1.5
-STOPPED, EVERY = (1.0, 30.0), (30.0, 60.0)  # seconds
+STALLED, EVERY = (1.0, 30.0), (30.0, 60.0)  # seconds
 WARM_UP, AFTER = 5.0, 60.0
 SWIM, LIFEGUARD, DEFAULT = "swim", "lifeguard", "default"
 
 
 def _as_published(profile: Profile) -> Profile:
-    """Neither SWIM nor Lifeguard knows that it was stopped: the guard of 5.8 is ours."""
+    """Neither SWIM nor Lifeguard knows that a process was stopped: the guard of 5.8 is ours."""
     return Profile(profile.config, replace(profile.rules, pause_guard=False))
 
 
@@ -57,11 +58,11 @@ class SickParameters(Parameters, frozen=True, kw_only=True):
 
 
 class SickMembers(Experiment[SickParameters]):
-    """Some members are stopped again and again."""
+    """Some members are stalled again and again."""
 
     id = "gossip/S3"
     name = "gossip/sick-members"
-    title = "Members that stand still do not make healthy ones look dead"
+    title = "Members that are stalled do not make healthy ones look dead"
     source = "paper Lifeguard, section 5 (over 50 times fewer false positives about healthy members); gossip 8, S3"
     criterion = "default: false deaths of healthy members at most a tenth of swim's, median time to the first DEAD at most 1.5 times swim's"
     parameters = SickParameters
@@ -104,7 +105,7 @@ class SickMembers(Experiment[SickParameters]):
         for kind in dict.fromkeys(row["profile"] for row in rows):
             found = sorted((row["sick"], row["false"]) for row in rows if row["profile"] == kind)
             left.plot([sick for sick, _ in found], [false for _, false in found], marker="o", label=kind)
-        left.set_xlabel("members that are stopped again and again")
+        left.set_xlabel("members that are stalled again and again")
         left.set_ylabel("healthy members held to be dead")
         left.set_ylim(bottom=0)
         left.legend()
@@ -139,7 +140,7 @@ def _play(cell: Cell) -> Measured:
     world.listeners.append(on_event)
     begin = world.now
     for name in sick:
-        world.at(begin + random.uniform(0.0, EVERY[1]), partial(_stop, group, name, begin + cell["seconds"]))
+        world.at(begin + random.uniform(0.0, EVERY[1]), partial(_stall, group, name, begin + cell["seconds"]))
     for name in victims:
         world.at(begin + random.uniform(0.1, 0.9) * cell["seconds"], partial(_kill, group, name, died))
     group.run(cell["seconds"] + AFTER)
@@ -152,14 +153,14 @@ def _kill(group: GossipGroup, name: str, died: dict[str, float]) -> None:
     group.crash(name)
 
 
-def _stop(group: GossipGroup, name: str, until: float) -> None:
+def _stall(group: GossipGroup, name: str, until: float) -> None:
     world, random = group.world, group.world.random
     if world.now >= until:
         return
-    seconds = random.uniform(*STOPPED)
-    world.stop(name)
-    world.at(world.now + seconds, lambda: world.resume(name))
-    world.at(world.now + max(seconds, random.uniform(*EVERY)), partial(_stop, group, name, until))
+    seconds = random.uniform(*STALLED)
+    world.network.partition(name, ((name,), [other for other in world.nodes if other != name]))
+    world.at(world.now + seconds, lambda: world.network.heal(name))
+    world.at(world.now + max(seconds, random.uniform(*EVERY)), partial(_stall, group, name, until))
 
 
 def _median(times: Sequence[float]) -> float:
