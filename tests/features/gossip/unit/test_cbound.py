@@ -42,6 +42,9 @@ def test_it_is_over_when_the_window_is() -> None:
 def test_the_front_keeps_what_is_not_dominated() -> None:
     """Gossip 5.11: larger or longer; four pairs; a hair's breadth of 5 s is no difference."""
     stand = quiet("b")
+    for value, ttl in ((3, 100.0), (2, 104.0)):
+        stand.node.measured.push(Observation(value, ttl))
+    assert [each.value for each in stand.node.c_front] == [3]
     for value, ttl in ((3, 100.0), (2, 104.0), (2, 200.0), (1, 300.0), (1, 250.0), (3, 90.0)):
         stand.node.measured.push(Observation(value, ttl))
     assert [(each.value, round(each.expires - stand.host.now)) for each in stand.node.c_front] == [(3, 100), (2, 200), (1, 300)]

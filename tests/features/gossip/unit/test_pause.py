@@ -43,6 +43,16 @@ def test_a_late_timer_says_it_too() -> None:
     assert stand.node.guarded_until == stand.host.now + 2.5
 
 
+def test_a_pause_that_the_host_has_told_is_not_found_again() -> None:
+    """Gossip 5.8: its timers are late, too; they are of the same pause."""
+    stand = suspecting(probes=True)
+    stand.host.clock += 10.0
+    stand.node.on_away(10.0)
+    stand.host.pause(0.0)
+    assert len(stand.host.events(Overslept)) == 1
+    assert stand.node.lhm == 2
+
+
 def test_without_the_guard_it_buries_at_once() -> None:
     """Gossip 7 (ablations), G13: the refutation is in the socket and was not read."""
     stand = suspecting(Rules(pause_guard=False))

@@ -51,9 +51,13 @@ def test_confirmations_shorten_it_and_are_told_further() -> None:
     at.say("b", rumour("c", 0, SUSPECT, "b"))
     found = at.node.suspicions["c"]
     ends = [found.end_at]
+    told = []
     for name in ("d", "d", "b", "e", "f", "g"):
+        before = at.node.queue["c"]
         at.say(name, rumour("c", 0, SUSPECT, name))
         ends.append(found.end_at)
+        told.append(at.node.queue["c"] is not before)
+    assert told == [True, False, False, True, True, False]
     assert ends == sorted(ends, reverse=True)
     assert len(set(ends)) == 4  # d, e and f counted
     assert found.end_at == found.start + 2.5

@@ -6,7 +6,7 @@ such seeds it is the group.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 from holdfast.events import Joined, Suspected
@@ -17,7 +17,8 @@ from holdfast.features.gossip.protocol.messages import Gossip, Status
 from holdfast.features.gossip.protocol.myself import Myself
 from holdfast.features.gossip.protocol.rumours import Rumours
 from holdfast.features.gossip.protocol.sync import Syncs
-from holdfast.host import NodeId, Timer
+from holdfast.features.gossip.protocol.table import Base, entry
+from holdfast.host import Address, NodeId, Timer
 
 SETTLED_ROW = "gossip:settled"
 NOT_YET, YES = b"0", b"1"  # of that row: there is room for it from the beginning
@@ -117,7 +118,10 @@ class Lifecycle:
         for each in new:
             if each.status is Status.SUSPECT:
                 core.announce(Suspected(each.member))
-        self._timer = core.host.after(core.config.settling(core.n), self._on_settling)
+        if self._myself.rows.get(SETTLED_ROW) == YES:
+            self.settled_at = core.host.now  # The laboratory formed this group before.
+        else:
+            self._timer = core.host.after(core.config.settling(core.n), self._on_settling)
 
     def _on_knock(self) -> None:
         core = self._core
@@ -171,3 +175,9 @@ class Lifecycle:
         self._core.outbox.clear()
         self.state = state
         self._core.active = False
+
+
+def formed(members: Mapping[NodeId, Address]) -> Base:
+    """A group whose members have settled, for many members of one laboratory to begin with (gossip D22)."""
+    rows = {SETTLED_ROW: YES}
+    return Base(entry(life, address, 1, Status.ALIVE, rows, 1) for life, address in members.items())

@@ -58,6 +58,8 @@ class Merge:
         name = rumour.id.name
         known = core.table.get(name)
         same = known if known is not None and known.id == rumour.id else None
+        if same is not None and self._is_old(same, rumour, source):
+            return False  # Most of what comes: each rumour is heard from several members.
         why = refused(rumour, source, same)
         if why:
             core.counts[why] += 1
@@ -124,6 +126,14 @@ class Merge:
             self._announce(Updated(self._member(life)))
 
     # What it means.
+
+    def _is_old(self, known: Entry, rumour: Rumour, source: NodeId) -> bool:
+        """It says nothing that is not known, of another member; so it need not be checked either."""
+        if rumour.inc > known.inc or rumour.rows_at > known.rows_at or not self._core.rules.rows_by_version:
+            return False
+        if rumour.inc == known.inc and rumour.status >= known.status and rumour.status is not Status.ALIVE:
+            return False
+        return rumour.id != self._core.me and (rumour.id != source or rumour.address == known.address)
 
     def _about_our_name(self, rumour: Rumour, source: NodeId, *, answered: bool) -> bool:
         core = self._core

@@ -34,6 +34,8 @@ class Myself:
         mine = core.table.get(core.name)
         if mine is None or mine.id != core.me:
             core.table.put(entry(core.me, core.host.address))
+        else:
+            self.rows = mine.rows  # Of a base: this member was formed with the others.
 
     @property
     def entry(self) -> Entry:
@@ -85,7 +87,7 @@ class Myself:
         """A rumour about this life. True: it accuses, or is of a ghost; then an answer that is under way (``answered``) has to say so."""
         core = self._core
         mine = self.entry
-        if core.is_leaving or (rumour.status is Status.ALIVE and rumour.inc <= mine.inc):
+        if rumour.status is Status.ALIVE and rumour.inc <= mine.inc:
             return False
         if rumour.status is not Status.ALIVE and rumour.inc < mine.inc:
             if core.rules.answer_stale:

@@ -84,7 +84,8 @@ class GossipNode:
         self._on = self._handlers(receiving)
         if config.position is not None:
             self.myself.publish(POSITION_ROW, position_row(config.position))
-        self.myself.publish(SETTLED_ROW, NOT_YET)
+        if SETTLED_ROW not in self.myself.rows:
+            self.myself.publish(SETTLED_ROW, NOT_YET)
 
     # Machine.
 
