@@ -37,7 +37,7 @@ class Merge:
     ) -> None:
         """``missed``: that life was held to be dead here, by mistake, since then."""
         self._core, self._rumours, self._myself, self._health, self._order, self._missed = core, rumours, myself, health, order, missed
-        self._rival: NodeId | None = None  # another life of our own name, the newest that was heard of
+        self._rival: tuple[NodeId, bool] | None = None  # another life of our own name, the newest that was heard of, and whether it is over
 
     def connect(self, suspicions: Suspicions, fetch: Fetch) -> None:
         """They call this one, too."""
@@ -141,10 +141,12 @@ class Merge:
             return self._myself.hear(rumour, source, answered=answered)
         if rumour.id.boot < core.me.boot:
             return True  # A former life of ours: its sender has not heard of this one, and is told.
-        if rumour.status < Status.DEAD and (self._rival is None or self._rival < rumour.id):
-            # Never listed: whose name it is, features/names finds out. It listens to joins (gossip D17).
-            self._rival = rumour.id
-            core.tell(Joined(Member(rumour.id, rumour.address, NO_ROWS)))
+        rival = rumour.id, rumour.status >= Status.DEAD
+        if self._rival is None or self._rival < rival:
+            # Never listed: whose name it is, features/names finds out, which listens to joins (gossip D17). One that is over counts as a
+            # former life of this process: others hold it by its higher boot, and list none below it (gossip D1, H330).
+            self._rival = rival
+            core.tell(Joined(Member(rumour.id, core.host.address if rival[1] else rumour.address, NO_ROWS)))
         return False
 
     def _learn(self, rumour: Rumour, source: NodeId, *, quiet: bool) -> None:

@@ -285,6 +285,7 @@ class Names:
         """At our own address it is a former life of this process: two cannot listen there."""
         if life != self._host.me and not self._over:
             self._hear((Sighting(life.boot, address),))
+            self._conclude()  # Nothing is asked at our own address.
 
     def _on_look(self) -> None:
         self._look = self._host.after(LOOK_PERIOD, self._on_look)
