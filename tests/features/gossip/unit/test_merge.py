@@ -164,6 +164,18 @@ def test_a_full_table_gives_up_its_oldest_tombstone_and_no_listed_member() -> No
     assert stand.node.counts["table_full"] == 1
 
 
+def test_what_is_kept_beside_an_entry_is_of_its_life() -> None:
+    """Gossip 2, D1: accusers and the last datagram are those of a life that is there; in churn nothing remains of the others."""
+    stand = Stand("b", "c").without_probes()
+    for i in range(30):
+        stand.say(f"x{i:02}", rumour(f"x{i:02}"))
+        stand.say("b", rumour(f"x{i:02}", 0, LEFT))
+    assert set(stand.node.core.heard) == {"b", "c"}
+    stand.say("b", rumour("c", 0, SUSPECT, "b"))
+    stand.say("c", rumour("c", boot=2), boot=2)
+    assert stand.node.core.accusers == {}
+
+
 def test_what_was_known_of_a_member_goes_with_its_tombstone() -> None:
     """Gossip 2: every table and queue has its bound, also where a full table gives up a tombstone for each newcomer."""
     stand = Stand("b", members_max=6).without_probes()

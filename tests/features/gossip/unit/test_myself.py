@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.errors import ConfigError
 from holdfast.events import Updated
+from holdfast.features.gossip.protocol.checks import INC_MAX
 from holdfast.features.gossip.protocol.facts import Refuted
 from holdfast.features.gossip.protocol.messages import Ack, Gossip, Ping, Sync
 from holdfast.features.gossip.protocol.rules import Rules
@@ -35,6 +36,16 @@ def test_an_accusation_is_refuted_by_a_higher_inc(status: int) -> None:
     assert set(told) >= {"b", "c", "d"}
     assert sum(map(len, told.values())) == 3 + 3  # and one round of gossip
     assert stand.host.events(Refuted) == [Refuted(5, "b")]
+
+
+def test_an_inc_ends_where_its_field_does() -> None:
+    """Gossip 3: 0 <= inc < 2^32. A life that was accused so often is refuted no more, and nothing breaks."""
+    stand = Stand("b")
+    stand.node.myself._raise(INC_MAX)
+    stand.say("b", rumour("a", INC_MAX, SUSPECT, "b"))
+    stand.node.publish("tag:x", b"1")
+    stand.host.pass_time(1.0)
+    assert stand.node.inc == INC_MAX
 
 
 def test_a_ghost_is_outdone_without_blame() -> None:
