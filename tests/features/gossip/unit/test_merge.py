@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from holdfast.events import Failed, Joined
-from holdfast.features.gossip.protocol.checks import INC_STEP
+from holdfast.features.gossip.protocol.checks import INC_STEP, OWN_STEPS
 from holdfast.features.gossip.protocol.messages import Gossip, Missed, Rumour, Want
 from holdfast.features.gossip.protocol.rules import Rules
 from holdfast.host import Address, NodeId
@@ -200,7 +200,7 @@ def test_what_was_known_of_a_member_goes_with_its_tombstone() -> None:
         (Rumour(NodeId("x", 1), Address("x", 0), 0, ALIVE), "refused_address"),
         (rumour("x", INC_STEP + 1), "refused_inc"),
         (rumour("c", INC_STEP + 1, SUSPECT, "b"), "refused_inc"),
-        (rumour("a", INC_STEP + 2, SUSPECT, "b"), "refused_inc"),
+        (rumour("a", OWN_STEPS * INC_STEP + 2, SUSPECT, "b"), "refused_inc"),
         (rumour("c", 1, rows_at=2), "refused_rows"),
         (rumour("c", 1, rows={"x": b""}), "refused_rows"),
         (rumour("c", 1, DEAD, rows={"x": b""}, rows_at=1), "refused_rows"),

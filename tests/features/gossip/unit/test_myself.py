@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.errors import ConfigError
 from holdfast.events import Updated
-from holdfast.features.gossip.protocol.checks import INC_MAX
+from holdfast.features.gossip.protocol.checks import INC_MAX, INC_STEP
 from holdfast.features.gossip.protocol.facts import Refuted
 from holdfast.features.gossip.protocol.messages import Ack, Gossip, Ping, Sync
 from holdfast.features.gossip.protocol.rules import Rules
@@ -36,6 +36,13 @@ def test_an_accusation_is_refuted_by_a_higher_inc(status: int) -> None:
     assert set(told) >= {"b", "c", "d"}
     assert sum(map(len, told.values())) == 3 + 3  # and one round of gossip
     assert stand.host.events(Refuted) == [Refuted(5, "b")]
+
+
+def test_what_others_believed_in_steps_is_refuted_at_once() -> None:
+    """Gossip 3, H332: others believe 2^16 at a time; after two lies a member that believed no more would never be cleared."""
+    stand = Stand("b")
+    stand.say("b", rumour("a", 3 * INC_STEP, DEAD, "b"))
+    assert stand.node.inc == 3 * INC_STEP + 1
 
 
 def test_an_inc_ends_where_its_field_does() -> None:

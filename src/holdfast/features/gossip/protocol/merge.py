@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from holdfast.events import Cleared, Decided, Failed, Joined, Left, MembershipEvent, Suspected, Updated
-from holdfast.features.gossip.protocol.checks import INC_MAX, INC_STEP, refused
+from holdfast.features.gossip.protocol.checks import INC_MAX, INC_STEP, OWN_STEPS, refused
 from holdfast.features.gossip.protocol.core import Core
 from holdfast.features.gossip.protocol.fetch import Fetch
 from holdfast.features.gossip.protocol.health import Health
@@ -60,7 +60,7 @@ class Merge:
         same = known if known is not None and known.id == rumour.id else None
         if same is not None and self._is_old(same, rumour, source):
             return False  # Most of what comes: each rumour is heard from several members.
-        why = refused(rumour, source, same)
+        why = refused(rumour, source, same, steps=OWN_STEPS if name == core.name else 1)
         if why:
             core.counts[why] += 1
             return False
