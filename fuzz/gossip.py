@@ -63,7 +63,8 @@ class LyingRun:
         self.harvest = Harvest()
         self.world.network.lose_if(self._note, self)
         self.shapes = Shapes(self.random, self.harvest, self.group.host(self.names[0]).wall)
-        self.usurped = False  # a newer life of an honest member was invented, which only ``features/names`` could settle
+        self.usurps = self.random.random() < 0.3
+        self.usurped = False  # a lie was told that lasts, see ``_note_usurpers``
 
     def play(self) -> None:
         for name in self.names[1:]:
@@ -90,9 +91,13 @@ class LyingRun:
         """Real messages with fields replaced, or messages that were made up."""
         body = msgspec.msgpack.encode(self.shapes.message(self.random.choice(TYPES)))
         try:
-            message = _decode(body)
+            message: Message = _decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError):
             self.counts["malformed"] += 1  # Where it comes from a socket, the codec drops and counts it (fuzz.wire).
+            return
+        self._note_usurpers(message)
+        if self.usurped and not self.usurps:
+            self.usurped = False
             return
         self._deliver(victim, message)
 
@@ -111,12 +116,13 @@ class LyingRun:
         known = table.get(name)
         inc = 0 if known is None else known.inc
         boot = 1 if known is None else known.id.boot
-        if random.random() < 0.1:
+        if self.usurps and random.random() < 0.1:
             boot = max(0, random.choice((boot - 1, boot + 1, BOOT_MAX - 1, BOOT_MAX, 0)))
         address = Address(name, 7946) if known is None or random.random() < 0.2 else known.address
         if random.random() < 0.1:
             address = random.choice((Address("elsewhere", 1), Address("", 1), Address("a", 0)))
-        said = max(0, min((1 << 32) - 1, random.choice((inc - 1, inc, inc, inc + 1, inc + 2, inc + INC_STEP, inc + INC_STEP + 1, 1 << 31))))
+        far = (inc + INC_STEP, inc + INC_STEP + 1, 1 << 31) if self.usurps else ()
+        said = max(0, min((1 << 32) - 1, random.choice((inc - 1, inc, inc, inc + 1, inc + 2, *far))))
         accusers = tuple(random.choice((*self.names, "x", "y")) for _ in range(random.randrange(ACCUSERS_MAX + 1)))
         rows = random.choice((None, None, {"tag:a": b"lie"}, {f"tag:{i}": b"x" * 256 for i in range(4)}))
         rows_at = random.choice((0, 1, inc, said, said + 1))
@@ -162,9 +168,12 @@ class LyingRun:
         node.merge.merge = checked  # type: ignore[method-assign]
 
     def _note_usurpers(self, message: Message) -> None:
+        """Some lies last: a newer life of an honest member, and an inc so far above its own that it does not believe the accusation itself.
+        A liar comes there in two steps of 2^16."""
         for rumour in _rumours_of(message):
             if rumour.id.name in self.names[1:]:
-                self.usurped |= rumour.id.boot > self.group.host(rumour.id.name).me.boot
+                me = self.group.host(rumour.id.name).me
+                self.usurped |= rumour.id.boot > me.boot or rumour.inc > self.group.node(me.name).inc + INC_STEP
 
     def _compare(self, node: GossipNode, before: dict[str, Entry], message: Message) -> None:
         table = node.table
@@ -207,7 +216,7 @@ class LyingRun:
             self.counts["entries changed"] += 1
 
     def _end(self) -> None:
-        """The liar is gone. The others list each other again, unless a newer life of one of them was invented."""
+        """The liar is gone. The others list each other again, unless a lie was told that lasts."""
         self.world.crash(self.liar.name)
         self.world.bury(self.liar.name)
         if self.usurped:
@@ -231,6 +240,8 @@ def _rumours_of(message: Message) -> tuple[Rumour, ...]:
 def _is_wrong(node: GossipNode, rumour: Rumour, source: NodeId) -> bool:
     """No member may say this (gossip 3)."""
     known = node.table.of(rumour.id)
+    if known is not None and (rumour.inc, rumour.status) <= known.rank:
+        return False  # Old news is dropped before it is looked at.
     bad_life = not 0 < rumour.id.boot < BOOT_MAX or not 0 < len(rumour.id.name.encode()) <= NAME_BYTES_MAX
     bad_place = rumour.address.port == 0 or not rumour.address.host
     return bad_life or bad_place or (rumour.id != source and rumour.inc > (0 if known is None else known.inc) + INC_STEP)
