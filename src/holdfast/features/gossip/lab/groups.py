@@ -11,6 +11,7 @@ from random import Random
 
 from msgspec.structs import replace
 
+from holdfast.bounds import MEMBERS_MAX
 from holdfast.features.gossip.lab.checkers.entries import CalmAccuracy, LeftStaysLeft, Monotone, Ownership
 from holdfast.features.gossip.lab.checkers.events import EventOrder
 from holdfast.features.gossip.lab.checkers.suspicions import Bounds, LastCalls
@@ -74,10 +75,11 @@ class GossipGroup:
         trace: Trace | None = None,
         drift: float = 0.0,
         profile_of: Callable[[str], Profile] | None = None,
+        members_max: int = MEMBERS_MAX,
     ) -> None:
         """``profile_of``: of members that have another one. ``seeds``: known to those that join, and to the formed ones as well."""
         self.profile, self.seeds = profile, tuple(seeds)
-        self._profile_of = profile_of
+        self._profile_of, self._members_max = profile_of, members_max
         checkers = list(checkers)
         self._kind: type[GossipNode] = WatchedNode if checkers else GossipNode
         self._base = EMPTY
@@ -90,7 +92,8 @@ class GossipGroup:
     # What runs do.
 
     def form(self, names: Sequence[str]) -> None:
-        """These are a group now."""
+        """These are a group now, also if they are more than a table holds elsewhere."""
+        self._members_max = max(self._members_max, len(names))
         self._base = Base(
             entry(NodeId(name, 1), address_of(name), 1, rows=self._rows(name), rows_at=1) for name in names
         )  # fmt: skip
@@ -160,7 +163,9 @@ class GossipGroup:
         profile = self.profile if self._profile_of is None else self._profile_of(name)
         config = replace(profile.config, seeds=tuple(map(address_of, self.seeds)), position=self._position(name))
         formed = name in self._formed and host.me.boot == 1
-        found = machines(host, Profile(config, profile.rules), kind=self._kind, base=self._base if formed else EMPTY)
+        found = machines(
+            host, Profile(config, profile.rules), kind=self._kind, base=self._base if formed else EMPTY, members_max=self._members_max
+        )
         node = found[0]
         assert isinstance(node, GossipNode)
         if formed:

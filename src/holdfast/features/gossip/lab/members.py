@@ -6,11 +6,12 @@ and what its subscribers hear.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
+from holdfast.bounds import MEMBERS_MAX
 from holdfast.events import MembershipEvent
 from holdfast.features.gossip.protocol.node import GossipNode
 from holdfast.features.gossip.protocol.profiles import Profile
@@ -97,16 +98,14 @@ def address_of(name: str) -> Address:
 
 
 def machines(
-    host: Host, profile: Profile, *, kind: type[GossipNode] = WatchedNode, base: Base = EMPTY, rows: Mapping[str, bytes] | None = None
+    host: Host, profile: Profile, *, kind: type[GossipNode] = WatchedNode, base: Base = EMPTY, members_max: int = MEMBERS_MAX
 ) -> list[Machine]:
-    """The machines of one life. ``rows``: published before it joins."""
+    """The machines of one life."""
     config = profile.config
     broadcast = Broadcast(host)
     exchange = Exchange(host, broadcast, ae_period=config.ae_period)
-    node = kind(host, config, broadcast, exchange, rules=profile.rules, base=base)
+    node = kind(host, config, broadcast, exchange, rules=profile.rules, base=base, members_max=members_max)
     broadcast.over(node)
-    for row, value in (rows or {}).items():
-        node.publish(row, value)
     return [node, broadcast, exchange]
 
 
