@@ -250,6 +250,10 @@ class Standing(Membership, Protocol):
         """It is no member, and nothing remains to be said: the process may end."""
 
     @property
+    def is_over(self) -> bool:
+        """This life has left for good: only another one can enter the group."""
+
+    @property
     def waits_for(self) -> str:
         """What keeps a process out that wants to be a member, in a sentence; "" if it is a member, or does not want to be one."""
 

@@ -6,7 +6,7 @@ from holdfast.events import Joined
 from holdfast.features.gossip.protocol.config import GossipConfig
 from holdfast.features.gossip.protocol.contact import KNOWN_MAX
 from holdfast.features.gossip.protocol.facts import BecameMember, JoinRetry, Settled
-from holdfast.features.gossip.protocol.lifecycle import SETTLED_ROW, YES
+from holdfast.features.gossip.protocol.lifecycle import SETTLED_ROW, YES, formed
 from holdfast.features.gossip.protocol.messages import Ack, Gossip, Knock, Met, Named, Ping, Sync, SyncDigest
 from holdfast.features.gossip.protocol.rules import Rules
 from holdfast.host import Address, NodeId
@@ -315,3 +315,13 @@ def test_a_base_is_a_group_that_was_formed_before() -> None:
     assert stand.node.is_member
     assert stand.names == ["a", "b", "c"]
     assert [event.member.id.name for event in stand.host.events(Joined)] == ["a"]
+
+
+def test_a_group_that_was_formed_has_settled_and_is_silent() -> None:
+    """Gossip D22: no member has news for the others, or the first minutes of a large group would measure nothing else."""
+    stand = Stand(base=formed({life(name): place(name) for name in "abc"})).without_probes()
+    assert stand.node.settled(life("a"))
+    assert dict(stand.node.queue) == {}
+    stand.host.pass_time(20.0)
+    assert dict(stand.node.queue) == {}
+    assert stand.node.observed_for() == 20.0

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from holdfast.events import Failed, Joined
-from holdfast.features.gossip.protocol.checks import INC_STEP
+from holdfast.features.gossip.protocol.checks import INC_STEP, OWN_STEPS
 from holdfast.features.gossip.protocol.messages import Gossip, Missed, Rumour, Want
 from holdfast.features.gossip.protocol.rules import Rules
 from holdfast.host import Address, NodeId
@@ -164,6 +164,30 @@ def test_a_full_table_gives_up_its_oldest_tombstone_and_no_listed_member() -> No
     assert stand.node.counts["table_full"] == 1
 
 
+def test_what_is_kept_beside_an_entry_is_of_its_life() -> None:
+    """Gossip 2, D1: accusers and the last datagram are those of a life that is there; in churn nothing remains of the others."""
+    stand = Stand("b", "c").without_probes()
+    for i in range(30):
+        stand.say(f"x{i:02}", rumour(f"x{i:02}"))
+        stand.say("b", rumour(f"x{i:02}", 0, LEFT))
+    assert set(stand.node.core.heard) == {"b", "c"}
+    stand.say("b", rumour("c", 0, SUSPECT, "b"))
+    stand.say("c", rumour("c", boot=2), boot=2)
+    assert stand.node.core.accusers == {}
+
+
+def test_what_was_known_of_a_member_goes_with_its_tombstone() -> None:
+    """Gossip 2: every table and queue has its bound, also where a full table gives up a tombstone for each newcomer."""
+    stand = Stand("b", members_max=6).without_probes()
+    for i in range(50):
+        name = f"x{i:02}"
+        stand.say("b", rumour(name, 0, SUSPECT, "b"), rumour(name, 0, DEAD, "b"))
+    assert len(stand.node.table) == 6
+    assert len(stand.node.health) <= 4
+    assert len(stand.node.core.accusers) <= 4
+    assert len(stand.node.queue) <= 6
+
+
 @pytest.mark.parametrize(
     "said, count",
     [
@@ -176,7 +200,7 @@ def test_a_full_table_gives_up_its_oldest_tombstone_and_no_listed_member() -> No
         (Rumour(NodeId("x", 1), Address("x", 0), 0, ALIVE), "refused_address"),
         (rumour("x", INC_STEP + 1), "refused_inc"),
         (rumour("c", INC_STEP + 1, SUSPECT, "b"), "refused_inc"),
-        (rumour("a", INC_STEP + 2, SUSPECT, "b"), "refused_inc"),
+        (rumour("a", OWN_STEPS * INC_STEP + 2, SUSPECT, "b"), "refused_inc"),
         (rumour("c", 1, rows_at=2), "refused_rows"),
         (rumour("c", 1, rows={"x": b""}), "refused_rows"),
         (rumour("c", 1, DEAD, rows={"x": b""}, rows_at=1), "refused_rows"),

@@ -6,8 +6,9 @@ import pytest
 
 from holdfast.errors import ConfigError
 from holdfast.events import Updated
+from holdfast.features.gossip.protocol.checks import INC_MAX, INC_STEP
 from holdfast.features.gossip.protocol.facts import Refuted
-from holdfast.features.gossip.protocol.messages import Ack, Gossip, Ping
+from holdfast.features.gossip.protocol.messages import Ack, Gossip, Ping, Sync
 from holdfast.features.gossip.protocol.rules import Rules
 from tests.features.gossip.stand import ALIVE, DEAD, LEFT, SUSPECT, Stand, life, rumour
 
@@ -15,6 +16,7 @@ from tests.features.gossip.stand import ALIVE, DEAD, LEFT, SUSPECT, Stand, life,
 def gossip_to(stand: Stand) -> dict[str, list[int]]:
     """To whom ALIVE(me) went directly, with which inc."""
     found: dict[str, list[int]] = {}
+    stand.host.pass_time(0.0)
     for to, message in stand.host.take(Gossip):
         for each in message.rumours:
             if each.id == life("a") and each.status is ALIVE:
@@ -36,6 +38,23 @@ def test_an_accusation_is_refuted_by_a_higher_inc(status: int) -> None:
     assert stand.host.events(Refuted) == [Refuted(5, "b")]
 
 
+def test_what_others_believed_in_steps_is_refuted_at_once() -> None:
+    """Gossip 3, H332: others believe 2^16 at a time; after two lies a member that believed no more would never be cleared."""
+    stand = Stand("b")
+    stand.say("b", rumour("a", 3 * INC_STEP, DEAD, "b"))
+    assert stand.node.inc == 3 * INC_STEP + 1
+
+
+def test_an_inc_ends_where_its_field_does() -> None:
+    """Gossip 3: 0 <= inc < 2^32. A life that was accused so often is refuted no more, and nothing breaks."""
+    stand = Stand("b")
+    stand.node.myself._raise(INC_MAX)
+    stand.say("b", rumour("a", INC_MAX, SUSPECT, "b"))
+    stand.node.publish("tag:x", b"1")
+    stand.host.pass_time(1.0)
+    assert stand.node.inc == INC_MAX
+
+
 def test_a_ghost_is_outdone_without_blame() -> None:
     """Gossip 5.5: ALIVE with an inc above the own one is of an earlier life of the process."""
     stand = Stand("b")
@@ -48,7 +67,7 @@ def test_a_stale_accusation_is_answered_with_the_present_inc() -> None:
     """Gossip 5.5, D16: a peer that still accuses has not heard. Four times a period is enough."""
     stand = Stand("b", "c").without_probes()
     stand.say("b", rumour("a", 4, SUSPECT, "b"))
-    stand.clear()
+    gossip_to(stand)
     for _ in range(6):
         stand.say("c", rumour("a", 4, SUSPECT, "c"))
     assert stand.node.inc == 5
@@ -60,7 +79,7 @@ def test_without_that_rule_it_is_silent() -> None:
     """Gossip 7 (ablations): no answer to a stale accusation."""
     stand = Stand("b", "c", rules=Rules(answer_stale=False)).without_probes()
     stand.say("b", rumour("a", 4, SUSPECT, "b"))
-    stand.clear()
+    gossip_to(stand)
     stand.say("c", rumour("a", 4, SUSPECT, "c"))
     assert gossip_to(stand) == {}
 
@@ -127,6 +146,19 @@ def test_rows_have_limits() -> None:
     stand = Stand("b")
     with pytest.raises(ConfigError, match="at most 256"):
         stand.node.publish("tag:x", b"x" * 257)
+
+
+def test_a_table_that_accuses_a_thousand_times_costs_one_callback_few_sends() -> None:
+    """Foundation F17: what a lying peer says of this member is answered to no more than 64 peers at once."""
+    names = [f"m{i:03}" for i in range(90)]
+    stand = Stand(*names).without_probes()
+    accused = tuple(rumour("a", inc, SUSPECT, *names[inc % 80 : inc % 80 + 4]) for inc in range(1, 300))
+    stand.hear("m000", Sync(1, 0, 1, accused))
+    assert len({to for to, _ in stand.host.sent}) <= 64
+    assert len(stand.host.sent) <= 4
+    stand.host.pass_time(0.0)
+    assert len(stand.host.sent) <= 4 * (80 + 4 + 3)
+    assert stand.node.inc == 300
 
 
 def test_who_leaves_ignores_what_is_said_of_it() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.events import Failed
-from holdfast.features.gossip.protocol.facts import Overslept, ProbeFailed
+from holdfast.features.gossip.protocol.facts import LastCall, Overslept, ProbeFailed
 from holdfast.features.gossip.protocol.messages import Sync
 from holdfast.features.gossip.protocol.rules import Rules
 from tests.features.gossip.stand import SUSPECT, Stand, rumour
@@ -39,6 +39,7 @@ def test_a_late_timer_says_it_too() -> None:
     stand.say("b", rumour("d", 0, SUSPECT, "b", "c", "e", "f"))
     stand.host.pause(6.0)
     assert len(stand.host.events(Overslept)) == 1
+    assert stand.host.events(LastCall) == []
     assert stand.host.events(Failed) == []
     assert stand.node.guarded_until == stand.host.now + 2.5
 

@@ -44,6 +44,9 @@ def test_any_changes_leave_it_as_if_it_had_been_built_anew(seed: int) -> None:
         assert set(table.tombstones) == {each.id.name for each in plain.values() if not each.listed}
         assert {each.id for each in table.entries()} == {each.id for each in plain.values()}
         assert tuple(table.hashes) == Base(plain.values()).hashes
+        places = [table.place(at) for at in range(table.places)]
+        assert len(set(places)) == len(places)
+        assert {each.name for each in listed} <= set(places)
         assert sorted(each.id for each in table.draw(random, 20, lambda each: True)) == listed
 
 

@@ -18,7 +18,7 @@ from holdfast.features.gossip.protocol.messages import FRONT_MAX, Missed, Missed
 from holdfast.host import Host, NodeId, Timer
 from holdfast.kit.phase import Call, Questions
 
-TRIES = 5
+TRIES = 20  # with 20 % loss on each of four hops one try in six is answered (H331)
 TRY_EVERY = 1.0  # seconds
 SLACK = 1.0  # seconds that the report may have been under way
 SAME_EXPIRY = 5.0  # seconds: a pair that expires no more than so much earlier counts as one that expires as late

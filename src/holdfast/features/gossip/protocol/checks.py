@@ -11,6 +11,7 @@ from holdfast.features.gossip.protocol.table import Entry
 from holdfast.host import Address, NodeId, rows_bytes
 
 INC_STEP = 1 << 16  # an inc this far above the known one was not reached by refutations; believed from the member itself alone
+OWN_STEPS = 64  # so many of these a member believes of what is said about itself: it has to refute what others believed in steps (H332)
 INC_MAX = (1 << 32) - 1
 NAME_BYTES_MAX = 64
 
@@ -24,14 +25,15 @@ def is_life(life: NodeId) -> bool:
     return 0 < life.boot < BOOT_MAX and 0 < len(life.name.encode()) <= NAME_BYTES_MAX and life.name.isprintable()
 
 
-def refused(rumour: Rumour, source: NodeId, known: Entry | None) -> str:
-    """Why a rumour is not believed, as the counter's name; "" if it is. ``known``: what is held of that life."""
+def refused(rumour: Rumour, source: NodeId, known: Entry | None, *, steps: int = 1) -> str:
+    """Why a rumour is not believed, as the counter's name; "" if it is. ``known``: what is held of that life; its inc may be ``steps``
+    steps behind."""
     if not is_life(rumour.id):
         return "refused_id"
     if not is_place(rumour.address):
         return "refused_address"
     inc = 0 if known is None else known.inc
-    if rumour.inc > inc + INC_STEP and rumour.id != source:
+    if rumour.inc > inc + steps * INC_STEP and rumour.id != source:
         return "refused_inc"
     if rumour.rows_at > rumour.inc or (rumour.rows and not rumour.rows_at):
         return "refused_rows"

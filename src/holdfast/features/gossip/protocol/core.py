@@ -21,6 +21,7 @@ class Core:
         self.me = host.me
         self.name = host.me.name
         self.lhm = 0  # Lifeguard's local health multiplier; 0 is healthy
+        self.sick_since: float | None = None  # above half of its limit
         self.is_member = False
         self.turns = 0  # how often that changed
         self.is_leaving = False
@@ -51,6 +52,14 @@ class Core:
     def worsen(self, by: int) -> None:
         """This process looks sick (by > 0), or less so."""
         self.lhm = min(self.config.lhm_max, max(0, self.lhm + by))
+        if not self.sick:
+            self.sick_since = None
+        elif self.sick_since is None:
+            self.sick_since = self.host.now
+
+    @property
+    def sick(self) -> bool:
+        return self.lhm > self.config.lhm_max / 2
 
     def is_other(self, each: Entry) -> bool:
         return each.member.id.name != self.name

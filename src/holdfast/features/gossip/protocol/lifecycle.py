@@ -55,6 +55,10 @@ class Lifecycle:
         return self.state in (State.NEW, State.LEFT)
 
     @property
+    def is_over(self) -> bool:
+        return self.state is State.LEFT
+
+    @property
     def waits_for(self) -> str:
         if self.state is State.JOINING:
             return f"a member at one of {len(self._contact.other_seeds)} seeds and {len(self._contact.known)} known addresses"
@@ -69,23 +73,27 @@ class Lifecycle:
         core = self._core
         self.state = State.JOINING
         core.active = True
+        formed = core.n > 1  # in the laboratory, before it began
         self._myself.begin()
-        self._rumours.put(self._myself.rumour())
         self._begin()
-        if core.n > 1 or not self._contact.other_seeds:
+        if formed or not self._contact.other_seeds:
             self._become_member()
             self._contact.knock_at_all()
         else:
             self._on_knock()
+        if not formed:
+            self._rumours.put(self._myself.rumour())
 
     def on_complete(self, peer: NodeId) -> None:
         """The whole table of another one is here."""
         if self.state is State.JOINING and self._core.table.lists(peer):
             self._become_member()
+            self._rumours.put(self._myself.rumour())  # Once more: until now there was hardly a member to tell it to.
 
     def leave(self) -> None:
-        if self.state is State.JOINING and self._core.n == 1:
-            self._stop(State.NEW)  # No member lists it.
+        if self.wanted and self._core.table.size == 1:
+            self._core.set_member(False)
+            self._stop(State.NEW)  # No member has ever listed it.
         elif self.wanted:
             self.stop()
             self._end()
@@ -109,7 +117,6 @@ class Lifecycle:
         self.state = State.MEMBER
         core.set_member(True)
         self.member_since = core.host.now
-        self._rumours.put(self._myself.rumour())
         core.emit(BecameMember(core.n))
         # What a laboratory gave all members to begin with is news to none of them.
         new = [each for each in core.table.own.values() if each is not None and each.listed]

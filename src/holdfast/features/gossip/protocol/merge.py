@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from holdfast.events import Cleared, Decided, Failed, Joined, Left, MembershipEvent, Suspected, Updated
-from holdfast.features.gossip.protocol.checks import INC_MAX, INC_STEP, refused
+from holdfast.features.gossip.protocol.checks import INC_MAX, INC_STEP, OWN_STEPS, refused
 from holdfast.features.gossip.protocol.core import Core
 from holdfast.features.gossip.protocol.fetch import Fetch
 from holdfast.features.gossip.protocol.health import Health
@@ -60,7 +60,7 @@ class Merge:
         same = known if known is not None and known.id == rumour.id else None
         if same is not None and self._is_old(same, rumour, source):
             return False  # Most of what comes: each rumour is heard from several members.
-        why = refused(rumour, source, same)
+        why = refused(rumour, source, same, steps=OWN_STEPS if name == core.name else 1)
         if why:
             core.counts[why] += 1
             return False
@@ -152,7 +152,7 @@ class Merge:
     def _learn(self, rumour: Rumour, source: NodeId, *, quiet: bool) -> None:
         """A name that was not known."""
         core, name = self._core, rumour.id.name
-        if not core.table.make_room():
+        if core.table.is_full and not self._make_room():
             core.counts["table_full"] += 1
             return
         new = of_rumour(rumour)
@@ -166,6 +166,14 @@ class Merge:
         core.table.put(new)
         self._order.put(name)
         self._begin_listed(new, rumour, source, quiet=quiet)
+
+    def _make_room(self) -> bool:
+        """For one more name, at the cost of the oldest tombstone; never at that of a listed member (gossip 2)."""
+        oldest = next(iter(self._core.table.tombstones), None)
+        if oldest is None:
+            return False
+        self.reap(oldest)
+        return True
 
     def _begin_listed(self, new: Entry, rumour: Rumour, source: NodeId, *, quiet: bool) -> None:
         """``new`` is in the table, and this life was not listed before."""

@@ -17,7 +17,7 @@ from holdfast.features.gossip.protocol.rumours import Rumours, rumour_of
 from holdfast.features.gossip.protocol.table import Entry, Tombstone, entry
 from holdfast.host import Message, NodeId, Timer, check_row
 
-ANSWERS_MAX = 4  # to one peer in one period: it is told again with its next probe
+ANSWERS_MAX = 4  # to one peer in one period, and rounds of gossip: a peer is told again with its next probe
 ANSWERED_MAX = 256  # peers in one period; an accusation has four names
 
 
@@ -91,7 +91,7 @@ class Myself:
             return False
         if rumour.status is not Status.ALIVE and rumour.inc < mine.inc:
             if core.rules.answer_stale:
-                self._answer(rumour, source, answered=answered, again=True)
+                self._answer(rumour, source, answered=answered)
             return True
         self._raise(min(rumour.inc + 1, INC_MAX))
         if rumour.status is not Status.ALIVE:
@@ -100,8 +100,9 @@ class Myself:
         core.emit(Refuted(self.inc, source.name if rumour.status is not Status.ALIVE else ""))
         self._rumours.put(self.rumour())
         if core.rules.direct:
-            self._answer(rumour, source, answered=answered, again=False)
-            self._rumours.round()
+            self._answer(rumour, source, answered=answered)
+            if self._may_answer(core.name):
+                self._rumours.round(soon=True)
         return True
 
     def tell(self, source: NodeId, rumour: Rumour) -> None:
@@ -109,15 +110,14 @@ class Myself:
         if self._may_answer(source.name):
             self._core.answer(source, Gossip((rumour,)))
 
-    def _answer(self, rumour: Rumour, source: NodeId, *, answered: bool, again: bool) -> None:
-        """``again``: it was refuted before. So many times a period is often enough for that."""
+    def _answer(self, rumour: Rumour, source: NodeId, *, answered: bool) -> None:
         core = self._core
-        if not answered and (not again or self._may_answer(source.name)):
+        if not answered and self._may_answer(source.name):
             core.answer(source, self._gossip())
         for name in rumour.accusers:
             accuser = core.table.get(name)
-            if accuser is not None and accuser.listed and name not in (source.name, core.name) and (not again or self._may_answer(name)):
-                core.send(accuser.member, self._gossip())
+            if accuser is not None and accuser.listed and name not in (source.name, core.name) and self._may_answer(name):
+                core.put(accuser.member, self._gossip())  # One table may accuse this member a thousand times (F17).
 
     def _may_answer(self, name: str) -> bool:
         now = self._core.host.now

@@ -34,7 +34,7 @@ from holdfast.features.gossip.protocol.receiving import Receiving
 from holdfast.features.gossip.protocol.rules import Rules
 from holdfast.features.gossip.protocol.rumours import Item, Rumours
 from holdfast.features.gossip.protocol.suspicion import Suspicion, Suspicions
-from holdfast.features.gossip.protocol.sync import Syncs
+from holdfast.features.gossip.protocol.sync import Comparison, Syncs
 from holdfast.features.gossip.protocol.table import EMPTY, Base, Entry, Table
 from holdfast.features.gossip.protocol.targets import Targets, targets_of
 from holdfast.host import Address, HealthSource, Host, Member, Message, NodeId, Ownership
@@ -43,6 +43,7 @@ from holdfast.kit.exchange import Exchange
 
 PART = "gossip"  # of the journal; its key is KNOWN (``contact``)
 SYNCS_AFTER_PAUSE = 2
+COMPARED_AT_ONCE = 3  # members that an operator's look asks for their list
 
 Handler = Callable[[NodeId, Any], None]
 
@@ -161,6 +162,10 @@ class GossipNode:
         return self.lifecycle.left
 
     @property
+    def is_over(self) -> bool:
+        return self.lifecycle.is_over
+
+    @property
     def waits_for(self) -> str:
         return self.lifecycle.waits_for
 
@@ -208,7 +213,7 @@ class GossipNode:
 
     @property
     def sick(self) -> bool:
-        return self.lhm > self.config.lhm_max / 2
+        return self.core.sick
 
     def known_names(self) -> frozenset[str]:
         return frozenset(each.id.name for each in self.table.entries() if each.status is not m.Status.LEFT)
@@ -265,6 +270,23 @@ class GossipNode:
     @property
     def counts(self) -> Counter[str]:
         return self.core.counts
+
+    @property
+    def one_way(self) -> Mapping[str, int]:
+        """How many probes in a row only a helper's way answered, by the name of the member."""
+        return self.prober.one_way
+
+    @property
+    def compared(self) -> Mapping[str, Comparison]:
+        """What the last comparisons of tables found, by the name of the member."""
+        return self.syncs.compared
+
+    def compare_lists(self) -> None:
+        """Ask a few members whether they have the same list; ``compared`` says it as they answer."""
+        core = self.core
+        if self.is_member:
+            for each in core.table.draw(core.host.random, COMPARED_AT_ONCE, core.is_other):
+                self.syncs.compare(each.member)
 
     def entry(self, name: str) -> Entry | None:
         """What is held of this name, tombstones included."""

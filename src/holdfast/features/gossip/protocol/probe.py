@@ -22,6 +22,7 @@ from holdfast.features.gossip.protocol.table import Entry
 from holdfast.features.gossip.protocol.targets import Targets
 from holdfast.host import NodeId, Timer
 
+ONE_WAY_MAX = 256  # names; more such links are no longer news
 URGENT_MAX = 64  # members that are to be probed next; an election names a handful
 TARGET_OVERHEAD_BYTES = 40  # of a PINGREQ, beside the names of member and host
 
@@ -59,6 +60,7 @@ class Prober:
         self._urgent: deque[NodeId] = deque(maxlen=URGENT_MAX)
         self._alarm: Timer | None = None
         self.relays = Relays(core, rumours, self.next_seq)
+        self.one_way: dict[str, int] = {}  # probes in a row that were answered by a helper's way alone, by name
 
     def start(self) -> None:
         """Members that start together do not all probe at the same instant."""
@@ -100,6 +102,7 @@ class Prober:
         probe = self.probe
         if probe is not None and message.seq == probe.seq and not probe.acked and (source == probe.target or source in probe.asked):
             probe.acked = True
+            self._note_way(probe, direct=source == probe.target)
             if source == probe.target:
                 self._distances.measured(source, self._core.host.now - probe.sent_at)
             self._core.counts["probes_indirect" if probe.asked else "probes_direct"] += 1
@@ -115,6 +118,14 @@ class Prober:
                 probe.nacks[source.name] = None
                 if probe is self._judged and self._core.rules.nacks_confirm and not probe.acked:
                     self._merge.confirm(probe.target, probe.entry.inc, source.name)
+
+    def _note_way(self, probe: Probe, *, direct: bool) -> None:
+        """A member that answers others and not this one is behind a link that passes one direction."""
+        former = self.one_way.pop(probe.target.name, 0)
+        if not direct:
+            if len(self.one_way) >= ONE_WAY_MAX:
+                del self.one_way[next(iter(self.one_way))]
+            self.one_way[probe.target.name] = former + 1
 
     # Timers.
 

@@ -97,15 +97,15 @@ class Rumours:
             self._count(item)
         return (*first, *(item.rumour for item in taken))
 
-    def round(self) -> None:
-        """One round of gossip: to a few members drawn at random."""
+    def round(self, *, soon: bool = False) -> None:
+        """One round of gossip: to a few members drawn at random. ``soon``: in another callback, where a peer could cause many."""
         core = self._core
         if not self._items or core.n < 2:
             return
         for each in core.table.draw(core.host.random, core.config.gossip_fanout, core.is_other):
             rumours = self.pick(each.id)
             if rumours:
-                core.send(each.member, Gossip(rumours))
+                (core.put if soon else core.send)(each.member, Gossip(rumours))
 
     def tell(self, to: Member, rumour: Rumour) -> None:
         """This one, directly and at once; not counted."""

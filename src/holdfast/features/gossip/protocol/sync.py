@@ -7,6 +7,7 @@ accuse, it does not kill: after a partition each side's table says that all of t
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from holdfast.features.gossip.protocol.cbound import MeasuredC
 from holdfast.features.gossip.protocol.core import Core
@@ -20,7 +21,15 @@ from holdfast.host import Member, NodeId, Timer
 JITTER = 0.1
 OPEN_MAX = 64  # questions that were not answered yet; the oldest is given up
 ANSWERED_MAX = 256  # questions whose pages still come: each is answered once
+COMPARED_MAX = 64  # members whose last comparison is remembered, for people
 GREETED_MAX = 16  # unknown peers that are shown the table in one period: a table may be large
+
+
+class Comparison(NamedTuple):
+    """What one comparison found."""
+
+    differing: int  # buckets that were not equal
+    at: float
 
 
 class Asked:
@@ -45,6 +54,7 @@ class Syncs:
         self._greeted: dict[NodeId, None] = {}  # in this period
         self._greeted_end_at = core.host.now
         self._timer: Timer | None = None
+        self.compared: dict[str, Comparison] = {}  # by the name of the peer, the oldest first
 
     def start(self) -> None:
         if self._timer is None:
@@ -129,7 +139,7 @@ class Syncs:
         if not message.hashes:
             self._end(message.serial, asked)
             core.counts["syncs_equal"] += 1
-            core.emit(Synced(asked.peer, 0))
+            self._found(asked.peer, 0)
             return
         buckets = sum(1 << at for at, (ours, theirs) in enumerate(zip(core.table.hashes, message.hashes, strict=True)) if ours != theirs)
         self._send(asked.peer, message.serial, buckets, want=True)
@@ -145,7 +155,14 @@ class Syncs:
             if len(asked.pages) >= message.of:
                 self._end(message.serial, asked)
                 self._core.counts["syncs_differing"] += 1
-                self._core.emit(Synced(source, message.buckets.bit_count()))
+                self._found(source, message.buckets.bit_count())
+
+    def _found(self, peer: NodeId, differing: int) -> None:
+        self.compared.pop(peer.name, None)
+        if len(self.compared) >= COMPARED_MAX:
+            del self.compared[next(iter(self.compared))]
+        self.compared[peer.name] = Comparison(differing, self._core.host.now)
+        self._core.emit(Synced(peer, differing))
 
     def _merge_entry(self, rumour: Rumour, source: NodeId) -> None:
         """A table may accuse, not kill (gossip D5)."""

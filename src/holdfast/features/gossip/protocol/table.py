@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from random import Random
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -22,8 +23,11 @@ from holdfast.host import Address, Member, MemberStatus, NodeId
 
 HASH_BYTES = 8
 DRAWS_MAX = 64  # tries to hit a listed member before all of them are looked at: at least every other place is one, nearly always
+SHARED_MAX = 1024  # different hosts, ports and sets of rows that are kept once
 NO_ROWS: Mapping[str, bytes] = MappingProxyType({})
 _STATUSES = (MemberStatus.ALIVE, MemberStatus.SUSPECTED, MemberStatus.DECIDED, MemberStatus.DECIDED)
+
+V = TypeVar("V", str, int)
 
 
 class Entry(Struct, frozen=True, gc=False):
@@ -66,13 +70,28 @@ class Tombstone(NamedTuple):
 def entry(
     life: NodeId, address: Address, inc: int = 0, status: Status = Status.ALIVE, rows: Mapping[str, bytes] = NO_ROWS, rows_at: int = 0
 ) -> Entry:
-    return Entry(Member(life, address, rows, _STATUSES[status]), inc, status, rows_at)
+    shared = _rows_of(tuple(rows.items())) if rows else NO_ROWS
+    return Entry(Member(life, address, shared, _STATUSES[status]), inc, status, rows_at)
 
 
 def of_rumour(rumour: Rumour) -> Entry:
     """Of a life that was not known; rows that did not come along are fetched later (gossip D18)."""
     rows, rows_at = (NO_ROWS, 0) if rumour.rows is None else (rumour.rows, rumour.rows_at)
-    return entry(rumour.id, rumour.address, rumour.inc, rumour.status, rows, rows_at)
+    address = Address(_same(rumour.address.host), _same(rumour.address.port))
+    return entry(rumour.id, address, rumour.inc, rumour.status, rows, rows_at)
+
+
+# Each datagram brings new objects for what is said again and again. Kept once, it is 200 bytes less per member (gossip D22).
+
+
+@lru_cache(maxsize=SHARED_MAX)
+def _same(value: V) -> V:
+    return value
+
+
+@lru_cache(maxsize=SHARED_MAX)
+def _rows_of(items: tuple[tuple[str, bytes], ...]) -> Mapping[str, bytes]:
+    return dict(items)
 
 
 class Base:
@@ -174,14 +193,9 @@ class Table:
         self.tombstones.pop(name, None)
         self._note(name, former, None)
 
-    def make_room(self) -> bool:
-        """For one more name, at the cost of the oldest tombstone; never at that of a listed member (gossip 2)."""
-        if self.size < self.members_max:
-            return True
-        if not self.tombstones:
-            return False
-        self.drop(next(iter(self.tombstones)))
-        return True
+    @property
+    def is_full(self) -> bool:
+        return self.size >= self.members_max
 
     # What is asked of it.
 
