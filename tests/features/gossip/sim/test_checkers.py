@@ -216,14 +216,23 @@ def counted_twice(stage: Stage) -> None:
     stage.do(A, lambda: suspicion.confirmers.update({"nobody": None}))
 
 
-def short_min(stage: Stage) -> None:
+def of_other_length(stage: Stage, **lengths: float) -> None:
     node = stage.node(A)
-    stage.do(A, lambda: (node.merge.accuse(stage.held(A, B), (A,)), setattr(node.suspicions[B], "floor", 1.0)))
+
+    def plant() -> None:
+        node.merge.accuse(stage.held(A, B), (A,))
+        for name, seconds in lengths.items():
+            setattr(node.suspicions[B], name, seconds)
+
+    stage.do(A, plant)
+
+
+def short_min(stage: Stage) -> None:
+    of_other_length(stage, floor=1.0)
 
 
 def long_max(stage: Stage) -> None:
-    node = stage.node(A)
-    stage.do(A, lambda: (node.merge.accuse(stage.held(A, B), (A,)), setattr(node.suspicions[B], "ceiling", 99.0)))
+    of_other_length(stage, ceiling=99.0)
 
 
 def buried_at_once(stage: Stage) -> None:
@@ -504,5 +513,5 @@ def test_all_that_is_sent_is_seen() -> None:
     for endpoint in group.world.network.endpoints.values():
         for kind, count in endpoint.sent.items():
             sent[kind.__name__] = sent.get(kind.__name__, 0) + count
-    for kind in ("Ping", "Ack", "Gossip", "PingReq"):
-        assert seen[kind] == sent[kind] > 0
+    for name in ("Ping", "Ack", "Gossip", "PingReq"):
+        assert seen[name] == sent[name] > 0

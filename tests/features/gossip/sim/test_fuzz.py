@@ -1,4 +1,4 @@
-"""The fuzz target of gossip, in short; the long run is a command (``python -m fuzz.gossip``)."""
+"""The fuzz target of gossip, in short; the long run is a command (``python -m fuzz.gossip``).  Spec: gossip 3, 5.1, D2."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def hears_no_rumour() -> tuple[bool, bool]:
     group.run(3.0)
     assert (accused.inc, node.entry(B)) == (former.inc + 1, former)
     old.append("it is no news any more")
-    group.world.step(host, lambda: node.merge.accuse(former, (C, A)))
+    group.world.step(host, lambda: (node.merge.accuse(former, (C, A)), None)[1])
     group.run(1.0)
     found = node.entry(B)
     assert found is not None

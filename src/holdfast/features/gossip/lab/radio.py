@@ -1,4 +1,4 @@
-"""Members that reach each other over several radio hops, and what crosses how many of them.  Spec: gossip 8 (S4, S5); election 7."""
+"""Members that reach each other over several radio hops, and what crosses how many of them.  Spec: gossip 8 (S4, S5)."""
 
 from __future__ import annotations
 

@@ -81,7 +81,9 @@ class BagExperiment(Experiment[BagParameters]):
         return {**cell, **gaps, "times": times}
 
     def judge(self, parameters: BagParameters, results: Sequence[Measured]) -> Finding:
-        times = {kind: [time for row in results if row["target"] == kind for time in row["times"]] for kind in KINDS}
+        times: dict[str, list[float]] = {
+            kind: [time for row in results if row["target"] == kind for time in row["times"]] for kind in KINDS
+        }
         late = {kind: quantile(found, SHARE) for kind, found in times.items()}
         beyond = sum(row["beyond"] for row in results if row["target"] == "bag")
         longest = max(row["share"] for row in results if row["target"] == "bag")

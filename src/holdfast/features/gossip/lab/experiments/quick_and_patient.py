@@ -7,7 +7,7 @@ the same profile, size and delay.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta
 
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PERIOD = 0.1
-SHORT, LONG = "0.1-2 ms", "0.1-15 ms"
+SHORT: Final = "0.1-2 ms"
+LONG: Final = "0.1-15 ms"
 DELAYS = {SHORT: Uniform(0.0001, 0.002), LONG: Uniform(0.0001, 0.015)}
 FIRST_MAX, LAST_MAX, RATE_MAX, DEAD_MAX = 0.5, 0.6, 22.0, 0
 PAUSE_SHARE = 0.7
 WARM_UP, CALM, LATEST, AFTER = 1.0, 2.0, 6.0, 3.0  # seconds
-DEFAULT = "default"
+DEFAULT: Final = "default"
 Kind = Literal["default", "lifeguard", "without NACKs that confirm", "without direct words", "without last call"]
 _WITHOUT = {
     "without NACKs that confirm": Rules(nacks_confirm=False),

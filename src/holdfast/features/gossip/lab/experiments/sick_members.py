@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -32,7 +32,9 @@ PERIOD = 1.0
 FEWER, DETECTION_MAX = 10.0, 1.5
 STALLED, EVERY = (1.0, 30.0), (30.0, 60.0)  # seconds
 WARM_UP, AFTER = 5.0, 60.0
-SWIM, LIFEGUARD, DEFAULT = "swim", "lifeguard", "default"
+SWIM: Final = "swim"
+LIFEGUARD: Final = "lifeguard"
+DEFAULT: Final = "default"
 
 
 def _as_published(profile: Profile) -> Profile:
@@ -82,11 +84,10 @@ class SickMembers(Experiment[SickParameters]):
         return {**cell, **_play(cell)}
 
     def judge(self, parameters: SickParameters, results: Sequence[Measured]) -> Finding:
-        false = {kind: sum(row["false"] for row in results if row["profile"] == kind) for kind in parameters.profiles}
-        lists = {kind: sum(row["lists"] for row in results if row["profile"] == kind) for kind in parameters.profiles}
-        detection = {
-            kind: _median([time for row in results if row["profile"] == kind for time in row["times"]]) for kind in parameters.profiles
-        }
+        kinds: tuple[str, ...] = parameters.profiles
+        false = {kind: sum(row["false"] for row in results if row["profile"] == kind) for kind in kinds}
+        lists = {kind: sum(row["lists"] for row in results if row["profile"] == kind) for kind in kinds}
+        detection = {kind: _median([time for row in results if row["profile"] == kind for time in row["times"]]) for kind in kinds}
         measured: dict[str, Any] = {"false deaths": false, "lists that lost a healthy member": lists, "first DEAD, median s": detection}
         measured["rows"] = [dict(row) for row in results]
         expected = {"false deaths": {DEFAULT: f"<= swim's / {FEWER:g}"}, "first DEAD, median s": {DEFAULT: f"<= {DETECTION_MAX} x swim's"}}
