@@ -1,6 +1,6 @@
 """Limits of agents whose views are not those beside a ring: the member list is a view of the seats, or ZooKeeper has the views.
 
-Spec: limits 1, 5.5, 5.7, 8 (T1), H362; views 5Z, D31. Programs take all they can, so what an agent may use says how the limit is split.
+Spec: limits 1, 5.5, 5.7, 8 (T1); views 5Z, D31. Programs take all they can, so what an agent may use says how the limit is split.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def follows(group: Group) -> None:
 
 
 def test_a_limit_where_the_member_list_is_a_view(tmp_path: Path) -> None:
-    """Views D31, H362: with ``membership = "views"`` a limit is over the view that the member list is; n is 2, so two have all of it."""
+    """Views D31: with ``membership = "views"`` a limit is over the view that the member list is; n is 2, so two have all of it."""
     ports = free_ports(len(NAMES))
     seats = [f"{name}@127.0.0.1:{port}" for name, port in zip(NAMES, ports, strict=True)]
     settings = {
@@ -175,7 +175,7 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
 @pytest.mark.skipif(bool(missing()), reason=missing())
 @pytest.mark.parametrize("membership", ["ring", "views"])
 def test_a_limit_over_zookeeper(tmp_path: Path, doors: Doors, membership: str) -> None:
-    """Views 5Z, H362: an agent with ``zookeeper`` has exact limits, beside a ring and where the view is the member list."""
+    """Views 5Z: an agent with ``zookeeper`` has exact limits, beside a ring and where the view is the member list."""
     with running(tmp_path, doors.settings(membership), Terms()) as group:
         follows(group)
         line = group.line("a")
