@@ -1,6 +1,6 @@
 """Limits of agents whose views are not those beside a ring: the member list is a view of the seats, or ZooKeeper has the views.
 
-Spec: limits 1, 5.5, 5.7, 8 (T1); views 5Z, D31. Programs take all they can, so what an agent may use says how the limit is split.
+Spec: limits 1, 5.5, 5.7, 8 (T1); views D31, 5Z. Programs take all they can, so what an agent may use says how the limit is split.
 """
 
 from __future__ import annotations
