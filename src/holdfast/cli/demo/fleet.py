@@ -294,7 +294,7 @@ def _start(name: str, settings: Mapping[str, Any], log: Path) -> Running:
         sys.executable,
         "-P",
         "-m",
-        "holdfast.agent",
+        "holdfast.cli.demo.agent",
         "--settings-fd",
         str(given),
         "--ready-fd",
