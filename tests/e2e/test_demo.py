@@ -124,14 +124,23 @@ def test_it_stays_until_interrupted_and_everything_was_kept(tmp_path: Path) -> N
     assert code == 0, demo.text
     assert "BROKEN" not in demo.text
     assert "Everything happened as promised" in demo.text
-    order = [
-        demo.text.index(words)
-        for words in ("leads 'scheduler'", "kill -9", "is suspected", "is held to be dead", "is gone:", "starts again", "said goodbye")
-    ]
-    assert order == sorted(order)
+    kill = re.search(r"kill -9 (kelp-\d)", demo.text)
+    assert kill is not None
+    steps = (
+        "leads 'scheduler'",
+        kill[0],
+        *(f"{kill[1]} {what}" for what in ("is suspected", "is held to be dead", "is gone:", "starts again")),
+    )
+    at, order = 0, list[int]()
+    for words in (*steps, "said goodbye"):  # Before the kill a busy machine may have had doubts of its own.
+        at = demo.text.find(words, at)
+        assert at >= 0, (words, demo.text)
+        order.append(at)
     split = [each.start() for each in re.finditer("of 1000 a second kelp-1 may use", demo.text)]
-    assert len(split) == 3  # before the kill, after it, and when the killed one is back
-    assert sorted([*split, demo.text.index("kill -9"), demo.text.index("starts again")])[1::2] == [order[1], order[5]]
+    killed, started = order[1], order[5]  # At least once before the kill: on a busy machine another one may lead first.
+    assert min(split) < killed
+    assert [killed < at < started for at in split].count(True) == 1
+    assert [started < at for at in split].count(True) == 1
     assert demo.text.count("says: ") > demo.text.count("leads 'scheduler'\n") >= 2
 
 

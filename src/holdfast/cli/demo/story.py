@@ -346,6 +346,7 @@ class Story:
         bound, heard_before = patience(self.config), len(self.fleet.heard)
         with suppress(NeverHappened):  # The promise below says how far they came.
             self._until(lambda: self.sharing.settled, since + bound - clock.now(), "the shares are what they should be")
+        self.shares = [each for each in self.shares if each.when != when]  # Another leader was looked at before it lost its term.
         self.shares.append(Shares(when, self.sharing.shares(), clock.now() - since, bound))
         self.promises.append(judged_shares(self.shares[-1], what))
         if not self.promises[-1].kept:
