@@ -252,7 +252,7 @@ class Story:
         newer = view.me.id.boot > victim.boot
         what = f"{victim.name} comes back as another life, in all {len(self.fleet.names)} lists"
         self._keep(what, f"after {clock.now() - began_at:.1f} s", "no limit", kept=newer)
-        self._share("back", began_at, "the shares are as before the kill")
+        self._share("back", clock.now(), "the shares are as before the kill")
 
     def leave(self) -> None:
         """One leaves and the others hear a goodbye, no failure; then all leave."""
