@@ -11,6 +11,8 @@
     event_bytes       of one change among 1000 members, as a client that watches reads it
     event_ms          CPU milliseconds of that client per change, until the event is read and ``group.members`` has it
     event_ratio_look  the same / the answer to a ``Look`` of these 1000 members
+    since_bytes       of the answer to a client that missed one change among 1000 members and asks what changed since its version
+    since_ms          CPU milliseconds of that client until ``group.members`` has it
     packets_of_equation_2   UDP packets that an idle member sends / the 4k per T_l that Equation 2 of the paper asks for
 
 One group serves all but one row: at T_l = 1 s, with a key, state directories and three seats. First it is left alone and watched, then
@@ -62,6 +64,8 @@ GOALS = {
     "event_bytes": at_most(2048),
     "event_ms": at_most(0.2),
     "event_ratio_look": at_most(0.1),
+    "since_bytes": at_most(2048),
+    "since_ms": at_most(0.2),
 }
 RATIOS = {  # of seconds: a rate is the other way round
     "api_p50_ratio": ("owns", "echo"),
@@ -121,6 +125,8 @@ def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
     ratios["cli_members_ms"] = min(seconds["cli_members"]) * 1000
     ratios["event_ms"] = min(seconds["event"]) * 1000
     ratios["event_bytes"] = contest.watched.bytes["event"]
+    ratios["since_ms"] = min(seconds["event_since"]) * 1000
+    ratios["since_bytes"] = contest.watched.bytes["event_since"]
     raw = {**size._asdict(), "rounds": rounds, "idle": idle, "ring": ring, **_raw(seconds, contest)}
     return Report("agent", GOALS, ratios, raw, idle["problems"])
 
