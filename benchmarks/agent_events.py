@@ -42,7 +42,7 @@ class Watched:
 
     def __init__(self, members: int = MEMBERS) -> None:
         self._random = Random(1)
-        self._members = [_member(number, "0") for number in range(members)]
+        self._members = [member(number, "0") for number in range(members)]
         self._positions = tuple(position_of(member.name) for member in self._members)
         self._changes, self._version = ViewChanges(), 1
         self._view = self._seen()
@@ -120,7 +120,7 @@ class Watched:
         for _ in range(CHANGES):
             number = self._random.randrange(len(self._members))
             self._version += 1
-            self._members[number] = _member(number, str(self._version))
+            self._members[number] = member(number, str(self._version))
             found.append((self._seen(), self._members[number]))
         return found
 
@@ -140,7 +140,7 @@ class Watched:
         self.looks += 1
 
 
-def _member(number: int, text: str) -> Member:
+def member(number: int, text: str) -> Member:
     """With what a member of a service publishes: a version, three tags, a topic."""
     rows = {
         "version": b"1.0.0",
