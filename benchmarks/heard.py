@@ -30,7 +30,7 @@ from holdfast.wire.replay import WINDOW_COUNTERS
 from holdfast.wire.seal import Channel, Sealed
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-WARM = 64  # members before the count begins: what is made once is there by then
+WARM = 4  # members before the count begins: what is made once is there by then, and few of the ciphers that are kept
 
 
 class Addresses:
@@ -51,7 +51,7 @@ class Addresses:
         life_of(life)
         self._codec.decode(self._codec.encode(life, 1, b"", message))
         self._datagrams._learn_target(place)
-        self._datagrams._learn_source((place.host, place.port))
+        self._datagrams._learn_source((place.host.encode().decode(), int(str(place.port))))  # recvfrom makes both anew
 
 
 class Heard:

@@ -80,9 +80,9 @@ def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
     ratios, raw = {}, {**size._asdict(), "rounds": rounds}
     for name in WORKLOADS:
         show_progress(name)
-        kept = [_in_child(name, size) for _ in range(rounds)]
-        ratios[f"{name}_of_a_gibibyte"] = max(each["peak_mib"] for each in kept) * (1 << 20) / GIBIBYTE
-        raw |= {f"{name}_{what}": [each[what] for each in kept] for what in kept[0]}
+        found = [_in_child(name, size) for _ in range(rounds)]
+        ratios[f"{name}_of_a_gibibyte"] = max(each["peak_mib"] for each in found) * (1 << 20) / GIBIBYTE
+        raw |= {f"{name}_{what}": [each[what] for each in found] for what in found[0]}
     show_progress("members that are heard")
     kept = {what: _heard_in_child(what) for what in ("addresses", "heard", "heard_full")}
     ratios["address_bytes"] = kept["addresses"]

@@ -111,7 +111,8 @@ class Datagrams:
         if len(self._sources) >= CACHED_MAX:
             self._sources.clear()
         if self._family == socket.AF_INET:
-            address = Address(*raw)
+            known = self._targets.get(raw)  # where we sent to: one object for both directions, its text included
+            address = known if isinstance(known, Address) else Address(*raw)
             self._sources[address] = address
             return address
         host, scope = raw[0], raw[3]
