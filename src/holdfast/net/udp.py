@@ -46,7 +46,7 @@ class Datagrams:
         self._sendto = sock.sendto
         self._sources: dict[Any, Address] = {}  # what recvfrom says, and how we spell it; where both are equal, the key is ours
         self._refused_from: dict[Drop, tuple[Any, ...]] = {}  # as the system wrote it: a flood costs no address
-        self._targets: dict[Address, Any] = {}  # and the other way round
+        self._targets: dict[tuple[Any, ...], Any] = {}  # and the other way round
 
     def fileno(self) -> int:
         return self._socket.fileno()
