@@ -29,8 +29,8 @@ OTHERS = {  # what else depends on it, and its share
     ("features.tickets.protocol.tickets", "GONE_MAX"): 1 / 2,
     ("wire.replay", "RUNS_MAX"): 1 / 2,
     ("wire.replay", "RETIRED_MAX"): 8,
-    ("local.frame", "ANSWER_BYTES_MAX"): 1024,
-    ("agent.socket.connection", "BACKLOG_BYTES_MAX"): 2048,
+    ("local.frame", "ANSWER_BYTES_MAX"): 512,
+    ("agent.socket.connection", "BACKLOG_BYTES_MAX"): 1024,
 }
 LIMITS = {**dict.fromkeys(ONE_EACH.items(), 1.0), **OTHERS}
 LARGER = 32_768
