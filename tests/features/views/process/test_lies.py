@@ -144,7 +144,7 @@ def test_ages_that_cannot_be(seat: Scene) -> None:
 
 
 def test_a_million_members(seat: Scene) -> None:
-    """Views 10: refused by the length of the stream's frame, with the first bytes; a list that fits a frame, by its own bound."""
+    """Views 10: refused by the length of the stream's frame, before it is opened; a list that fits a frame, by its own bound."""
     client = Listed(SOMEONE, 1, AT)
     assert seat.costs(Lsa(1, PEER, 99, (), (client,) * 10**6)) == {"drop_oversized": 1}
     assert seat.costs(Lsa(1, PEER, 99, (), (client,) * 2001)) == {"drop_out_of_bounds": 1}
