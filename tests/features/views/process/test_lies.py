@@ -85,7 +85,12 @@ def seat(tmp_path: Path, holdfast: Run) -> Iterator[Scene]:
     """The agent is the first of three seats and in a view of itself; the peer is the second one, and was heard."""
     own, other, third = free_ports(3)
     key, seats = generate(), [f"s0@{LOOPBACK}:{own}", f"s1@{LOOPBACK}:{other}", f"s2@{LOOPBACK}:{third}"]
-    place = {"name": "s0", "bind": f"{LOOPBACK}:{own}", "seeds": [f"{LOOPBACK}:{own}"], "state_dir": str(tmp_path / "state")}
+    place: dict[str, Any] = {
+        "name": "s0",
+        "bind": f"{LOOPBACK}:{own}",
+        "seeds": [f"{LOOPBACK}:{own}"],
+        "state_dir": str(tmp_path / "state"),
+    }
     with (
         Liar(key, GROUP, PEER, other) as liar,
         Live(tmp_path, key=key, seats=seats, **place) as live,
