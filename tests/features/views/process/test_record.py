@@ -90,7 +90,7 @@ def test_what_must_never_be_seen_is_found(lines: list[Line], told: str | None) -
     ],
 )  # fmt: skip
 def test_what_must_never_be_seen_on_zookeeper_is_found(lines: list[Line], told: str | None) -> None:
-    """Views 5Z, CB1 to CB3, CB6 (a), (b): the same over views that have znodes in the place of attachments, and no servers."""
+    """Views CB1 to CB3, CB6 (a), (b), 5Z: the same over views that have znodes in the place of attachments, and no servers."""
     found = wrongs_of_znodes(lines, SETTLE)
     assert len(found) == (0 if told is None else 1), found
     assert told is None or found[0].startswith(told)
