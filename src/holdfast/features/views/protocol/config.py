@@ -24,7 +24,6 @@ GOT_SECONDS = 60.0  # that a receiver remembers what it was handed, or longer wh
 GOT_MAX = 65_536
 GOT_SENDERS_MAX = MEMBERS_MAX  # of whose older messages a receiver remembers the highest id
 SENDS_MAX = 4096  # messages of one client under way; mail has no more letters under way either
-BAD_MAX = 64  # peers that one ping names as unreachable: what fits a datagram beside the rest
 RHO_MIN = 0.01  # ``settle`` and every lease count with clocks that drift by 1 % at least (views G6)
 TRIP_PAUSE, TRIP_PAUSE_MAX = 10.0, 300.0  # seconds between two trips of one client; doubles while they go on
 PEAK_SECONDS = 600.0  # how long the largest view is remembered
