@@ -59,21 +59,15 @@ class Items:
             workers,
             look.policy,
             self._epoch,
-            0.0 if stream.returned else self._claims_at(used.name),
+            0.0 if stream.returned else self._limiter.allocator.claims_at(used.name),
         )
-
-    def _claims_at(self, name: str) -> float:
-        """Before this instant this life takes no part of an exact limit that a former one had: its processes may go on with it (H310)."""
-        limit = self._limiter.allocator.limits.get(name)
-        if limit is None or not limit.spec.is_exact or self._limiter.allocator.is_beyond(limit):
-            return 0.0
-        holding = self._limiter.quotas.holdings.get(limit.key)
-        return 0.0 if holding is not None and holding.raised else self._limiter.standing.settle_at
 
     def state(self, used: Used) -> tuple[str, float, int, float]:
         """What a process is told of although nothing changed for itself."""
         look = look_at(self._limiter, used.name)
-        return (STARTING, 0.0, 0, 0.0) if look is None else (look.state, look.rate, look.fleet, self._claims_at(used.name))
+        if look is None:
+            return STARTING, 0.0, 0, 0.0
+        return look.state, look.rate, look.fleet, self._limiter.allocator.claims_at(used.name)
 
     def is_fair(self, used: Used) -> bool:
         spec = self._limiter.specs.get(used.name)

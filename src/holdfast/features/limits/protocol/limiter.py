@@ -262,7 +262,8 @@ class Limiter:
                 self.blacklist.add(peer)
         others = self.standing.peers
         eligible = [peer for peer in others if peer not in self.links.black and peer not in self.lists.others]
-        count = self.pace.peers(self.config.fanout(self.standing.size))
+        # Where one member adds up every limit there is nothing to gossip about (5.8): weight may rest where it is.
+        count = self.pace.peers(self.config.fanout(self.standing.size)) if push_sum.keys else 0
         if eligible:
             given = push_sum.spread(self._choose(eligible, count))
         else:
