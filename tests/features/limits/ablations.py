@@ -113,7 +113,7 @@ def whole_in_panic(stack: ExitStack) -> None:
 
 
 def views_mix(stack: ExitStack) -> None:
-    """D15: whoever was ever a member is gossiped with, and what it says is taken, whatever view it is of."""
+    """D15: every former member is gossiped with, and what it says is taken, whatever view it is of."""
     set_members = Standing._set_members
     ever: dict[int, dict[NodeId, None]] = {}
 

@@ -251,7 +251,7 @@ def restart_with_less_than_its_part() -> float:
 
 
 def test_a_process_begins_with_nothing() -> None:
-    """D11: until nobody can use what its former life gave away."""
+    """D11: until no member can use what its former life gave away."""
     assert restart_with_less_than_its_part() <= 1.0 + 1e-9
 
 
@@ -363,7 +363,7 @@ def test_after_a_pause_the_lease_comes_first() -> None:
 
 
 def test_without_d16_a_resumed_process_takes_quota() -> None:
-    """D16: nobody promised it that the giver and its view are still there."""
+    """D16: no view promised it that the giver and its view are still there."""
     with of("D16"):
         assert after_a_pause() == 1.5
 

@@ -98,7 +98,7 @@ def test_a_fair_process_begins_with_its_part() -> None:
 
 
 def test_the_first_target_is_an_even_part() -> None:
-    """D12, paper 003, 6.1: before anything is known of the others nobody takes more than G/|V|."""
+    """D12, paper 003, 6.1: before anything is known of the others no member takes more than G/|V|."""
     group = Group(6)
     group.limit(600.0, arrives=[600.0] * 6)
     group.install(5)

@@ -301,7 +301,7 @@ def test_all_links_are_cut() -> None:
 
 
 def test_an_exchange_is_answered_with_half(stand: Stand) -> None:
-    """D14: the receiver takes it in and gives half of its own back; it black-lists nobody for it."""
+    """D14: the receiver takes it in and gives half of its own back; it black-lists no peer for it."""
     sums = stand.limiter.sums
     assert sums is not None
     before = sums.w

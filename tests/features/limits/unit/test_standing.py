@@ -175,7 +175,7 @@ def test_a_member_that_does_not_leave_trips(stand: Stand) -> None:
 
 
 def test_views_that_do_not_say_when_a_member_left() -> None:
-    """Limits 5.5, views 5Z: over ZooKeeper nobody lapses, and tripping for it is no use."""
+    """Limits 5.5, views 5Z: over ZooKeeper no member lapses, and tripping for it is no use."""
     stand = Stand(silent=True)
     stand.limit(600.0, **EXACT)
     stand.views.install(view_of(5, (A, B, C)))
@@ -210,7 +210,7 @@ def test_views_that_never_said_anything() -> None:
 
 
 def test_a_process_that_never_had_a_view_takes_its_part() -> None:
-    """Limits 5.5, H270: nobody holds anything that this life gave, and what its former life gave is over ``settle`` after the start."""
+    """Limits 5.5, H270: no member holds anything that this life gave, and what its former life gave is over ``settle`` after the start."""
     stand = Stand()
     users = stand.limit(600.0, **EXACT)
     stand.pass_time(SETTLE - EPOCH)
