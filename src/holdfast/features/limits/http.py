@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from holdfast.agent.feature import HttpPart
-from holdfast.agent.observe.metrics import Metric, counter, gauge, labelled
+from holdfast.agent.observe.metrics import Metric, counter, gauge, histograms, labelled
 from holdfast.agent.observe.openapi import Parameter, Route
 from holdfast.errors import ConfigError, shown
 from holdfast.features.limits import terms
-from holdfast.features.limits.calls import LimitLine, LimitsReport
+from holdfast.features.limits.calls import LimitLine, LimitsReport, WorkerLine
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from holdfast.features.limits.handlers import LimitHandlers
     from holdfast.features.limits.protocol.limiter import Limiter
     from holdfast.features.limits.protocol.specs import Specs
+    from holdfast.features.limits.tally import Totals
+    from holdfast.features.limits.users import Users
 
 WAIT_MAX = 60.0  # seconds that a request may wait: proxies end those that take longer
 ACCEPTED = '{"cost": 1, "wait": 0}, both of which may be left out'
@@ -34,6 +36,12 @@ NUMBERS = {
     "aggregate": ("limit_aggregate", "What all members want of the limit, as this agent estimates it, cost per second."),
     "told": ("limit_told", "What the processes of this agent may use by what they were told, cost per second."),
     "waiting": ("limit_waiting", "Cost that waits in the processes of this agent."),
+    "waiters": ("limit_waiters", "Callers that wait in the processes of this agent."),
+    "tokens": ("limit_tokens", "Cost that may go at once in the processes of this agent; negative after a cost above the burst."),
+}
+COUNTERS = {
+    "admitted": ("limit_admitted_total", "Cost that went in the processes of this agent."),
+    "waited": ("limit_waited_total", "The part of that cost that had waited."),
 }
 GAUGES = {
     "instance": ("limits_instance", "Number of the view that limits of this agent gossip in; 0 without one."),
@@ -44,7 +52,14 @@ GAUGES = {
     "outstanding_weight": ("limits_outstanding_weight", "Weight of this agent that is on its way, as a part of what it brought."),
     "quiet": ("limits_quiet", "1 while nothing changes, so that this agent speaks less."),
 }
-OWN = {*GAUGES, "limits", "epochs"}
+SECONDS = {
+    "panic_seconds": ("limits_panic_seconds_total", "Seconds in which this agent had no view and used its part of the fleet alone."),
+    "provisional_seconds": (
+        "limits_provisional_seconds_total",
+        "Seconds in which this agent gossiped in a view that its server had not delivered.",
+    ),
+}
+OWN = {*GAUGES, *SECONDS, "limits", "epochs"}
 
 
 class WorkerAnswer(Struct, frozen=True):
@@ -55,6 +70,8 @@ class WorkerAnswer(Struct, frozen=True):
     rate: float
     waiting: float
     gone: bool
+    waiters: int
+    tokens: float  # cost that may go at once; negative after a cost above the burst
 
 
 class LimitAnswer(Struct, frozen=True):
@@ -86,6 +103,11 @@ class LimitAnswer(Struct, frozen=True):
     penalty_for: float
     version: int
     by: str
+    shared: float | None  # what all members use of it, as the aggregate says; null where that is not known
+    waiters: int
+    tokens: float
+    admitted: float  # cost that went in the processes of this agent
+    waited: float  # the part of it that had waited
 
 
 class LimitsAnswer(Struct, frozen=True):
@@ -124,6 +146,7 @@ class LimitSource(Protocol):
     """What HTTP shows of limits: ``running.LimitsAgent``."""
 
     limiter: Limiter | None
+    users: Users | None
 
     @property
     def has_specs(self) -> bool: ...
@@ -170,8 +193,9 @@ class LimitsHttp(HttpPart):
         if self._agent.limiter is None:
             return
         lines = self._report().lines
-        for field, (name, text) in NUMBERS.items():
-            yield labelled(name, "gauge", text, "limit", {line.name: getattr(line, field) for line in lines})
+        for kind, table in (("gauge", NUMBERS), ("counter", COUNTERS)):
+            for field, (name, text) in table.items():
+                yield labelled(name, kind, text, "limit", {line.name: getattr(line, field) for line in lines})
         yield labelled(
             "limit_workers",
             "gauge",
@@ -179,12 +203,22 @@ class LimitsHttp(HttpPart):
             "limit",
             {line.name: len(line.workers) for line in lines},
         )
+        quotas = {line.name: line.quota for line in lines if line.quota is not None}
+        yield labelled("limit_quota", "gauge", "Of an exact limit: what this agent holds, in parts of one member's 1/n.", "limit", quotas)
+        waits = {line.name: self._totals[line.name].waits for line in lines if line.name in self._totals}
+        yield histograms("limit_wait_seconds", "How long callers waited in the processes of this agent, if they did.", "limit", waits)
         found = {name.removeprefix("limits_"): value for name, value in self._agent.counts().items()}
         for field, (name, text) in GAUGES.items():
             yield gauge(name, text, found[field])
+        for field, (name, text) in SECONDS.items():
+            yield counter(name, text, found[field])
         yield counter("limits_epochs_total", "Epochs of gossip of this agent.", found["epochs"])
         counts = {name: value for name, value in found.items() if name not in OWN}
         yield labelled("limits_total", "counter", "What limiters said to each other, by what became of it.", "what", counts)
+
+    @property
+    def _totals(self) -> Mapping[str, Totals]:
+        return {} if self._agent.users is None else self._agent.users.totals
 
     def _report(self) -> LimitsReport:
         return LimitsReport(False) if not self._agent.has_specs else self._agent.handlers.report_of()
@@ -200,6 +234,10 @@ def _body(data: bytes) -> AcquireBody:
     return body
 
 
+def _worker(line: WorkerLine) -> WorkerAnswer:
+    return WorkerAnswer(line.pid, line.program, line.rate, line.waiting, line.gone, line.waiters, line.tokens)
+
+
 def _limit(line: LimitLine) -> LimitAnswer:
     given = line.terms
     return LimitAnswer(
@@ -207,7 +245,7 @@ def _limit(line: LimitLine) -> LimitAnswer:
         aggregated_by=given.aggregate, set_fleet=given.fleet, fleet=line.fleet, members=line.members, over=line.over, view=line.view,
         state=line.state, used=line.used, share=line.share, demand=line.demand, aggregate=line.aggregate, told=line.told,
         waiting=line.waiting,
-        workers=tuple(WorkerAnswer(each.pid, each.program, each.rate, each.waiting, each.gone) for each in line.workers),
+        workers=tuple(map(_worker, line.workers)),
         quota=line.quota, panic_for=line.panic_for, starved_for=line.starved_for, penalty_for=line.penalty_for, version=line.version,
-        by=line.by,
+        by=line.by, shared=line.shared, waiters=line.waiters, tokens=line.tokens, admitted=line.admitted, waited=line.waited,
     )  # fmt: skip
