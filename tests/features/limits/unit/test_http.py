@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from holdfast.agent.membership import kind_of
 from holdfast.agent.observe.http_app import every_route
@@ -17,7 +18,9 @@ from holdfast.agent.observe.metrics import render
 from holdfast.agent.observe.openapi import document
 from holdfast.config import Config
 from holdfast.errors import ConfigError
-from holdfast.features.limits.http import COUNTERS, GAUGES, NUMBERS, SECONDS, LimitsAnswer, LimitsHttp
+from holdfast.features.limits.calls import LimitLine, LimitsReport, WorkerLine
+from holdfast.features.limits.http import BEAT_INTERVAL, BEAT_LIMITS, COUNTERS, GAUGES, NUMBERS, SECONDS, LimitsAnswer, LimitsHttp
+from holdfast.features.limits.terms import LIMITS_MAX, WORKERS_MAX, Terms
 from tests.features.limits.unit.test_feature import Agent
 from tests.features.views.fake_views import view
 from tests.http.test_routes import complaints
@@ -126,6 +129,40 @@ def test_every_number_has_a_metric(agent: Agent) -> None:
     assert 'holdfast_limit_rate{limit="api"} 500' in text
     assert "holdfast_limits_epochs_total" in text
     assert "panic_seconds" not in "".join(line for line in text.splitlines() if line.startswith("holdfast_limits_total"))
+
+
+def test_what_the_page_is_told(agent: Agent) -> None:
+    """H352: the busiest sixteen of those that this agent uses, and six processes of each; looked at twice a second, however many read."""
+    workers = tuple(WorkerLine(pid, f"p{pid}", 1.0, 0.0) for pid in range(WORKERS_MAX))
+    lines = [
+        LimitLine(f"l{number:03}", Terms(500.0, 50.0), 1, "a", state="stable", rate=10.0, demand=float(number), workers=workers)
+        for number in range(LIMITS_MAX)
+    ]
+    lines[3] = replace(lines[3], waiters=1)
+    lines[255] = replace(lines[255], state="")
+    reports: list[LimitsReport] = []
+
+    def report_of() -> LimitsReport:
+        reports.append(LimitsReport(True, tuple(lines), ("b",) * 50))
+        return reports[-1]
+
+    source: Any = SimpleNamespace(now=5.0, has_specs=True, handlers=SimpleNamespace(report_of=report_of))
+    http = LimitsHttp(Web(), source)
+    for _ in range(5):
+        beat = http.beat()["limits"]
+        http.lists[0].frame()
+    assert len(reports) == 2  # and one for the list itself
+    assert [line.name for line in beat.lines] == ["l003", *(f"l{number}" for number in range(254, 254 - BEAT_LIMITS + 1, -1))]
+    assert (beat.count, len(beat.blacklisted), len(beat.lines[0].workers), beat.lines[0].workers_of) == (LIMITS_MAX, BEAT_LIMITS, 6, 64)
+    assert len(msgspec.json.encode(beat)) < 16 * 1024
+    version = http.lists[0].version()
+    lines[3] = replace(lines[3], version=2)
+    assert http.lists[0].version() == version
+    source.now += BEAT_INTERVAL
+    assert http.lists[0].version() == version + 1
+    lines.clear()
+    source.now += BEAT_INTERVAL
+    assert http.beat() == {}
 
 
 def test_what_went_and_what_waited(agent: Agent) -> None:
