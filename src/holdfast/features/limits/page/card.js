@@ -5,8 +5,8 @@ import { age, plural, short } from "../text.js";
 
 export const KEPT_MS = 120000; // of lines
 const SAMPLE_MS = 1000; // between two samples: more could not be told apart
-const SAMPLES_MOST = KEPT_MS / SAMPLE_MS + 1;
 const GAP_MS = 5000; // the agent was not heard for so long: no line says what happened meanwhile
+const WORKERS_MOST = 6; // processes; a host may have 64
 const NAMED_MOST = 20; // letters of a program's name
 
 const [WIDTH, LEFT, RIGHT] = [420, 4, 416];
@@ -32,7 +32,7 @@ export class Samples {
     if (last && now - last.at < SAMPLE_MS * 0.9) return false;
     const { rate, shared, share, told, waiters, state } = limit;
     this.all.push({ at: now, rate, shared, share, told, waiters, panic: state === "panic" });
-    while (this.all.length > SAMPLES_MOST || now - this.all[0].at > KEPT_MS) this.all.shift();
+    while (now - this.all[0].at > KEPT_MS) this.all.shift();
     return true;
   }
 }
@@ -73,7 +73,8 @@ export class Card {
     if (samples) this.plot.show(samples, now, `${limit.name}: rate ${amount(limit.rate)} a second, all members ${amount(limit.shared)}, this agent ${amount(limit.share)}, ${plural(limit.waiters, "waiter")}; the last two minutes`);
   }
 
-  showWorkers({ workers, workers_of: count }) {
+  showWorkers({ workers: all, workers_of: count = all.length }) {
+    const workers = all.slice(0, WORKERS_MOST);
     const lines = workers.map((each) => [`${each.pid ? short(each.program, NAMED_MOST) : "callers of the agent"}: ${amount(each.rate)}/s${each.waiters ? `, ${each.waiters} wait` : ""}${each.gone ? ", gone" : ""}`, each]);
     while (this.workers.children.length > lines.length + 1) this.workers.lastChild.remove();
     while (this.workers.children.length < lines.length + 1) this.workers.append(el("li", { dir: "auto" }));
@@ -115,7 +116,7 @@ class Plot {
 
   show(samples, now, label) {
     set(this.root, { "aria-label": label });
-    const most = Math.max(1e-6, ...samples.flatMap((each) => [each.rate, each.shared ?? 0, each.share, each.told])) * 1.08;
+    const most = rounded(Math.max(1e-6, ...samples.flatMap((each) => [each.rate, each.shared ?? 0, each.share, each.told])));
     const waiters = Math.max(0, ...samples.map((each) => each.waiters));
     say(this.most, `${amount(most)} per second`);
     say(this.lane, waiters ? `waiters, up to ${waiters}` : "no waiters");
@@ -132,6 +133,12 @@ class Plot {
   draw(line, parts) {
     set(this.paths.get(line), { d: parts.join("") || null });
   }
+}
+
+/** A little more than this, as people would end an axis. */
+function rounded(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return power * [1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12].find((step) => step * power >= value * 1.02);
 }
 
 /** Samples in a row that have a value, without a gap. */
