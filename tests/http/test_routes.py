@@ -182,7 +182,8 @@ def test_the_page_and_its_parts_are_served(group: StubGroup) -> None:
     """H216: / is the page, with the panels of the membership and of features; every file beside it is served with its type, and nothing
     above the folder is."""
     page = ask(group.url, "/")
-    assert [name for name in ("ring", "leaders", "pools", "views", "limits") if f'<section class="card {name}'.encode() not in page.body] == []
+    sections = ("ring", "leaders", "pools", "views", "limits")
+    assert [name for name in sections if f'<section class="card {name}'.encode() not in page.body] == []
     assert b'data-panels="ring/panel.js leadership/panel.js tickets/panel.js views/panel.js limits/panel.js"' in page.body
     assert page.status == 200
     assert page.headers["content-type"].startswith("text/html")

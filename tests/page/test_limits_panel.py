@@ -83,8 +83,8 @@ def test_lines_grow_and_end_after_two_minutes(page: Page, member: Member) -> Non
     page.until(f"{LINES.format('api', 'share')}.split(',').length - 1 > {first}")
     page.js("window.ahead = 60000")
     page.until(f"{LINES.format('api', 'share')}.split('M').length === 3")  # Nothing was heard for a minute: two lines.
-    member.stand(replace(busy, share=250.0, rate=1000.0))
-    page.until("document.querySelector('[data-limit=api] .most').textContent === '1,200 per second'")
+    member.stand(replace(busy, share=250.0, rate=2100.0))
+    page.until("document.querySelector('[data-limit=api] .most').textContent === '2,500 per second'")
     page.js("window.ahead = 150000")
     page.until(f"{LINES.format('api', 'share')}.split('M').length === 3")
     page.js("window.ahead = 300000")
@@ -174,7 +174,7 @@ def test_as_many_as_a_group_can_have(page: Page, member: Member) -> None:
     page.until(f"document.querySelectorAll('#limit-rows tr').length === {LIMITS_MAX - DRAWN}")
     assert page.js(NAMES) == [f"l{number:03}" for number in range(LIMITS_MAX - 1, LIMITS_MAX - 1 - DRAWN, -1)]
     assert page.js(ROWS)[:2] == ["l243", "l242"]
-    assert page.js(SHIFTS) < 0.02  # The cards are there with the list, before anything below them is seen.
+    assert page.js(SHIFTS) < 0.02
     assert page.js("document.querySelector('#limit-count').textContent") == f"{DRAWN} of {LIMITS_MAX} drawn"
     assert page.js("document.querySelector('#limit-others').clientHeight <= 340")
     told = page.js("fetch('v1/limits').then((answer) => answer.json()).then((found) => found.limits.length)")

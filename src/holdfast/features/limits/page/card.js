@@ -6,7 +6,6 @@ import { age, plural, short } from "../text.js";
 export const KEPT_MS = 120000; // of lines
 const SAMPLE_MS = 1000; // between two samples: more could not be told apart
 const GAP_MS = 5000; // the agent was not heard for so long: no line says what happened meanwhile
-const WORKERS_MOST = 6; // processes; a host may have 64
 const NAMED_MOST = 20; // letters of a program's name
 
 const [WIDTH, LEFT, RIGHT] = [420, 4, 416];
@@ -73,8 +72,7 @@ export class Card {
     if (samples) this.plot.show(samples, now, `${limit.name}: rate ${amount(limit.rate)} a second, all members ${amount(limit.shared)}, this agent ${amount(limit.share)}, ${plural(limit.waiters, "waiter")}; the last two minutes`);
   }
 
-  showWorkers({ workers: all, workers_of: count = all.length }) {
-    const workers = all.slice(0, WORKERS_MOST);
+  showWorkers({ workers, workers_of: count }) {
     const lines = workers.map((each) => [`${each.pid ? short(each.program, NAMED_MOST) : "callers of the agent"}: ${amount(each.rate)}/s${each.waiters ? `, ${each.waiters} wait` : ""}${each.gone ? ", gone" : ""}`, each]);
     while (this.workers.children.length > lines.length + 1) this.workers.lastChild.remove();
     while (this.workers.children.length < lines.length + 1) this.workers.append(el("li", { dir: "auto" }));

@@ -5,7 +5,6 @@ import { plural, spanText } from "../text.js";
 import { Card, Samples, amount } from "./card.js";
 
 const DRAWN_MOST = 12; // cards; the agent tells of four more with each beat, so that one that grows busy has its lines already
-const TOLD_MOST = 16; // of a beat
 const SWAP_MS = 10000; // between two cards that make room for a busier limit: two that are as busy shall not take turns all the time
 
 const ofPeers = (peers) => peers.map((each) => each.name).join(", ");
@@ -55,9 +54,6 @@ export default class LimitsPanel {
     this.limits = [...limits].sort(byBusiness);
     byId("limits").hidden = limits.length === 0;
     for (const name of [...this.cards.keys()]) if (!limits.some((each) => each.name === name)) this.drop(name);
-    const used = this.limits.filter((each) => each.state).slice(0, TOLD_MOST);
-    this.choose(used, performance.now());
-    for (const each of used) this.cards.get(each.name)?.show(each, null, 0);
     this.listOthers();
   }
 
