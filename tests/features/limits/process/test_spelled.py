@@ -20,7 +20,7 @@ from holdfast.features.limits import calls as limit_calls
 from holdfast.features.limits.calls import LimitItem
 from holdfast.features.limits.terms import Change, Terms
 from holdfast.local import calls
-from holdfast.net.clock import now
+from holdfast.net.clock import now, now_ns
 from tests.client.fake_agent import SILENCE, FakeAgent
 from tests.client.spelling import Aio, Blocking, Spelling
 from tests.support.agents import until
@@ -117,6 +117,21 @@ def test_a_cost_that_does_not_go_in_time_costs_nothing(client: Spelling, agent: 
     assert len(limit._line) == 0
     until(lambda: sum(each.arrived for each in reports(agent)) == 9, "it was reported")
     until(lambda: reports(agent)[-1].waiting == 0, "nothing waits")
+
+
+def test_without_patience_it_raises_at_once(client: Spelling, agent: FakeAgent, limit: Any) -> None:
+    """H350: `acquire(timeout=0)` is what a web handler needs that must not wait: it goes, or raises and costs nothing."""
+    tell(agent, item(1, 1.0, depth=1.0), limit)
+    until(lambda: client.run(limit.try_acquire), "a token has come in, and is taken")
+    before, begun_at = limit._bucket.admitted, now()
+    with pytest.raises(LimitTimeout, match="within 0 s"):
+        client.run(limit.acquire, timeout=0)
+    assert now() - begun_at < SOON
+    assert (limit._bucket.admitted, len(limit._line)) == (before, 0)
+    tell(agent, item(2, MANY), limit)
+    until(lambda: limit._bucket.seen(now_ns()) >= 2_000_000, "tokens have come in")
+    client.run(limit.acquire, timeout=0)
+    assert limit._bucket.admitted == before + 1_000_000
 
 
 def test_what_is_counted_for_people_goes_with_the_reports(client: Spelling, agent: FakeAgent, limit: Any) -> None:
