@@ -116,9 +116,12 @@ class Desk:
         self._counting.end(caller.cost, nanos(self._host.now - caller.since), went=went)
 
     def _retry_after(self, cost: int) -> float:
-        now = nanos(self._host.now)
-        left = self._bucket.ready_in(now, cost + self._waiting)
-        return NOT_KNOWN if not self._bucket.rate else left / SECOND
+        """Behind all that wait now: what they take comes in first, also where it is more than the bucket holds."""
+        bucket = self._bucket
+        left = bucket.ready_in(nanos(self._host.now), cost)
+        if not bucket.rate:
+            return NOT_KNOWN
+        return left / SECOND if not self._line else max(0, self._waiting + min(cost, bucket.depth) - bucket.tokens) / bucket.rate
 
     def _report(self) -> None:
         arrived, self._arrived, self._is_shorter = self._arrived, 0, False

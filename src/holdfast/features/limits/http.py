@@ -249,7 +249,7 @@ class LimitsHttp(HttpPart):
             self._agent.handlers.desk(name).take(body.cost, body.wait, lambda: not answered.cancelled(), answer)
 
         await self._web.in_turn(ask)
-        return self._web.json(await answered)  # type: ignore[no-any-return]
+        return self._web.json(await self._web.while_there(request, answered))  # type: ignore[no-any-return]
 
     def answer(self) -> LimitsAnswer:
         report = self._report()

@@ -42,6 +42,9 @@ class Web:
     async def body(self, request: Any) -> bytes:
         return bytes(request.data)
 
+    async def while_there(self, request: Any, awaited: asyncio.Future[Any]) -> Any:
+        return await awaited
+
 
 def http_of(agent: Agent) -> LimitsHttp:
     return LimitsHttp(Web(), agent.feature)
