@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.features.limits.protocol.demand import FLOOR, FlowDemand, RequestDemand, UserDemand
 from holdfast.features.limits.protocol.outlet import Wants
+from tests.features.limits.stand import A, B, C, Stand, view_of
 
 EPOCH = 0.5
 
@@ -81,3 +82,14 @@ def test_a_member_alone_weighs_one_and_an_idle_one_next_to_nothing() -> None:
     """Limits 5.2, flows: floor 1e-6; if A = D then 1."""
     assert Flows(largest=0.1, others=0).look(use=1.0, share=4.0) == 1.0
     assert Flows(largest=0.1, others=20).look(use=0.0, share=4.0) == FLOOR
+
+
+def test_a_member_without_a_share_counts_what_arrives_up_to_four_even_parts() -> None:
+    """H362: the next life of an agent has nothing of an exact limit at first, and its worker goes on with what the former one told."""
+    for arrives, counted in ((50.0, 50.0), (5000.0, 800.0)):
+        stand = Stand()
+        stand.limit(600.0, arrives=arrives, policy="exact", fleet=3)
+        stand.views.install(view_of(5, (A, B, C)))
+        stand.epochs(9)
+        assert stand.of().used == 0.0
+        assert stand.of().want == pytest.approx(counted, rel=0.01)

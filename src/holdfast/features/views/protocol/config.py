@@ -15,7 +15,7 @@ from holdfast.kit.slots import Slot
 HEARTBEAT_MIN, HEARTBEAT_MAX = 0.05, 5.0
 SERVERS_MAX = 7  # slots of the lab; a product has 1, 3 or 5
 CLIENTS_MAX = 2000  # per group: an LSA that lists them all stays below 160 KiB
-TOMBS_MAX = MEMBERS_MAX  # identities of removed clients: four whole groups within TOMB_SECONDS
+TOMBS_MAX = MEMBERS_MAX  # identities of removed clients: ten whole groups within TOMB_SECONDS
 TOMB_SECONDS = 600.0  # no ping is under way for so long
 HOPS_MAX = 4096  # overlay messages that wait for a hop acknowledgement here
 RECENT_MAX = 65_536  # overlay ids forwarded lately: 10 s at 6,500 per second
