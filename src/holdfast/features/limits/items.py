@@ -8,14 +8,15 @@ from holdfast.features.limits.calls import STARTING, LimitItem, LimitLine, Worke
 from holdfast.features.limits.protocol.config import UNIT
 from holdfast.features.limits.protocol.specs import AGGREGATES, POLICIES, SHARES
 from holdfast.features.limits.protocol.survey import look_at
-from holdfast.features.limits.protocol.workers import Tell
+from holdfast.features.limits.protocol.workers import Tell, Worker
 from holdfast.features.limits.terms import Terms
 
 if TYPE_CHECKING:
     from holdfast.features.limits.protocol.limiter import Limiter
     from holdfast.features.limits.protocol.specs import Spec
     from holdfast.features.limits.streams import LimitStream
-    from holdfast.features.limits.users import Used
+    from holdfast.features.limits.tally import Totals
+    from holdfast.features.limits.users import Used, User
 
 NOTHING_TOLD = Tell(0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -74,7 +75,9 @@ class Items:
         return spec is not None and spec.is_fair
 
 
-def line_of(name: str, spec: Spec, limiter: Limiter | None, used: Used | None, over: str, now: float, wall: float) -> LimitLine:
+def line_of(
+    name: str, spec: Spec, limiter: Limiter | None, used: Used | None, over: str, now: float, wall: float, totals: Totals | None
+) -> LimitLine:
     """One limit for people."""
     penalty = max(0.0, spec.until - wall) if spec.is_penalized(wall) else 0.0
     line = LimitLine(name, terms_of(spec), spec.lamport, spec.by, penalty_for=penalty)
@@ -105,11 +108,27 @@ def line_of(name: str, spec: Spec, limiter: Limiter | None, used: Used | None, o
         starved_for=None if limit.starved_since is None else now - limit.starved_since,
         penalty_for=penalty,
         rate=look.rate,
+        shared=look.shared,
+        waiters=sum(worker.waiters for worker in workers),
+        tokens=sum(worker.tokens for worker in workers),
+        admitted=0.0 if totals is None else totals.admitted,
+        waited=0.0 if totals is None else totals.waited,
     )
 
 
 def workers_of(used: Used, now: float) -> tuple[WorkerLine, ...]:
     held = used.outlet.workers
     return tuple(
-        WorkerLine(user.pid, user.program, held[number].held(now), user.waiting, user.gone) for number, user in sorted(used.users.items())
+        WorkerLine(
+            user.pid, user.program, held[number].held(now), user.waiting, user.gone, user.waiters, tokens_of(user, held[number], now)
+        )
+        for number, user in sorted(used.users.items())
     )
+
+
+def tokens_of(user: User, worker: Worker, now: float) -> float:
+    """What its bucket holds: one that says nothing lets nothing go, so what it said has grown by its rate since."""
+    last = worker.last
+    if user.gone or last is None:
+        return 0.0
+    return min(last.depth, user.tokens + worker.held(now) * max(0.0, now - user.tokens_at))
