@@ -63,13 +63,18 @@ class Flows:
     def __init__(self, largest: float, others: float, whole: float = 6.0) -> None:
         self.demand = FlowDemand(lambda: largest, lambda: others + self.demand.smoothed.value, lambda: whole, alpha_up=1.0, alpha_down=1.0)
 
-    def look(self, use: float, share: float) -> float:
-        return self.demand.look(Wants(use * EPOCH, 0), EPOCH, share)
+    def look(self, use: float, share: float, even: float = 0.0) -> float:
+        return self.demand.look(Wants(use * EPOCH, 0), EPOCH, share, even)
 
 
 def test_a_member_whose_share_is_used_up_weighs_as_many_as_its_flows() -> None:
     """Limits 5.2, flows: saturated if use >= 0.95 L: D = L / rate of the largest flow."""
     assert Flows(largest=0.1, others=20).look(use=3.9, share=4.0) == pytest.approx(40)
+
+
+def test_a_share_below_an_even_part_is_used_up_when_it_is_used() -> None:
+    """Limits 5.2, flows, F6: what flows use is compared with what they may use. An even part is for what arrives at requests (H362)."""
+    assert Flows(largest=0.1, others=20).look(use=1.0, share=1.0, even=2.0) == pytest.approx(10)
 
 
 def test_another_one_weighs_what_yields_just_what_it_uses() -> None:
