@@ -7,8 +7,8 @@ LOCK := requirements-dev.txt
 # Debian packages that tests use, each with the command it brings. Without them these tests are skipped, and say so. (The package busybox
 # brings the same command without a cron daemon.)
 DEBIAN_PACKAGES := iproute2:ip nftables:nft chromium:chromium busybox-static:busybox
-# What nightly tests use beside them: an ensemble of ZooKeeper, which brings Java.
-NIGHTLY_PACKAGES := zookeeper
+# What nightly tests use beside them: an ensemble of ZooKeeper, which brings Java, and Redis, which limits are compared with.
+NIGHTLY_PACKAGES := zookeeper redis-server:redis-server
 
 # (exec: make tells only the process it started that it ends, and that one must be the one that passes it on.)
 # What the longer jobs run; override on the command line, e.g. make test PYTEST_ARGS="tests/kit -x".
@@ -16,6 +16,7 @@ PYTEST_ARGS ?=
 SOAK_ARGS ?= --all --resume --seeds 100000 --jobs $(shell nproc 2>/dev/null || echo 1)
 FUZZ_ARGS ?= --inputs 1000000
 FUZZ_VIEWS_ARGS ?= --inputs 20000
+FUZZ_LIMITS_ARGS ?= --inputs 20000
 BENCH ?= simulator datagrams memory
 
 # The names of the stamps hold check sums, so that neither a clone's file times nor a checkout can fool them: another lock
@@ -48,14 +49,16 @@ lint: setup ## style, spelling, types and imports only
 docs: setup ## the documentation, into docs/_build/html
 	@$(VENV)/bin/python scripts/checks.py docs
 
-soak: setup ## a machine of views alone (FUZZ_VIEWS_ARGS), then seeded sweeps for as long as you like, resumed (SOAK_ARGS)
+soak: setup ## a machine of views alone (FUZZ_VIEWS_ARGS), one of limits (FUZZ_LIMITS_ARGS), then seeded sweeps for as long as you like, resumed (SOAK_ARGS)
 	@$(VENV)/bin/python -m fuzz.views $(FUZZ_VIEWS_ARGS)
+	@$(VENV)/bin/python -m fuzz.limits $(FUZZ_LIMITS_ARGS)
 	@$(VENV)/bin/holdfast lab sweep $(SOAK_ARGS)
 
-fuzz: setup ## hostile messages: the wire (FUZZ_ARGS), three real agents (FUZZ_AGENTS_ARGS), a machine of views alone (FUZZ_VIEWS_ARGS)
+fuzz: setup ## hostile messages: the wire (FUZZ_ARGS), three real agents (FUZZ_AGENTS_ARGS), a machine of views (FUZZ_VIEWS_ARGS) or limits (FUZZ_LIMITS_ARGS) alone
 	@$(VENV)/bin/python -m fuzz.wire $(FUZZ_ARGS)
 	@$(VENV)/bin/python -m fuzz.agents $(FUZZ_AGENTS_ARGS)
 	@$(VENV)/bin/python -m fuzz.views $(FUZZ_VIEWS_ARGS)
+	@$(VENV)/bin/python -m fuzz.limits $(FUZZ_LIMITS_ARGS)
 
 bench: setup ## the short benchmarks, or others: make bench BENCH=tickets; fails if a goal is missed
 	@missed=0; for name in $(BENCH); do $(VENV)/bin/python -m benchmarks $$name || missed=1; done; exit $$missed

@@ -8,9 +8,13 @@
     api_rate_ratio    questions per second of 50 tasks on one connection of the event loop / of a bare echo driven in the same way
     start_ratio       from the start of the process to its answer to Hello / to the end of the same imports in a bare interpreter
     cli_members_ms    wall-clock milliseconds of ``holdfast members``
+    cli_members_1000_ms   the same of a group of 1000, into a pipe
+    cli_members_1000_terminal_ms   and on a terminal
     event_bytes       of one change among 1000 members, as a client that watches reads it
     event_ms          CPU milliseconds of that client per change, until the event is read and ``group.members`` has it
     event_ratio_look  the same / the answer to a ``Look`` of these 1000 members
+    since_bytes       of the answer to a client that missed one change among 1000 members and asks what changed since its version
+    since_ms          CPU milliseconds of that client until ``group.members`` has it
     packets_of_equation_2   UDP packets that an idle member sends / the 4k per T_l that Equation 2 of the paper asks for
 
 One group serves all but one row: at T_l = 1 s, with a key, state directories and three seats. First it is left alone and watched, then
@@ -20,14 +24,15 @@ What is compared takes turns, and best round stands against best round.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import count
-from os import wait4
+from os import openpty, wait4
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
@@ -59,9 +64,13 @@ GOALS = {
     "api_rate_ratio": at_least(0.6),
     "start_ratio": at_most(2),
     "cli_members_ms": at_most(200),
+    "cli_members_1000_ms": at_most(200),
+    "cli_members_1000_terminal_ms": at_most(200),
     "event_bytes": at_most(2048),
     "event_ms": at_most(0.2),
     "event_ratio_look": at_most(0.1),
+    "since_bytes": at_most(2048),
+    "since_ms": at_most(0.2),
 }
 RATIOS = {  # of seconds: a rate is the other way round
     "api_p50_ratio": ("owns", "echo"),
@@ -73,12 +82,14 @@ RATIOS = {  # of seconds: a rate is the other way round
     "api_rate_ratio_unbatched": ("echo_piped_unbatched", "owns_piped"),
     "start_ratio": ("start_agent", "start_imports"),
     "cli_members_ratio": ("cli_members", "cli_nothing"),
+    "cli_members_1000_ratio": ("cli_members_1000", "cli_nothing"),
     "event_ratio_look": ("event", "event_look"),
     "event_ratio_told": ("event_told", "event_look"),
 }
 ONE_BY_ONE = ("owns", "echo", "echo_settled", "granted", "look", "echo_view")
 PIPED = ("owns_piped", "echo_piped", "echo_piped_unbatched", "look_piped", "echo_view_piped")
 ROUNDS = 12
+CROWD = 1000  # members of the group that `holdfast members` is to list within its goal
 K = 3
 NEIGHBOURS = 2 * K
 IP_UDP_BYTES = 28  # of headers around each packet
@@ -118,9 +129,12 @@ def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
         contest = Contest(stack, agents[0], Path(folder), size)
         seconds = take_turns(contest.contestants(), rounds)
     ratios = {**_of_idle(idle), "rss_ring_mib": max(ring["rss_mib"]), **{name: ratio(seconds, *pair) for name, pair in RATIOS.items()}}
-    ratios["cli_members_ms"] = min(seconds["cli_members"]) * 1000
+    for name in ("cli_members", "cli_members_1000", "cli_members_1000_terminal"):
+        ratios[f"{name}_ms"] = min(seconds[name]) * 1000
     ratios["event_ms"] = min(seconds["event"]) * 1000
     ratios["event_bytes"] = contest.watched.bytes["event"]
+    ratios["since_ms"] = min(seconds["event_since"]) * 1000
+    ratios["since_bytes"] = contest.watched.bytes["event_since"]
     raw = {**size._asdict(), "rounds": rounds, "idle": idle, "ring": ring, **_raw(seconds, contest)}
     return Report("agent", GOALS, ratios, raw, idle["problems"])
 
@@ -212,18 +226,21 @@ class Contest:
         self.cpu: dict[str, list[dict[str, float]]] = {}  # seconds per call or start, of each side
         self._agent, self._folder, self._size = agent, folder, size
         echo, settled = stack.enter_context(echo_server(folder)), stack.enter_context(echo_server(folder, "settled"))
+        self._crowd = stack.enter_context(server_of("agent_crowd", str(folder / "crowd"), str(CROWD)))
         self._asker = stack.enter_context(child("agent_calls", agent.socket, str(agent.pid), *echo, *settled))
         self._serial = count()
         self.watched = Watched()
 
     def contestants(self) -> dict[str, Contestant]:
-        members = [sys.executable, "-m", "holdfast", "members", "--agent", self._agent.socket]
+        members, crowd = ([sys.executable, "-m", "holdfast", "members", "--agent", path] for path in (self._agent.socket, self._crowd[0]))
         return {
             **{kind: partial(self._asked, kind, self._size.calls) for kind in ONE_BY_ONE},
             **{kind: partial(self._asked, kind, self._size.piped) for kind in PIPED},
             "start_agent": self._started,
             "start_imports": self._imported,
             "cli_members": partial(self._ran, "cli_members", members),
+            "cli_members_1000": partial(self._ran, "cli_members_1000", crowd),
+            "cli_members_1000_terminal": partial(self._ran, "cli_members_1000_terminal", crowd, terminal=True),
             "cli_nothing": partial(self._ran, "cli_nothing", [sys.executable, "-c", "pass"]),
             **{name: partial(self._watched, name, step) for name, step in self.watched.contestants().items()},
         }
@@ -258,13 +275,14 @@ class Contest:
         self._note(name, process=took)
         return took
 
-    def _ran(self, name: str, command: list[str]) -> float:
+    def _ran(self, name: str, command: list[str], *, terminal: bool = False) -> float:
         """Seconds until it ended."""
+        read, write = openpty() if terminal else os.pipe()
         began_at = time.perf_counter()
-        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        with process.stdout:
-            said = process.stdout.read()
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=write)
+        os.close(write)
+        said = b"".join(_read(read))
+        os.close(read)
         _, status, used = wait4(process.pid, 0)
         took = time.perf_counter() - began_at
         process.returncode = status
@@ -276,15 +294,25 @@ class Contest:
         self.cpu.setdefault(name, []).append(spent)
 
 
+def _read(file: int) -> Iterator[bytes]:
+    """To its end, which on a terminal is an error."""
+    with suppress(OSError):
+        while data := os.read(file, 1 << 16):
+            yield data
+
+
 def _nothing() -> None:
     """There is nothing to check while it is waited for."""
 
 
+def echo_server(folder: Path, *words: str) -> AbstractContextManager[tuple[str, str]]:
+    return server_of("agent_echo", str(folder / "-".join(("echo", *words))), *words)
+
+
 @contextmanager
-def echo_server(folder: Path, *words: str) -> Iterator[tuple[str, str]]:
+def server_of(module: str, path: str, *words: str) -> Iterator[tuple[str, str]]:
     """Its path and its pid."""
-    path = str(folder / "-".join(("echo", *words)))
-    process = subprocess.Popen([sys.executable, "-m", "benchmarks.agent_echo", path, *words], cwd=ROOT, stdout=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-m", f"benchmarks.{module}", path, *words], cwd=ROOT, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"

@@ -2,7 +2,7 @@
 
 Frames as an agent writes them go through a client's conversation into its view and one watch, which is read. Both sides run in this process
 and without a socket, so that only their own work is measured. Beside it: the answer to a ``Look`` of the same group, which a client would
-have to ask for if events did not carry what changed.
+have to ask for if events did not carry what changed; and to a ``Look`` of a client that missed one change, and names its version.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Watched:
 
     def __init__(self, members: int = MEMBERS) -> None:
         self._random = Random(1)
-        self._members = [_member(number, "0") for number in range(members)]
+        self._members = [member(number, "0") for number in range(members)]
         self._positions = tuple(position_of(member.name) for member in self._members)
         self._changes, self._version = ViewChanges(), 1
         self._view = self._seen()
@@ -59,7 +59,7 @@ class Watched:
         self.bytes: dict[str, int] = {}  # of the largest frame of each kind
 
     def contestants(self) -> dict[str, Contestant]:
-        return {"event": self.event, "event_told": self.event_told, "event_look": self.look}
+        return {"event": self.event, "event_told": self.event_told, "event_look": self.look, "event_since": self.look_since}
 
     def event(self) -> float:
         """CPU seconds of a client per change: its frame is received, the view is changed, the event is read."""
@@ -96,13 +96,31 @@ class Watched:
             took += time.process_time() - began_at
         return took / LOOKS
 
+    def look_since(self) -> float:
+        """CPU seconds of a client that missed an event, until its ``Look`` is answered with what changed."""
+        took = 0.0
+        for view, _ in self._changed():
+            self._view = view
+            self._changes.note(view)
+            change = self._changes.since(self._mirror.since)
+            self._conversation.begin(calls.Look, (self._mirror.since,), Looking(self._mirror, Ignored()), 0.0)
+            answer = calls.GroupView(view.version, view.state, view.me, (), (), change=change)
+            frame = done(self._conversation.serial, encoded(answer))
+            self.bytes["event_since"] = max(self.bytes.get("event_since", 0), len(frame))
+            began_at = time.process_time()
+            self._conversation.receive(frame)
+            took += time.process_time() - began_at
+        assert self._mirror.members[:] == tuple(self._members)
+        self._changes.take()  # Told to no client: those of this process have it.
+        return took / CHANGES
+
     def _changed(self) -> list[tuple[calls.GroupView, Member]]:
         """Views that follow each other, and in what each differs from the one before."""
         found = []
         for _ in range(CHANGES):
             number = self._random.randrange(len(self._members))
             self._version += 1
-            self._members[number] = _member(number, str(self._version))
+            self._members[number] = member(number, str(self._version))
             found.append((self._seen(), self._members[number]))
         return found
 
@@ -122,7 +140,7 @@ class Watched:
         self.looks += 1
 
 
-def _member(number: int, text: str) -> Member:
+def member(number: int, text: str) -> Member:
     """With what a member of a service publishes: a version, three tags, a topic."""
     rows = {
         "version": b"1.0.0",

@@ -1,7 +1,11 @@
-"""`memory`: does a lab run of 1000 nodes and 60 virtual seconds fit into 1 GiB?
+"""`memory`: does a lab run of 1000 nodes and 60 virtual seconds fit into 1 GiB? And what does an agent keep of each of 1000 members?
 
     leases_of_a_gibibyte   peak of the lease workload (every node watches 6 neighbours) / 1 GiB
     gossip_of_a_gibibyte   peak where every node knows all others and asks a random one in every period / 1 GiB
+
+    heard_bytes             of one of 1000 members that was heard: identity, addresses in node, socket and codec, cipher, windows
+    address_bytes           the part of it that is Python's objects: without cipher and windows
+    heard_full_bytes        the same as heard_bytes with every bit of both replay windows in use
 
 Each run has a process of its own, which reads its peak (ru_maxrss) at the end; interpreter and libraries are part of it.
 """
@@ -25,7 +29,8 @@ from holdfast.lab.world import World
 
 GIBIBYTE = 1 << 30
 RUSAGE_UNIT = 1024  # bytes: what Linux counts ru_maxrss in
-GOALS = {"leases_of_a_gibibyte": at_most(1.0), "gossip_of_a_gibibyte": at_most(1.0)}
+GOALS = {"leases_of_a_gibibyte": at_most(1.0), "gossip_of_a_gibibyte": at_most(1.0), "heard_bytes": at_most(1536)}
+MEMBERS = 1000  # of the group of an agent that hears all of them
 ROUNDS = 1  # the peak of a seeded run hardly changes; of several rounds the largest counts
 SIZE = Size(seconds=60.0)
 
@@ -78,7 +83,11 @@ def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
         found = [_in_child(name, size) for _ in range(rounds)]
         ratios[f"{name}_of_a_gibibyte"] = max(each["peak_mib"] for each in found) * (1 << 20) / GIBIBYTE
         raw |= {f"{name}_{what}": [each[what] for each in found] for what in found[0]}
-    return Report("memory", GOALS, ratios, raw)
+    show_progress("members that are heard")
+    kept = {what: _heard_in_child(what) for what in ("addresses", "heard", "heard_full")}
+    ratios["address_bytes"] = kept["addresses"]
+    ratios |= {f"{what}_bytes": kept["addresses"] + kept[what] for what in ("heard", "heard_full")}
+    return Report("memory", GOALS, ratios, {**raw, "heard_bytes": kept})
 
 
 def measure(name: str, size: Size) -> dict[str, float]:
@@ -91,7 +100,15 @@ def measure(name: str, size: Size) -> dict[str, float]:
 
 
 def _in_child(name: str, size: Size) -> Any:
-    command = [sys.executable, "-m", "benchmarks.memory", name, json.dumps(size)]
+    return _said_by("benchmarks.memory", name, json.dumps(size))
+
+
+def _heard_in_child(what: str) -> Any:
+    return _said_by("benchmarks.heard", what, str(MEMBERS))
+
+
+def _said_by(*words: str) -> Any:
+    command = [sys.executable, "-m", *words]
     return json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 

@@ -100,7 +100,7 @@ def draw(random: Random, serial: int) -> calls.Call:
     topic = random.choice(("", "t", "news", "x" * 63, "a\nb"))
     payload = random.randbytes(random.choice((0, 1, 1000, 17_000, 33_000)))
     draws: tuple[Callable[[], calls.Call], ...] = (
-        lambda: calls.Look(serial),
+        lambda: calls.Look(serial, random.choice((0, 1, 7, -1, 1 << 63))),
         lambda: calls.Watch(serial, random.random() < 0.5),
         lambda: calls.Owns(serial, payload[:5000]),
         lambda: calls.SetTags(serial, random.choice(({}, {"zone": "eu"}, {"zone": None}, {"a b": "x"}, {"n" * 40: "v" * 300}))),

@@ -33,8 +33,9 @@ SECONDS_MAX = 1e9  # 31 years: no process waits or lives so long
 INSTANT_MAX = 1e12  # seconds on the clock of a process, whatever it counts from
 PLACES_MAX = 64  # neighbours, guardians, candidates: F17's fan-out
 # Entries of every table that has one per member: the list itself, lives, names, addresses. About half of it is for the members of the
-# largest group, the rest for lives that are over and still remembered. What else depends on the size of a group is a multiple (H203).
-MEMBERS_MAX = 8192
+# largest group, 10,000, and the rest for lives that are over and still remembered. What else depends on the size of a group is a
+# multiple (H203, H343).
+MEMBERS_MAX = 20_480
 PAYLOAD_BYTES_MAX = 32 * 1024  # of a letter, the largest thing that is carried for a user
 SLOT_MAX = 63  # far beyond the largest list of seats
 MOVES = {"ms": 1, "us": 1000}  # ticks of a clock per millisecond, by the mark of a type

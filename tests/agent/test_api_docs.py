@@ -8,6 +8,7 @@ from pathlib import Path
 from holdfast.agent.grants import grants
 from holdfast.agent.socket import api, connection
 from holdfast.agent.socket.events import BUFFER_MAX
+from holdfast.agent.socket.view import NAMES_MAX
 from holdfast.features.mail import streams as messages
 from holdfast.local.frame import ANSWER_BYTES_MAX, CALL_BYTES_MAX
 from holdfast.local.table import tag_of
@@ -28,7 +29,7 @@ def test_every_call_is_in_the_table() -> None:
 
 def test_limits_are_the_constants() -> None:
     """The numbers on the page are those in the code."""
-    assert (CALL_BYTES_MAX, ANSWER_BYTES_MAX) == (64 << 10, 8 << 20)
+    assert (CALL_BYTES_MAX, ANSWER_BYTES_MAX) == (64 << 10, 10 << 20)
     for text in (
         f"| clients of one agent | {api.CLIENTS_MAX} |",
         f"| time until `Hello` | {connection.GREETING_TIMEOUT:.0f} s |",
@@ -40,6 +41,7 @@ def test_limits_are_the_constants() -> None:
         f"| {connection.BACKLOG_BYTES_MAX >> 20} MiB |",
         f"| {messages.QUEUE_MAX}, {messages.QUEUE_BYTES_MAX >> 20} MiB |",
         f"a buffer of {BUFFER_MAX}",
+        f"remembers the last {NAMES_MAX} names that changed",
         f"topics of 1 to {messages.USER_TOPIC_BYTES_MAX} bytes",
     ):
         assert text in API, text

@@ -160,7 +160,7 @@ def test_calls_of_a_later_release_are_read(live: Live) -> None:
     """Calls grow at the end: what is appended is passed over."""
     with RawClient(live.path) as client:
         client.serial = 2
-        client.sock.sendall(framed(msgspec.msgpack.encode([2, 2, "appended", {"by": "a later release"}])))
+        client.sock.sendall(framed(msgspec.msgpack.encode([2, 2, 0, "appended", {"by": "a later release"}])))
         assert client.answer(calls.Look, 2).state == "member"
 
 

@@ -1,14 +1,16 @@
-"""What changed in a view, between any two moments at which a client may have looked.  docs/decisions.md H204; docs/local-api.md."""
+"""What changed in a view, between any two moments at which a client may have looked.  H204, H340; docs/local-api.md."""
 
 from __future__ import annotations
 
 from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from msgspec import Raw
 from msgspec.msgpack import encode
 
-from holdfast.agent.socket.view import NAMES_MAX, ViewChanges
+from holdfast.agent.socket.view import NAMES_MAX, ViewChanges, Viewer
 from holdfast.client.mirror import changed
 from holdfast.features.leadership.calls import LeaderView
 from holdfast.host import Address, Member, NodeId
@@ -132,3 +134,79 @@ def test_too_much_is_not_kept() -> None:
     change = changes.take()
     assert change is not None
     assert (change.since, change.state, change.listed) == (2, "leaving", ())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_changed_since_any_version_is_known(seed: int) -> None:
+    """H340: whichever version a client has, and whatever events have told, the answer makes it the present view."""
+    course, changes, draw = Course(seed), ViewChanges(), Random(seed)
+    views: list[GroupView] = []
+    for _ in range(100):
+        views.append(course.next())
+        changes.note(views[-1])
+        if draw.random() < 0.3:
+            changes.take()
+        for former in draw.sample(views, min(len(views), 5)):
+            change = changes.since(former.version)
+            assert change is not None
+            assert changed(former, views[-1].version, change) == views[-1]
+    assert changes.since(0) is None
+    assert changes.since(views[-1].version + 1) is None
+
+
+def test_the_latest_changes_are_known() -> None:
+    """Limits, H340: NAMES_MAX names are remembered, those that changed last; before the oldest of them nothing is known."""
+    changes, lines = ViewChanges(), [member(f"m{number:05}") for number in range(NAMES_MAX + 10)]
+    changes.note(GroupView(1, "member", ME, tuple(lines), ()))
+    for version in range(2, NAMES_MAX + 12):  # One member each; the last ten are more than are remembered.
+        lines[version - 2] = member(lines[version - 2].name, text="new")
+        changes.note(GroupView(version, "member", ME, tuple(lines), ()))
+    last = NAMES_MAX + 11
+    assert (changes.since(last - NAMES_MAX - 1), changes.since(last + 1)) == (None, None)
+    oldest, latest = changes.since(last - NAMES_MAX), changes.since(last - 1)
+    assert oldest is not None
+    assert latest is not None
+    assert [line.member for line in oldest.listed] == lines[10:]
+    assert [line.member for line in latest.listed] == lines[-1:]
+    for version in range(last + 1, last + NAMES_MAX):  # One that changes often takes one place.
+        lines[0] = member(lines[0].name, text=str(version))
+        changes.note(GroupView(version, "member", ME, tuple(lines), ()))
+    many = changes.since(last - 1)
+    assert many is not None
+    assert [line.member for line in many.listed] == [lines[0], lines[-1]]
+
+
+class Membership:
+    """A list that a test changes."""
+
+    def __init__(self, count: int) -> None:
+        self.version, self.rows, self.waits_for = 1, dict[str, bytes](), ""
+        self.listed = [member(f"m{number:04}") for number in range(count)]
+
+    def members(self) -> tuple[Member, ...]:
+        return tuple(self.listed)
+
+    def positions(self) -> dict[NodeId, int]:
+        return {each.id: at for at, each in enumerate(self.listed)}
+
+    def change(self, *places: int) -> None:
+        self.version += 1
+        for at in places:
+            self.listed[at] = member(self.listed[at].name, text=str(self.version))
+
+
+def test_a_look_at_a_large_group_has_what_changed() -> None:
+    """H340: with a thousand members a look after one change has less than 2 KB; the whole list comes if half of it changed."""
+    membership = Membership(1000)
+    viewer = Viewer(cast("Any", SimpleNamespace(me=ME.id, address=ME.address)), cast("Any", membership), {})
+    first = viewer.view("member")
+    membership.change(500)
+    assert len(viewer.view("member").members) == 1000
+    found = viewer.since("member", first.version)
+    assert found.change is not None
+    assert (found.members, found.positions, len(found.change.listed)) == ((), (), 1)
+    assert len(encode(found)) < 2048
+    assert changed(first, found.version, found.change) == viewer.view("member")
+    membership.change(*range(500))
+    assert viewer.since("member", first.version) is viewer.view("member")
+    assert viewer.since("member", 1 << 60) is viewer.view("member")

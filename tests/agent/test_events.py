@@ -158,6 +158,22 @@ def test_an_event_has_the_version_after_its_turn() -> None:
     assert read(watcher.take(1)[0].item).version == 2
 
 
+def test_what_changed_while_no_client_listened_is_not_told() -> None:
+    """H340: the first client begins with a view that has it, so its first event costs bytes for what is new in it."""
+    stand = Stand()
+    stand.changes.note(GroupView(1, "member", MEMBER, (), ()))
+    stand.changes.note(GroupView(2, "member", MEMBER, (MEMBER,), (7,)))
+    stand.version = 2
+    first = stand.watch()
+    stand.changes.note(GroupView(3, "leaving", MEMBER, (MEMBER,), (7,)))
+    stand.version = 3
+    second = stand.watch()
+    stand.hub.publish(Paused(1.0))
+    stand.end_turn()
+    told = [read(record.item).change for watcher in (first, second) for record in watcher.take(10)]
+    assert told == [ViewChange(2, "leaving")] * 2
+
+
 def test_the_first_event_for_users_carries_the_change() -> None:
     """H204: what changed in a turn is told once, with an event that every watcher gets; what nobody was told waits for the next one."""
     stand = Stand()

@@ -54,7 +54,11 @@ def test_changes_reach_the_client_without_a_look() -> None:
     watched = Watched()
     for step in watched.contestants().values():
         assert step() >= 0
-    assert (watched.looks, watched.bytes["event"] < 2048 < watched.bytes["event_look"]) == (0, True)
+    assert (watched.looks, watched.bytes["event"] < 2048 < watched.bytes["event_look"], watched.bytes["event_since"] < 2048) == (
+        0,
+        True,
+        True,
+    )
 
 
 def test_the_clock_of_another_process_is_its_cpu_time() -> None:

@@ -287,6 +287,50 @@ def test_events_do_not_wait_for_ever() -> None:
     assert len(events.read()) == EVENTS_MAX
 
 
+def looked(version: int, since: int, *names: str, gone: Sequence[str] = (), state: str = "member") -> calls.GroupView:
+    """The answer to a look that has what changed."""
+    listed = tuple(calls.Listed(member(name), position_of(name)) for name in names)
+    change = calls.ViewChange(since, state, None, listed, tuple(gone))
+    return calls.GroupView(version, state, member("a"), (), (), change=change)
+
+
+def test_a_look_brings_what_changed() -> None:
+    """H340: a look is answered with what changed since the version that is here, and the list is as new as the answer."""
+    looks: list[int] = []
+    mirror = Mirror(lambda: looks.append(mirror.since))
+    assert mirror.since == 0
+    mirror.start(view(3, member("a"), member("c")))
+    events = Events()
+    mirror.add(events)
+    mirror.push(followed(7, 6, "d"))
+    assert looks == [3]
+    mirror.set_result(looked(8, 3, "b", "d", gone=["c"], state="leaving"))
+    assert (len(events.read()), mirror.members.version, mirror.members.state) == (1, 8, "leaving")
+    assert mirror.members == Members(view(8, member("a"), member("b"), member("d")))
+    mirror.update(looked(9, 5, gone=["d"]))
+    assert (mirror.members.names, mirror.since) == (("a", "b"), 9)
+
+
+def test_a_look_that_does_not_fit_changes_nothing() -> None:
+    """H340: what changed since a version that is not reached here, or until one that is passed, is no news."""
+    mirror = Mirror(lambda: None)
+    mirror.start(view(5, member("a"), member("b")))
+    mirror.update(looked(9, 6, "c"))
+    mirror.update(looked(5, 3, gone=["b"]))
+    mirror.update(looked(4, 3, gone=["b"]))
+    assert (mirror.members.names, mirror.members.version) == (("a", "b"), 5)
+
+
+def test_another_agent_is_asked_for_the_whole_list() -> None:
+    """H340: versions of two agents have nothing to do with each other, so between two connections no version is named."""
+    mirror = Mirror(lambda: None)
+    mirror.start(view(50))
+    mirror.end(agent_lost("x", "it ended"))
+    assert mirror.since == 0
+    mirror.start(view(2))
+    assert mirror.since == 2
+
+
 def test_an_older_list_is_not_adopted() -> None:
     """A look that was overtaken says nothing."""
     mirror = Mirror(lambda: None)

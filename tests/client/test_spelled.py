@@ -165,6 +165,19 @@ def test_tags_are_there_on_return(client: Spelling, agent: FakeAgent, group: Any
     client.run(group.set_tags, {"a.b": "1"}, zone="eu", old=None)
     assert agent.wait_for(calls.SetTags).tags == {"a.b": "1", "zone": "eu", "old": None}
     assert group.tags == {"zone": "eu"}
+    assert agent.wait_for(calls.Look).since == 1
+
+
+def test_a_look_names_the_version_that_is_here(client: Spelling, agent: FakeAgent, group: Any) -> None:
+    """H340: after a gap the agent is asked for what changed since, and the answer is enough."""
+    change = calls.ViewChange(1, "member", None, (calls.Listed(member("b"), 0),))
+    agent.answers[calls.Look] = lambda call: calls.GroupView(9, "member", member("a"), (), (), change=change)
+    events = client.run(group.watch)
+    looks = len(agent.all(calls.Look))
+    agent.happened("EventsLost", 9, count=7)
+    assert client.next(events) == EventsLost(7)
+    assert agent.wait_for(calls.Look, looks + 1).since == 1
+    assert group.members.names == ("a", "b")
 
 
 def test_limits_are_checked_here(client: Spelling, agent: FakeAgent, group: Any) -> None:

@@ -11,6 +11,7 @@ from holdfast.agent.observe import agent_metrics, http_app, metrics
 from holdfast.agent.observe.doctor import SECURITY
 from holdfast.config import TAG_BYTES_MAX, TAGS_BYTES_MAX, TAGS_MAX
 from holdfast.features.leadership import metrics as lead_metrics
+from holdfast.features.limits import http as limit_http
 from holdfast.features.mail import http as mail_http
 from holdfast.features.ring import http as ring_http
 from holdfast.features.tickets import metrics as ticket_metrics
@@ -49,11 +50,14 @@ def test_every_finding_is_explained() -> None:
 
 def exposed() -> set[str]:
     """The names of metrics, as the code that exposes them spells them."""
-    modules = (metrics, agent_metrics, mail_http, ring_http, lead_metrics, ticket_metrics, view_http, http_app)
+    modules = (metrics, agent_metrics, mail_http, ring_http, lead_metrics, ticket_metrics, view_http, limit_http, http_app)
     text = "".join(Path(str(module.__file__)).read_text() for module in modules)
-    plain = set(re.findall(r'(?:counter|gauge|labelled|histogram|Metric)\(\s*"([a-z_]+)"', text))
+    plain = set(re.findall(r'(?:counter|gauge|labelled|histograms?|Metric)\(\s*"([a-z_]+)"', text))
     ring = {f"ring_{ring_http.RING_SECONDS.get(name, name)}" for name in ring_http.RING_GAUGES}
     plain |= {name for name, _ in (*view_http.GAUGES.values(), *view_http.COUNTERS.values())}
+    plain |= {
+        name for table in (limit_http.NUMBERS, limit_http.COUNTERS, limit_http.GAUGES, limit_http.SECONDS) for name, _ in table.values()
+    }
     plain |= {f"ticket_{name}_total" for name in ticket_metrics.COUNTED}
     return plain | ring | {f"ring_{name}_total" for name in ring_http.RING_COUNTERS}
 

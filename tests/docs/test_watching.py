@@ -32,7 +32,7 @@ FUNCTIONS = {
     "rate", "increase", "histogram_quantile", "scalar", "sum", "count", "max", "min", "count_values", "by", "and",
     "label_values",
 }  # of PromQL, as far as they are used here  # fmt: skip
-LABELS = {"job", "instance", "reason", "what", "le", "state", "member"}
+LABELS = {"job", "instance", "reason", "what", "le", "state", "member", "limit"}
 # Metrics that are there only when there is something to say: after a renewal, in a group of several, when something was counted.
 SOMETIMES = {
     "holdfast_ring_departures_total", "holdfast_drops_total", "holdfast_ring_safe_for_seconds", "holdfast_ring_safe_for_seconds_least",
@@ -89,12 +89,13 @@ def base(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def exposed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Types by name, as a real agent with a seat of its own exposes them; a client of it takes part in views."""
+    """Types by name, as a real agent with a seat of its own exposes them; a client of it takes part in views and uses a limit."""
     with Fleet(tmp_path_factory.mktemp("watching")) as fleet:
         agent = fleet.start(name="a", http="127.0.0.1:0", key=None, group="alone")
         until(lambda: ask(str(agent.ready["http"]), "/readyz").status == 200, "its seat votes")
-        with sync.join(agent=agent.socket) as joined, joined.views() as views:
+        with sync.join(agent=agent.socket) as joined, joined.views() as views, joined.limit("api", rate=10) as limit:
             views.ready(timeout=60)
+            limit.ready(timeout=60)
             types, samples = parsed(ask(str(agent.ready["http"]), "/metrics").body.decode())
         assert (samples["holdfast_view_number"] > 0, samples["holdfast_view_members"], samples["holdfast_view_clients"]) == (True, 1, 1)
         assert (samples["holdfast_seats"], samples["holdfast_seats_voting"], samples["holdfast_seat_voting"]) == (1, 1, 1)

@@ -24,6 +24,7 @@ from holdfast.features.farewell.agent import FarewellAgent
 from holdfast.features.leadership.agent import NoLeadership
 from holdfast.features.leadership.http import LeadersAnswer, LeadershipHttp
 from holdfast.features.leadership.leaders import Board
+from holdfast.features.limits.calls import LimitsReport
 from holdfast.features.limits.running import LimitsAgent
 from holdfast.features.ring.agent import RingSide
 from holdfast.features.ring.protocol.config import RingConfig
@@ -96,6 +97,20 @@ class ViewsStub(NoViews):
         return self._host.now
 
 
+class LimitsStub(LimitsAgent):
+    """Knows no limit, until a test says how its limits are."""
+
+    report: LimitsReport | None = None
+
+    @property
+    def has_specs(self) -> bool:
+        return self.report is not None
+
+    @property
+    def handlers(self) -> Any:
+        return SimpleNamespace(report_of=lambda: self.report)
+
+
 class StubAgent:
     """One member of a ring, and what ``HttpServer`` asks of an agent."""
 
@@ -118,12 +133,13 @@ class StubAgent:
             host=host, membership=self.ring, life=SimpleNamespace(on_asked_to_leave=lambda: None), config=config
         )
         limits: Any = SimpleNamespace(host=host, config=config, overlay=Overlay())
+        self.limits = LimitsStub(limits)
         self.features: dict[str, Running] = {
             "farewell": FarewellAgent(farewell),
             "leadership": self.leadership,
             "tickets": NoTickets(self.seats_missing, config),
             "views": self.views,
-            "limits": LimitsAgent(limits),
+            "limits": self.limits,
         }
         for machine in machines:
             host.node.add(machine)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import socket
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -99,6 +103,50 @@ def test_picture_of_views(page: Page, tmp_path: Path, pictures: Path) -> None:
         page.until("document.querySelector('#view-change').textContent.includes('went: skerry')")
         page.until("document.querySelectorAll('.view-server li[data-is=in]').length === 6")
         page.picture(pictures / "page-views.png", "#views")
+        assert page.errors == []
+
+
+OPENAI: dict[str, Any] = {"rate": 500, "burst": 50}
+STRIPE: dict[str, Any] = {"rate": 25, "burst": 5, "policy": "exact", "fleet": 3}
+MAIL: dict[str, Any] = {"rate": 40, "burst": 40, "policy": "strict", "fleet": 3}
+BUSY = {  # by program: its agent, and for each limit how many requests a second arrive from which second on
+    "web": (0, [("openai", OPENAI, [(0, 90), (35, 240), (75, 120)]), ("stripe", STRIPE, [(0, 6), (50, 14), (70, 7)])]),
+    "worker": (0, [("openai", OPENAI, [(0, 60)])]),
+    "api": (1, [("openai", OPENAI, [(0, 150), (20, 280)]), ("stripe", STRIPE, [(0, 9)]), ("mail", MAIL, [(0, 18)])]),
+    "batch": (2, [("openai", OPENAI, [(0, 40), (60, 120)]), ("stripe", STRIPE, [(0, 3)]), ("mail", MAIL, [(0, 4), (55, 30)])]),
+}
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(600)
+def test_picture_of_limits(page: Page, tmp_path: Path, pictures: Path) -> None:
+    """Four programs on three agents share three limits for two minutes; for a while all seats stand still, and there is no view."""
+    with Fleet(tmp_path, preset="lan", group="orders") as fleet, ExitStack() as working:
+        seeds = [f"127.0.0.1:{free_port()}" for _ in range(3)]
+        for name in ("kelp", "reef", "skerry", "tide", "mist", "pier"):
+            own: dict[str, Any] = {"bind": seeds[len(fleet.agents) - 3]} if len(fleet.agents) >= 3 else {}
+            fleet.start(name=name, seeds=seeds, http="127.0.0.1:0" if name == "kelp" else None, **own)
+        for name, (number, story) in BUSY.items():
+            program = tmp_path / name
+            program.write_text((Path(__file__).parent / "busy_program.py").read_text())
+            told = json.dumps([{"name": limit, "terms": given, "wants": wants} for limit, given, wants in story])
+            process = subprocess.Popen([sys.executable, str(program), fleet.agents[number].socket, told])
+            working.callback(process.wait)
+            working.callback(process.kill)
+        page.open(str(fleet.agents[0].ready["http"]), width=1360, height=1500, scale=1.5, calm=True)
+        page.until("document.querySelectorAll('.limit[data-is=stable]').length === 3")
+        time.sleep(88.0)
+        for agent in fleet.agents[3:]:
+            agent.signal(signal.SIGSTOP)
+        page.until("document.querySelector('[data-limit=openai]').dataset.is === 'panic'")
+        time.sleep(6.0)
+        for agent in fleet.agents[3:]:
+            agent.signal(signal.SIGCONT)
+        page.until("document.querySelector('[data-limit=openai]').dataset.is === 'stable'")
+        time.sleep(14.0)
+        page.picture(pictures / "page-limits.png", "#limits")
+        page.open(str(fleet.agents[0].ready["http"]), width=1360, height=1500, scale=1.0, dark=True, calm=True)
+        page.until("document.querySelectorAll('.limit[data-is=stable]').length === 3")
         assert page.errors == []
 
 

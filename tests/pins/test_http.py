@@ -36,7 +36,7 @@ def described(text: str) -> Iterator[str]:
         name = name if name in kinds else match["name"]
         for label, value in LABEL.findall(match["labels"] or ""):
             labels.setdefault(name, set()).add(label)
-            if label == "le":
+            if label == "le" and value not in bounds.get(name, ()):  # of another limit, too
                 bounds.setdefault(name, []).append(value)
     helps = dict(line.removeprefix("# HELP ").split(" ", 1) for line in lines if line.startswith("# HELP "))
     for name, kind in sorted(kinds.items()):
@@ -65,9 +65,11 @@ def use(a: AgentProcess, b: AgentProcess, look: Callable[[], None]) -> None:
             here.send("b", b"hello")
             assert next(iter(listening)).data == b"hello"
             there.cast(b"news", topic="topic")
-            with here.views() as views, here.limit("api", rate=100) as limit:
+            limits = here.limit("api", rate=100), here.limit("whole", rate=100, policy="exact", fleet=2)
+            with here.views() as views, limits[0], limits[1]:
                 views.ready(timeout=60)
-                limit.ready(timeout=60)
+                for limit in limits:
+                    limit.ready(timeout=60)
                 look()
 
 

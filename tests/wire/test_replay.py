@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.drops import Drop, Rejected
 from holdfast.wire import Channel, Key, Keyring, Sealed
-from holdfast.wire.replay import RETIRED_MAX, RUNS_MAX, WINDOW_COUNTERS, Runs, Window
+from holdfast.wire.replay import CIPHERS_MAX, RETIRED_MAX, RUNS_MAX, WINDOW_COUNTERS, Runs, Window
 
 KEYRING = Keyring(Key(b"k" * 32))
 near = st.integers(1, 3 * WINDOW_COUNTERS)
@@ -92,7 +92,7 @@ def test_beyond_the_retired_table_the_oldest_is_forgotten() -> None:
 
 
 def test_an_evicted_run_cannot_be_replayed_and_goes_on() -> None:
-    """Without the retired table, a receiver that meets 4096 other runs would believe everything a second time."""
+    """Without the retired table, a receiver that meets RUNS_MAX other runs would believe everything a second time."""
     receiver = Sealed("orders", KEYRING)
     first = Sealed("orders", KEYRING, run_id=run_id(0))
     early, late = first.seal(b"not delivered yet"), first.seal(b"once")
@@ -117,6 +117,64 @@ def test_a_run_that_is_heard_keeps_its_windows_in_a_flood() -> None:
         if number % 1000 == 0:
             receiver.open(busy.seal(b"still here"))
     assert receiver.open(late) == b"late"
+
+
+def ciphers(receiver: Sealed) -> int:
+    return sum(run.cipher is not None for run in receiver._runs.active.values())
+
+
+def test_few_ciphers_are_kept_and_all_windows() -> None:
+    """H344: beyond CIPHERS_MAX senders a cipher is made again when it is needed; each sender's counters are remembered all the same."""
+    receiver, count = Sealed("orders", KEYRING), CIPHERS_MAX + 40
+    senders = [Sealed("orders", KEYRING, run_id=run_id(number)) for number in range(count)]
+    late = [sender.seal(b"late") for sender in senders]
+    for turn in range(1, 4):
+        said = [sender.seal(b"%d" % turn) for sender in senders]
+        assert [receiver.open(data) for data in said] == [b"%d" % turn] * count
+        assert ciphers(receiver) == len(receiver._runs._with_cipher) == CIPHERS_MAX
+        assert {refused(receiver, data) for data in said} == {Drop.REPLAYED}
+    assert [receiver.open(data) for data in late] == [b"late"] * count
+    assert {refused(receiver, data) for data in late} == {Drop.REPLAYED}
+
+
+def test_senders_that_speak_in_turns_find_some_of_their_ciphers() -> None:
+    """H344: with the oldest cipher given up none of them would ever be found; a drawn one leaves most where there are few too many."""
+    receiver = Sealed("orders", KEYRING)
+    senders = [Sealed("orders", KEYRING, run_id=run_id(number)) for number in range(CIPHERS_MAX + 8)]
+    made = 0
+    for _ in range(10):
+        for sender in senders:
+            run = receiver._runs.active.get(sender._prefix)
+            made += run is None or run.cipher is None
+            receiver.open(sender.seal(b"x"))
+    assert made < 4 * len(senders)
+
+
+def test_what_is_said_again_pushes_no_cipher_out() -> None:
+    """H344: a recording of many members, played to one, costs it time and no member its cipher."""
+    receiver = Sealed("orders", KEYRING)
+    recorded = [Sealed("orders", KEYRING, run_id=run_id(number)).seal(b"x") for number in range(2 * CIPHERS_MAX)]
+    for data in recorded:
+        receiver.open(data)
+    before = list(receiver._runs._with_cipher)
+    assert {refused(receiver, data) for data in recorded} == {Drop.REPLAYED}
+    assert receiver._runs._with_cipher == before
+
+
+def test_a_removed_key_leaves_no_cipher_behind() -> None:
+    """H57: neither with a run that is heard, nor with one that was retired."""
+    other = Key(b"o" * 32)
+    receiver = Sealed("orders", Keyring(other, Key(b"k" * 32)))
+    receiver._runs._runs_max = 4
+    for number in range(8):
+        receiver.open(Sealed("orders", KEYRING, run_id=run_id(number)).seal(b"x"))
+    kept = [run for run in receiver._runs._with_cipher if run.cipher is not None]
+    assert len(kept) == ciphers(receiver) == 4
+    stays = Sealed("orders", Keyring(other))
+    receiver.open(stays.seal(b"x"))
+    receiver.rekey(Keyring(other))
+    assert [run.cipher is not None for run in receiver._runs._with_cipher] == [True]
+    assert receiver.open(stays.seal(b"x")) == b"x"
 
 
 def test_forged_datagrams_leave_nothing_behind() -> None:

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from math import inf
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeVar
 
 from holdfast.agent.grants.kinds import RefusedKind
 from holdfast.errors import ConfigError
 from holdfast.features import FEATURES
 
 if TYPE_CHECKING:
+    from asyncio import Future
     from pathlib import Path
 
     from msgspec import Raw
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from holdfast.local.calls import Call, Finding, GroupView
     from holdfast.net.host import NetHost
     from holdfast.wire.keys import Keyring
+
+T = TypeVar("T")
 
 NONE: Mapping[Any, Any] = MappingProxyType({})
 
@@ -122,6 +125,9 @@ class Web(Protocol):
 
     async def body(self, request: Any) -> bytes:
         """What was sent with it. Refused with 413 if it is too long."""
+
+    async def while_there(self, request: Any, awaited: Future[T]) -> T:
+        """What the client waits for. If it hangs up before, what is awaited is cancelled. Its body was read before."""
 
 
 class HttpPart:

@@ -128,7 +128,9 @@ def _hint(parameter: Taken) -> Any:
     return Annotated[kind, typer.Argument(**options)]
 
 
-def _completion(what: str) -> Callable[..., list[str]]:
+def _completion(what: str | tuple[str, ...]) -> Callable[..., list[str]]:
+    if isinstance(what, tuple):
+        return lambda incomplete: [each for each in what if each.startswith(incomplete)]
     assert what == "members"
 
     def offered(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -14,11 +14,12 @@ Verb = Callable[..., int | None]
 
 
 class Flag:
-    """A word that begins with ``--``; ``bool`` takes no value, a tuple may be given several times."""
+    """A word that begins with ``--``; ``bool`` takes no value, a tuple may be given several times. ``complete`` are the values that a shell
+    may offer."""
 
     __slots__ = ("complete", "help", "metavar", "names")
 
-    def __init__(self, *names: str, help: str, metavar: str | None = None, complete: str = "") -> None:  # noqa: A002 - as in typer
+    def __init__(self, *names: str, help: str, metavar: str | None = None, complete: tuple[str, ...] = ()) -> None:  # noqa: A002 - as in typer
         self.names, self.help, self.metavar, self.complete = names, help, metavar, complete
 
 

@@ -1,6 +1,7 @@
 """What people see: tables, escaped text, one JSON object. Names, tags and messages were chosen by others, so nothing of them is obeyed.
 
-On a terminal tables are drawn by rich, elsewhere they are plain text in columns. No text of a member ever passes through rich's markup.
+On a terminal short tables are drawn by rich; long ones, and all elsewhere, are plain text in columns. No text of a member ever passes
+through rich's markup.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 GAP = "  "  # between two columns
+DRAWN_MAX = 200  # rows: each that is drawn costs a quarter of a millisecond, and a command is to answer in 200 of them
 
 
 def shown(text: str) -> str:
@@ -42,7 +44,7 @@ def say(text: str) -> None:
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Rows below their titles."""
     safe = [[shown(cell) for cell in row] for row in rows]
-    if sys.stdout is not None and sys.stdout.isatty() and find_spec("rich") is not None:
+    if len(rows) <= DRAWN_MAX and sys.stdout is not None and sys.stdout.isatty() and find_spec("rich") is not None:
         _print_drawn(columns, safe)
     else:
         _print_plain(columns, safe)

@@ -2,7 +2,8 @@
 
 An event carries what changed in the view. The change is applied before the event is delivered, so that a reader of ``Joined`` finds the
 member in ``group.members``. A ``Look`` is asked for where a change is missing: after ``EventsLost``, or when more changed than an event
-carries. Events wait until it is answered. One look is on its way at a time, however many events come.
+carries. It says which version is here, and is answered with what changed since, or with the whole list where the agent does not know
+any more. Events wait until it is answered. One look is on its way at a time, however many events come.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Mirror(Watchers):
         self._asked_for = 0  # events that waited when the look was asked for
         self._waiting: deque[EventItem] = deque()
         self._started = False
+        self._following = False  # the view is of the agent at the other end of the present connection
         self.view = UNKNOWN
         self._read: dict[str, tuple[Mapping[str, Raw], Mapping[str, Any]]] = {}  # lines of features that were read, and what they say
         self.adopt(UNKNOWN)
@@ -59,6 +61,11 @@ class Mirror(Watchers):
             found = {name: found[name] if then.get(name) is line else read(line) for name, line in now.items()}
             self._read[feature] = now, found
         return found
+
+    @property
+    def since(self) -> int:
+        """What a ``Look`` asks about; 0: all of it. Versions of two agents have nothing to do with each other."""
+        return self.members.version if self._following else 0
 
     def become(self, state: str) -> None:
         """The agent cannot say it itself any more."""
@@ -78,7 +85,7 @@ class Mirror(Watchers):
 
     def end(self, error: HoldfastError | None) -> None:
         """The connection is gone. What waited is delivered: it happened."""
-        self._looking = False
+        self._looking = self._following = False
         self._flush()
 
     # The one who waits for a ``Look``.
@@ -86,16 +93,14 @@ class Mirror(Watchers):
     def set_result(self, view: GroupView) -> None:
         """What waited when it was asked for is in it, whatever its version says: the same event is not asked for twice."""
         self._looking = False
-        if view.version >= self.members.version:
-            self.adopt(kept(view))
+        self._renew(view)
         while self._asked_for:
             self._deliver_next()
         self.update(view)
 
     def update(self, view: GroupView) -> None:
-        """A list that was just read."""
-        if view.version >= self.members.version:
-            self.adopt(kept(view))
+        """A list that was just read, or what changed in it."""
+        self._renew(view)
         while self._waiting and self._follow(self._waiting[0]):
             self._deliver_next()
         if self._waiting:
@@ -117,7 +122,16 @@ class Mirror(Watchers):
         self.adopt(kept(view))
         if self._started:
             self.tell(EventsLost(0))
-        self._started = True
+        self._started = self._following = True
+
+    def _renew(self, view: GroupView) -> None:
+        """An answer may be older than what events have brought meanwhile."""
+        version, change = self.members.version, view.change
+        if change is None:
+            if view.version >= version:
+                self.adopt(kept(view))
+        elif change.since <= version < view.version:
+            self.adopt(changed(self.view, view.version, change))
 
     def _ask(self) -> None:
         if not self._looking:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from types import ModuleType
 
-IN_ONE_SENTENCE = "Coordination without a coordinator: membership, leadership and tickets with proved bounds in time."
+IN_ONE_SENTENCE = "Coordination without a coordinator: membership, leadership, tickets and limits with proved bounds."
 MEMBERSHIPS = {
     "ring": "holdfast.features.ring.agent",
     "gossip": "holdfast.features.gossip.side",

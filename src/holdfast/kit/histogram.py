@@ -6,6 +6,7 @@ A protocol has no clock and no log, but it knows best when a question was asked 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import accumulate
 
 
@@ -24,6 +25,21 @@ class Histogram:
     def add(self, value: float) -> None:
         self._counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
+
+    def merge(self, counts: Sequence[int], total: float) -> None:
+        """Take in what another one with the same bounds counted: per bound, and the sum of its values."""
+        assert len(counts) == len(self._counts)
+        for place, count in enumerate(counts):
+            self._counts[place] += count
+        self.sum += total
+
+    def drain(self) -> tuple[tuple[int, ...], float]:
+        """What was counted since the last time, for ``merge``: it begins anew. Without any value the counts are empty."""
+        if not any(self._counts):
+            return (), 0.0
+        drained = tuple(self._counts), self.sum
+        self._counts, self.sum = [0] * len(self._counts), 0.0
+        return drained
 
     @property
     def below(self) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from holdfast.kit.deadline import Clock
 KEY_BYTES_MAX = 128
 VALUE_BYTES_MAX = 4096  # above about 800 bytes a row no longer fits a datagram and goes by stream
 KEYS_MAX = MEMBERS_MAX  # a member list is such a table; tombstones count
-BUCKETS = 64  # their hashes fit one datagram; a full table has 128 keys in each
+BUCKETS = 64  # their hashes fit one datagram; a full table has 320 keys in each
 HASH_BYTES = 8
 TOMBSTONE_TTL = 600.0  # tickets 4
 PAGE_BYTES = 900  # a page is a datagram, with room for the envelope

@@ -77,25 +77,6 @@ class Welcome(Struct, frozen=True, array_like=True):
     session: int  # names this connection in logs
 
 
-class GroupView(Struct, frozen=True, array_like=True):
-    """Who is here, as this agent knows it."""
-
-    version: int  # grows with every change, also while the agent is in no group
-    state: str  # "joining", "member", "leaving", "left"
-    me: Member  # this agent, with its own tags, also while it is no member
-    members: tuple[Member, ...]  # sorted by id; empty while this agent is no member
-    positions: tuple[int, ...]  # one per member, in the same order; empty where members have none
-    lines: Lines = {}  # of features that have some
-    waits_for: str = ""  # what an agent that is in no group, and wants to be, waits for; a sentence
-
-
-class Owned(Struct, frozen=True, array_like=True):
-    """This agent may act for a key until then, on the clock of this machine."""
-
-    token: int
-    until: float
-
-
 class Listed(Struct, frozen=True, array_like=True):
     """One line of a view."""
 
@@ -115,6 +96,26 @@ class ViewChange(Struct, frozen=True, array_like=True):
     lines: Lines = {}  # those that are new or have changed
     lines_gone: Mapping[str, tuple[str, ...]] = {}  # the name of a feature -> names of lines that are not in the view any more
     waits_for: str = ""  # as it is now
+
+
+class GroupView(Struct, frozen=True, array_like=True):
+    """Who is here, as this agent knows it."""
+
+    version: int  # grows with every change, also while the agent is in no group
+    state: str  # "joining", "member", "leaving", "left"
+    me: Member  # this agent, with its own tags, also while it is no member
+    members: tuple[Member, ...]  # sorted by id; empty while this agent is no member
+    positions: tuple[int, ...]  # one per member, in the same order; empty where members have none
+    lines: Lines = {}  # of features that have some
+    waits_for: str = ""  # what an agent that is in no group, and wants to be, waits for; a sentence
+    change: ViewChange | None = None  # answers ``Look(since)``: members, positions and lines are empty, and this is what differs
+
+
+class Owned(Struct, frozen=True, array_like=True):
+    """This agent may act for a key until then, on the clock of this machine."""
+
+    token: int
+    until: float
 
 
 class EventItem(Struct, frozen=True, array_like=True):
@@ -188,9 +189,11 @@ class Hello(Call, frozen=True, tag=1):
 
 
 class Look(Call, frozen=True, tag=2):
-    """The member list."""
+    """The member list; with ``since`` what changed in it since that version, if the agent still knows."""
 
     answers: ClassVar[Any] = GroupView
+
+    since: int = 0  # the version of the client's view; 0: the whole list
 
 
 class Watch(Call, frozen=True, tag=3):

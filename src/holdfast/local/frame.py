@@ -17,7 +17,7 @@ from holdfast.errors import HoldfastError
 from holdfast.local.calls import Closed, Refused
 
 CALL_BYTES_MAX = 64 * 1024  # client to agent: a message of 32 KiB and its name, with room to spare
-ANSWER_BYTES_MAX = MEMBERS_MAX * 1024  # agent to client: a full member list fits, with 1 KiB of rows for each
+ANSWER_BYTES_MAX = MEMBERS_MAX * 512  # agent to client: the list of the largest group fits, half of that, with 1 KiB of rows for each
 LENGTH_BYTES = 4
 
 _length = Struct(">I")

@@ -44,9 +44,9 @@ class Datagrams:
         self._drops = drops
         self._recvfrom = sock.recvfrom
         self._sendto = sock.sendto
-        self._sources: dict[Any, Address] = {}  # what recvfrom says, and how we spell it
+        self._sources: dict[Any, Address] = {}  # what recvfrom says, and how we spell it; where both are equal, the key is ours
         self._refused_from: dict[Drop, tuple[Any, ...]] = {}  # as the system wrote it: a flood costs no address
-        self._targets: dict[Address, Any] = {}  # and the other way round
+        self._targets: dict[tuple[Any, ...], Any] = {}  # and the other way round
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -108,13 +108,15 @@ class Datagrams:
         self._socket.close()
 
     def _learn_source(self, raw: tuple[Any, ...]) -> Address:
-        host: str = raw[0]
-        if self._family == socket.AF_INET6:
-            scope = raw[3]
-            host = literal(f"{host}%{scope}" if scope else host) or host
         if len(self._sources) >= CACHED_MAX:
             self._sources.clear()
-        address = self._sources[raw] = Address(host, raw[1])
+        if self._family == socket.AF_INET:
+            known = self._targets.get(raw)  # where we sent to: one object for both directions, its text included
+            address = known if isinstance(known, Address) else Address(*raw)
+            self._sources[address] = address
+            return address
+        host, scope = raw[0], raw[3]
+        address = self._sources[raw] = Address(literal(f"{host}%{scope}" if scope else host) or host, raw[1])
         return address
 
     def _learn_target(self, to: Address) -> Any:
@@ -124,7 +126,8 @@ class Datagrams:
             raise OSError(errno.EHOSTUNREACH, "no address that this socket can send to")
         if self._family == socket.AF_INET6 and ":" not in host:
             host = f"::ffff:{host}"
-        target = sockaddr(self._family, host, to.port)
+        # What the system is given of an IPv4 address is that address, so nothing is made of it.
+        target = to if host == to.host and self._family == socket.AF_INET else sockaddr(self._family, host, to.port)
         if len(self._targets) >= CACHED_MAX:
             self._targets.clear()
         self._targets[to] = target

@@ -7,6 +7,8 @@ frame may wait in a queue while thousands of datagrams overtake it, and what is 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
+from random import Random
 from typing import TYPE_CHECKING
 
 from holdfast.bounds import MEMBERS_MAX
@@ -15,8 +17,11 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 WINDOW_COUNTERS = 1024  # below the highest one; later than that is too late. A sender's counter runs over all its peers.
-RUNS_MAX = MEMBERS_MAX // 2  # runs with windows, about 3 KiB each with the cipher: the members of the largest group
-RETIRED_MAX = 16 * RUNS_MAX  # runs of which only the highest counters are kept, about 20 MiB: 16 restarts of each of those
+RUNS_MAX = MEMBERS_MAX // 2  # runs with windows, 0.4 to 0.8 KiB each: the members of the largest group
+RETIRED_MAX = 16 * RUNS_MAX  # runs of which only the highest counters are kept, about 0.3 KiB each: 16 restarts of each of those
+# Runs whose cipher is kept: 2.4 KiB each, five times their windows. A datagram of another run costs 5 microseconds more, because its
+# cipher is made again; a member that hears more peers than these hears each of them seldom.
+CIPHERS_MAX = 128
 
 _MASK = (1 << WINDOW_COUNTERS) - 1
 
@@ -52,7 +57,7 @@ class Run:
     __slots__ = ("cipher", "windows")
 
     def __init__(self, highest: tuple[int, ...]) -> None:
-        self.cipher: AESGCM | None = None  # while its key is not in the keyring; the windows outlast that
+        self.cipher: AESGCM | None = None  # None: others are kept, or its key is not in the keyring; the windows outlast both
         self.windows = tuple(Window(counter) for counter in highest)
 
 
@@ -63,11 +68,13 @@ class Runs:
     is above them is new. Were it forgotten instead, everything it ever said could be said again.
     """
 
-    def __init__(self, channels: int, *, runs_max: int = RUNS_MAX, retired_max: int = RETIRED_MAX) -> None:
+    def __init__(self, channels: int, *, runs_max: int = RUNS_MAX, retired_max: int = RETIRED_MAX, ciphers_max: int = CIPHERS_MAX) -> None:
         self.active: OrderedDict[bytes, Run] = OrderedDict()
         self.retired: OrderedDict[bytes, tuple[int, ...]] = OrderedDict()
         self._unheard = (0,) * channels
-        self._runs_max, self._retired_max = runs_max, retired_max
+        self._with_cipher: list[Run] = []
+        self._draw = Random(0).randrange
+        self._runs_max, self._retired_max, self._ciphers_max = runs_max, retired_max, ciphers_max
 
     def admit(self, name: bytes) -> Run:
         """Only for a run of which a message passed the tag check: others cost no memory."""
@@ -78,8 +85,29 @@ class Runs:
         run = self.active[name] = Run(highest)
         return run
 
+    def keep(self, run: Run, cipher: AESGCM) -> None:
+        """Only for a run that said something new just now: what was recorded, and is said again, pushes no cipher out.
+
+        A drawn one goes. The oldest would be the next one to speak where members speak in turns, and no cipher would ever be found.
+        """
+        run.cipher = cipher
+        if len(self._with_cipher) < self._ciphers_max:
+            self._with_cipher.append(run)
+            return
+        at = self._draw(self._ciphers_max)
+        self._with_cipher[at].cipher = None
+        self._with_cipher[at] = run
+
+    def drop_ciphers(self, gone: Callable[[bytes], bool]) -> None:
+        """Of runs with such a name. Their windows stay."""
+        for name, run in self.active.items():
+            if gone(name):
+                run.cipher = None
+        self._with_cipher = [run for run in self._with_cipher if run.cipher is not None]
+
     def _retire(self) -> None:
         name, run = self.active.popitem(last=False)
+        run.cipher = None  # It may stand among those that have one, and its key may be removed meanwhile.
         if len(self.retired) >= self._retired_max:
             self.retired.popitem(last=False)
         self.retired[name] = tuple(window.highest for window in run.windows)

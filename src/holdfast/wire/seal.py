@@ -106,9 +106,7 @@ class Sealed:
         self._prefix = bytes([VERSION, KIND_SEALED]) + self._hint + primary.id + self._run_id
         self._cipher = self._make_cipher(primary.derive(self._run_id, self._group))
         self.openings = frozenset(bytes([VERSION, KIND_SEALED]) + self._hint + key.id for key in keyring.keys)
-        for name, run in self._runs.active.items():
-            if keyring.get(name[PLAIN_HEADER_BYTES:KEY_ENDS_AT]) is None:
-                run.cipher = None
+        self._runs.drop_ciphers(lambda name: keyring.get(name[PLAIN_HEADER_BYTES:KEY_ENDS_AT]) is None)
 
     def seal(self, payload: Buffer, channel: Channel = Channel.DATAGRAM) -> bytes:
         counter = self._counter = self._counter + 1
@@ -136,9 +134,10 @@ class Sealed:
             run = self._runs.admit(name)
         else:
             self._heard(name)
-        run.cipher = cipher
         if not run.windows[channel].accept(_read_counter(data, RUN_ENDS_AT)[0]):
             raise Rejected(Drop.REPLAYED)
+        if run.cipher is None:
+            self._runs.keep(run, cipher)
         return payload
 
     def _derive(self, header: bytes) -> AESGCM:

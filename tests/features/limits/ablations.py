@@ -1,7 +1,7 @@
 """Limits with one decision taken out: what the paper or an earlier form of the specification says instead.
 
-Spec: limits D4, D6-D9, D11, D13, D15, D16, D18, D21. The teeth of section 7 (settle, D1, D5, D14, D20, D22, D23) are in
-``holdfast.features.limits.lab.mutations``, for sweeps use them, too. No setting reaches any of these.
+Spec: limits D4, D6-D9, D11, D13, D15, D16, D18, D21. The teeth of section 7 (settle, D1, D5, D14, D20, D22, D23) and D9's moving average
+are in ``holdfast.features.limits.lab.mutations``, for sweeps and figures use them, too. No setting reaches any of these.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from contextlib import ExitStack
 
 from holdfast.features.limits.lab import mutations
 from holdfast.features.limits.lab.mutations import put
-from holdfast.features.limits.protocol import limit, shares
+from holdfast.features.limits.protocol import shares
 from holdfast.features.limits.protocol.blacklist import FIRST, SECOND, THIRD, Blacklist
 from holdfast.features.limits.protocol.config import QUOTA
-from holdfast.features.limits.protocol.limit import Estimate, Limit
+from holdfast.features.limits.protocol.limit import Limit
 from holdfast.features.limits.protocol.limiter import Limiter
 from holdfast.features.limits.protocol.pushsum import PushSum, Told, _set
 from holdfast.features.limits.protocol.quota import Holding, Quotas
@@ -24,7 +24,6 @@ from holdfast.host import Message, NodeId
 from holdfast.kit.ledger import Amounts, Batch, Ledger, Refusal
 
 Ablation = Callable[[ExitStack], None]
-EWMA = 0.3
 
 
 def two_numbers(stack: ExitStack) -> None:
@@ -80,22 +79,6 @@ def plain_changes(stack: ExitStack) -> None:
     put(stack, Limiter, "_allocate", allocate)
 
 
-def ewma_blending(stack: ExitStack) -> None:
-    """D9: the paper's moving average of the former aggregate and the new one, for as many rounds."""
-
-    def estimate(self: Limit, current: Estimate) -> None:
-        blends = self._round < self._rounds
-        self._round += 1
-        for key in self.keys:
-            known = current(key)
-            before = self._former.get(key)
-            self.aggregates[key] = known if before is None or not blends else before * (1 - EWMA) + known * EWMA
-            if before is not None:
-                self._former[key] = self.aggregates[key]
-
-    put(stack, limit.Limit, "estimate", estimate)
-
-
 def no_blending(stack: ExitStack) -> None:
     """D9: a new instance believes what it reports."""
 
@@ -130,7 +113,7 @@ def whole_in_panic(stack: ExitStack) -> None:
 
 
 def views_mix(stack: ExitStack) -> None:
-    """D15: whoever was ever a member is gossiped with, and what it says is taken, whatever view it is of."""
+    """D15: every former member is gossiped with, and what it says is taken, whatever view it is of."""
     set_members = Standing._set_members
     ever: dict[int, dict[NodeId, None]] = {}
 
@@ -187,7 +170,7 @@ DECISIONS: Mapping[str, Ablation] = {
     "D6": next_random_choice,
     "D7": no_reserve,
     "D8": plain_changes,
-    "D9": ewma_blending,
+    "D9": mutations.ewma_blending,
     "D11": starts_whole,
     "D13": whole_in_panic,
     "D14": mutations.one_way,

@@ -6,7 +6,7 @@ from holdfast.kit.settings import Setting, Table
 
 
 class CounterSettings(Table):
-    """How many there may be: each costs a row per life that added to it, in a table of at most 8192 rows."""
+    """How many there may be: each costs a row per life that added to it, in a table of at most 20,480 rows."""
 
     __slots__ = ()
 

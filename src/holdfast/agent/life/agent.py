@@ -224,6 +224,10 @@ class Agent:
         """Who is here, and who leads what. The same object until something changes."""
         return self._viewer.view(self.state)
 
+    def view_since(self, version: int) -> GroupView:
+        """What differs from an earlier version, or all of it."""
+        return self._viewer.since(self.state, version)
+
     def owns(self, key: str | bytes) -> Owned | None:
         """May this agent act for the key, and until when? Binding once it was told to a client (F14)."""
         owned = owners_in(self.side).owns(key)

@@ -11,7 +11,7 @@ import logging
 import socket
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from starlette.applications import Starlette
@@ -28,7 +28,7 @@ from holdfast.agent.observe import http_answers as answers
 from holdfast.agent.observe import http_views as views
 from holdfast.agent.observe import metrics as numbers
 from holdfast.agent.observe.agent_metrics import Lateness, of_agent, resident_bytes
-from holdfast.agent.observe.http_guard import Guard
+from holdfast.agent.observe.http_guard import Guard, Receive
 from holdfast.agent.observe.http_server import PROBES, Admission, Server
 from holdfast.agent.observe.openapi import EVENTS_DEFAULT, EVENTS_MAX, ROUTES, Route, document
 from holdfast.agent.observe.page_files import PageFiles
@@ -41,6 +41,8 @@ from holdfast.local.news import name_of
 if TYPE_CHECKING:
     from holdfast.agent.feature import HttpPart
     from holdfast.agent.life.agent import Agent
+
+T = TypeVar("T")
 
 BODY_BYTES_MAX = 64 * 1024  # as on the local socket: 32 tags of 200 bytes fit many times
 TURN_TIMEOUT = 10.0  # seconds until the protocols have taken a change
@@ -165,6 +167,17 @@ class Handlers:
 
     async def body(self, request: Request) -> bytes:
         return await _body(request)
+
+    async def while_there(self, request: Request, awaited: asyncio.Future[T]) -> T:
+        gone = asyncio.ensure_future(_hung_up(request.receive))
+        try:
+            await asyncio.wait((awaited, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not awaited.done():
+                raise errors.Unavailable("the client hung up")  # No client reads it.
+            return awaited.result()
+        finally:
+            awaited.cancel()
+            gone.cancel()
 
     def again(self, name: str, make: Callable[[], Any]) -> Response:
         return Response(self._remembered(name, lambda: msgspec.json.encode(make())), media_type="application/json")
@@ -345,6 +358,11 @@ def _integer(request: Request, name: str, default: int, most: int) -> int:
 async def _on_http_exception(request: Request, error: HTTPException) -> Response:
     refusal = answers.Refusal(CODES.get(error.status_code, "Refused"), str(error.detail))
     return Response(msgspec.json.encode(refusal), error.status_code, headers=error.headers, media_type="application/json")
+
+
+async def _hung_up(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        """The end of a body that was read."""
 
 
 async def _on_refused(request: Request, error: errors.HoldfastError) -> Response:

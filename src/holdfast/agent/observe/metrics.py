@@ -6,7 +6,7 @@ value of a label, escaped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite, isnan
 from typing import NamedTuple
 
@@ -45,9 +45,21 @@ def labelled(name: str, kind: str, text: str, label: str, values: Mapping[str, f
 
 
 def histogram(name: str, text: str, values: Histogram) -> Metric:
-    bounds = (*map(str, values.bounds), "+Inf")
-    buckets = [Sample(below, (("le", bound),), "_bucket") for bound, below in zip(bounds, values.below, strict=True)]
-    return Metric(name, "histogram", text, (*buckets, Sample(values.sum, (), "_sum"), Sample(values.count, (), "_count")))
+    return Metric(name, "histogram", text, tuple(_of_histogram((), values)))
+
+
+def histograms(name: str, text: str, label: str, values: Mapping[str, Histogram]) -> Metric:
+    """One for each value of a label."""
+    return Metric(
+        name, "histogram", text, tuple(each for key, one in sorted(values.items()) for each in _of_histogram(((label, key),), one))
+    )
+
+
+def _of_histogram(labels: tuple[tuple[str, str], ...], values: Histogram) -> Iterator[Sample]:
+    for bound, below in zip((*map(str, values.bounds), "+Inf"), values.below, strict=True):
+        yield Sample(below, (*labels, ("le", bound)), "_bucket")
+    yield Sample(values.sum, labels, "_sum")
+    yield Sample(values.count, labels, "_count")
 
 
 # The format.

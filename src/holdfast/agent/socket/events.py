@@ -128,6 +128,9 @@ class EventHub:
         """``wake`` is called when there is something to read, and not again before it was read."""
         assert not self.full
         self.distribute()  # What happened before is for those who were there.
+        if not self.subscribers:
+            self._version()
+            self._changes()  # What changed while no client listened is in the view that the first one begins with.
         subscription = Subscription(self, wake, internal=internal, buffer_max=self._buffer_max)
         self.subscribers[subscription] = None
         return subscription

@@ -153,6 +153,7 @@ class Fleet:
 
     def __init__(self, folder: Path, settings: Mapping[str, Any], names: tuple[str, ...], *, http: bool) -> None:
         self.names = names
+        self.group: str = settings.get("group", "")
         self.running: dict[str, Running] = {}
         self.heard: list[Said] = []
         self.page = ""  # where the first agent shows the group; "" without the extra, and before it is up
@@ -293,7 +294,7 @@ def _start(name: str, settings: Mapping[str, Any], log: Path) -> Running:
         sys.executable,
         "-P",
         "-m",
-        "holdfast.agent",
+        "holdfast.cli.demo.agent",
         "--settings-fd",
         str(given),
         "--ready-fd",

@@ -1,7 +1,8 @@
 """What happens in ``holdfast demo``, what was promised about it, and whether it was kept.  Spec: ring G2 to G5, G9; docs/ring.md.
 
 Seven members with k = 3 watch each other all: each of the six others is a monitor of the one that is killed, and each of them is
-held to the bounds. The one that is killed leads; how soon another one does is a bound of its own (``demo_lead``).
+held to the bounds. The one that is killed leads; how soon another one does is a bound of its own (``lead``). It also has a share of a
+rate limit, and so have two others (``share``).
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import NamedTuple
 
 from holdfast.cli.demo.fleet import OVERSLEPT, SUSPICION, Fleet, Running, Said
 from holdfast.cli.demo.lead import NAME, TIMERS, Candidates, Reign, Takeover, taken_over
+from holdfast.cli.demo.share import NAME as LIMIT
+from holdfast.cli.demo.share import NEAR, RATE, Shares, Sharing, patience, spelled, told
 from holdfast.config import Config
 from holdfast.features.leadership.timing import takeover_bound
 from holdfast.host import MemberStatus, NodeId
@@ -20,9 +23,10 @@ from holdfast.net import clock
 
 NAMES = tuple(f"kelp-{number}" for number in range(1, 8))
 LEAD_TIMEOUT = 30.0  # seconds; fresh seats wait for the longest grant once
+SHARE_TIMEOUT = 30.0  # seconds; seven programs begin within two
 FORM_TIMEOUT = 40.0  # seconds; a quiet machine takes 3 to 8 at the preset local
 DECLARE_LEASES = 30.0  # in T_l: long after every bound, so that a promise that is broken is measured too
-RETURN_TIMEOUT = 20.0  # seconds; a restarted member is back after some T_l
+RETURN_TIMEOUT = 60.0  # seconds; a restarted member is back after some T_l, on a machine that is far too busy after some tries
 LEAVE_TIMEOUT = 15.0  # seconds for a goodbye to be heard, and for processes to end
 LOOK_INTERVAL = 0.25  # seconds between two looks at member lists and numbers
 KEYS = tuple(f"cart:{number}" for number in range(1, 65))  # one of them is owned by another member than the first
@@ -134,18 +138,22 @@ class Ownership(NamedTuple):
 
 
 class Story:
-    """Runs it, step by step. ``step`` is called with what comes next; ``tick`` often, for the view."""
+    """Runs it, step by step. ``step`` is called with what comes next, ``note`` with what came about; ``tick`` often, for the view."""
 
-    def __init__(self, fleet: Fleet, config: Config, *, step: Callable[[str], None], tick: Callable[[], None]) -> None:
+    def __init__(
+        self, fleet: Fleet, config: Config, *, step: Callable[[str], None], note: Callable[[str], None], tick: Callable[[], None]
+    ) -> None:
         self.fleet, self.config = fleet, config
         self.bounds = bounds(config)
         self.promises: list[Promise] = []
         self.death: Death | None = None
         self.takeover: Takeover | None = None
         self.candidates = Candidates()
+        self.sharing = Sharing()
+        self.shares: list[Shares] = []  # before the kill, after it, and when the killed one is back
         self.key = ""
         self.late = 0.0
-        self._say, self._tick = step, tick
+        self._say, self._note, self._tick = step, note, tick
         self._looked_at = 0.0
 
     def form(self) -> None:
@@ -166,9 +174,11 @@ class Story:
         fleet = self.fleet
         asking = fleet.names[1:]
         self._step(f"{len(asking)} of them ask to lead {NAME!r}. The three seats, which are the seeds, promise it to one at a time.")
+        paths = {name: running.socket for name, running in fleet.running.items()}
         for name in asking:
-            self.candidates.ask(name, fleet.running[name].socket)
+            self.candidates.ask(name, paths[name])
         began_at = clock.now()
+        self._until(lambda: self.sharing.begun(paths, fleet.group), SHARE_TIMEOUT, f"a program at each agent uses the limit {LIMIT!r}")
         longest = self.config.longest_grant
         self._until(lambda: self.candidates.leads_now() is not None, LEAD_TIMEOUT + longest, f"{NAME!r} has a leader")
         leader = self.candidates.last
@@ -176,10 +186,26 @@ class Story:
         promised = f"no limit; seats that are new wait {longest:g} s, once"
         self._keep(f"{leader.leader} leads {NAME!r}", f"{max(0.0, leader.began_at - began_at):.2f} s after it asked", promised)
 
+    def share(self) -> None:
+        """Three of the programs want something: at the first agent, which shows the page, at the leader, and at one more."""
+        leader = self._a_leader_with_a_key()[1].leader
+        first = self.fleet.names[0]
+        other = [name for name in self.fleet.names if name not in (first, leader)][-1]
+        self.sharing.want(first, leader, other)
+        began_at, wants = clock.now(), [f"{share.name} {share.wants:g}" for share in self.sharing.shares()]
+        self._step(
+            f"A program at each agent uses the limit {LIMIT!r}: {RATE:g} a second for all of them, without a coordinator. "
+            f"Three want something: {', '.join(wants)}."
+        )
+        self._share("before", began_at, f"three programs share {RATE:g} a second by what they want")
+
     def kill(self) -> None:
         """The leader, who owns a key, is killed; another one leads; the others notice, decide, declare, and one of them inherits."""
         fleet = self.fleet
         before, leader = self._a_leader_with_a_key()
+        while before.owner != self.sharing.victim:  # A busy machine cost the former leader its term.
+            self.share()
+            before, leader = self._a_leader_with_a_key()
         victim, place = self._listed(before.owner)
         self._step(
             f"{before.owner} leads {NAME!r} (fencing token {leader.token}) and may act for the key {self.key!r} (token {before.token}). "
@@ -188,6 +214,7 @@ class Story:
         fleet.late = 0.0
         monitors = [name for name in fleet.names if name != before.owner]
         heard_before = len(fleet.heard)
+        self.sharing.lose(before.owner)
         killed_at = fleet.kill(before.owner)
         self.death = witnessed(victim, place, killed_at, monitors, ())
         heirs: list[Ownership] = []
@@ -208,6 +235,8 @@ class Story:
             self.promises += judged_takeover(self.takeover, takeover_bound(self.config, len(fleet.names)), allowed)
         self.promises += judged(self.death, self.bounds, self.late)
         self.promises.append(_inherited(before, heirs, self.key))
+        count = len(fleet.names)
+        self._share("after", killed_at, f"the one at {before.owner} keeps 1/{count}, the others share {count - 1}/{count}")
 
     def restart(self) -> None:
         """The one that was killed starts again, under its name, and is a member again."""
@@ -216,17 +245,20 @@ class Story:
         began_at = clock.now()
         self._step(f"{victim.name} starts again, under its old name and with its old state directory.")
         self.fleet.start(victim.name)
+        self.sharing.find()
         self._until(self._formed, RETURN_TIMEOUT, f"{victim.name} is back in every list")
         view = self.fleet.running[victim.name].view
         assert view is not None
         newer = view.me.id.boot > victim.boot
         what = f"{victim.name} comes back as another life, in all {len(self.fleet.names)} lists"
         self._keep(what, f"after {clock.now() - began_at:.1f} s", "no limit", kept=newer)
+        self._share("back", clock.now(), "the shares are as before the kill")
 
     def leave(self) -> None:
         """One leaves and the others hear a goodbye, no failure; then all leave."""
         fleet = self.fleet
         self.candidates.close()
+        self.sharing.close()
         last = fleet.names[-1]
         others = [name for name in fleet.names if name != last]
         self._step("All leave: first one of them (SIGTERM), then all others.")
@@ -265,6 +297,7 @@ class Story:
     def _pass(self) -> None:
         self.fleet.listen()
         self.candidates.listen()
+        self.sharing.ask()
         if clock.now() - self._looked_at >= LOOK_INTERVAL:
             for running in list(self.fleet.running.values()):
                 _look(running)
@@ -308,6 +341,19 @@ class Story:
                 found.append(Ownership(name, owned.token, clock.now(), owned.until))
         return found
 
+    def _share(self, when: str, since: float, what: str) -> None:
+        """The shares come to what the rule says; ``since``: what changed them."""
+        bound, heard_before = patience(self.config), len(self.fleet.heard)
+        with suppress(NeverHappened):  # The promise below says how far they came.
+            self._until(lambda: self.sharing.settled, since + bound - clock.now(), "the shares are what they should be")
+        self.shares = [each for each in self.shares if each.when != when]  # Another leader was looked at before it lost its term.
+        self.shares.append(Shares(when, self.sharing.shares(), clock.now() - since, bound))
+        self.promises.append(judged_shares(self.shares[-1], what))
+        if not self.promises[-1].kept:
+            self.late = max(self.late, self.lateness(heard_before))
+        self.fleet.tell()
+        self._note(f"of {RATE:g} a second {spelled(self.shares[-1].shares)}")
+
     def lateness(self, since: int = 0) -> float:
         """How late timers ran: as the agents noticed it, and as seen from here. ``since`` is how much had been heard before."""
         return max([self.config.ring_config().oversleep, self.fleet.late, *self._overslept(since)])
@@ -334,6 +380,13 @@ def judged_takeover(takeover: Takeover, bound: float, allowed: float) -> list[Pr
         one,
         Promise("never two at once", gap >= 0 and after.leader != former.leader, measured, f"not before it, token above {former.token}"),
     ]
+
+
+def judged_shares(shares: Shares, what: str) -> Promise:
+    """Limits RL6: each share is near what the rule says."""
+    measured = f"{told(shares.shares)}, after {shares.seconds:.1f} s"
+    limits = f"{told(shares.shares, rule=True)}, within {shares.bound:.0f} s and {NEAR * RATE:g}"
+    return Promise(what, shares.is_near, measured, limits)
 
 
 def _inherited(before: Ownership, heirs: list[Ownership], key: str) -> Promise:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from holdfast.agent.observe.http_extra import has_http
 from holdfast.cli.demo.fleet import Fleet
+from holdfast.cli.demo.share import RATE, Shares
 from holdfast.cli.demo.story import NAMES, NeverHappened, Story
 from holdfast.cli.demo.view import View, view_for
 from holdfast.cli.exits import ENVIRONMENT, FOUND, OK
@@ -41,7 +42,7 @@ def demo(
     view = view_for(as_json=as_json)
     with _interruptible(), TemporaryDirectory(prefix="holdfast-demo-") as folder:
         fleet = Fleet(Path(folder), _settings(preset), NAMES, http=has_http())
-        story = Story(fleet, Config(preset=preset), step=view.step, tick=view.tick)
+        story = Story(fleet, Config(preset=preset), step=view.step, note=view.note, tick=view.tick)
         try:
             broken = _told(story, view, stay=stay)
         finally:
@@ -49,6 +50,7 @@ def demo(
                 fleet.tell()
                 view.close()
                 story.candidates.close()
+                story.sharing.close()
                 fleet.close()
     return _verdict(story, broken, as_json=as_json)
 
@@ -70,6 +72,7 @@ def _told(story: Story, view: View, *, stay: bool) -> str:
         story.fleet.tell()
         view.step(f"The group is up. Its page: {story.fleet.page}" if story.fleet.page else NO_PAGE)
         story.lead()
+        story.share()
         story.kill()
         story.restart()
         if stay:
@@ -104,7 +107,8 @@ def _sum_up(story: Story, broken: str, *, kept: bool, stalled: bool) -> None:
     print_table(("", "WHAT", "MEASURED", "PROMISED"), [*rows, ("BROKEN", broken, "", "")] if broken else rows)
     if kept:
         assert story.takeover is not None
-        print(KEPT.format(names=len(story.fleet.names), lease=story.config.lease, failed=story.bounds.failed, took=story.takeover.seconds))
+        names, took = len(story.fleet.names), story.takeover.seconds
+        print(KEPT.format(names=names, lease=story.config.lease, failed=story.bounds.failed, took=took))
     elif not stalled:
         print("\nNOT everything happened as promised.")
 
@@ -113,7 +117,8 @@ KEPT = """
 Everything happened as promised. In words: {names} programs on this machine formed a group without any server, and one of them led. It was
 killed without a word: {took:.2f} s later another one led, with a larger token, and never both at once. Its neighbours noticed within two
 leases ({lease:g} s each), a majority of them agreed, and once its time must have run out, within {failed:.2f} s, all of them declared it
-gone. Only then another member got its key. It came back as a new life, and all members left in peace.
+gone. Only then another member got its key. Programs shared a rate limit by what they wanted: the one that had lost its agent went on
+with 1/{names} of it, and the others shared the rest. It came back as a new life, and all members left in peace.
 
 Next, on this machine: `holdfast agent &` starts an agent. Then `holdfast run --lead NAME -- COMMAND` runs a command in one place
 at a time, and `holdfast run --ticket POOL:8 -- COMMAND` in eight. In Python: `import holdfast; help(holdfast.join)`. All commands:
@@ -133,11 +138,16 @@ def _facts(story: Story, broken: str, *, kept: bool, stalled: bool) -> dict[str,
         "measured": {} if death is None else {event.lower(): times for event, times in death.seen.items()},
         "takeover": None if story.takeover is None else story.takeover.seconds,
         "takeover_bound": takeover_bound(story.config, len(story.fleet.names)),
+        "shares": [_facts_of(shares) for shares in story.shares],
         "late": story.late,
         "promises": [promise._asdict() for promise in story.promises],
         "never": broken,
         "page": story.fleet.page,
     }
+
+
+def _facts_of(shares: Shares) -> dict[str, Any]:
+    return {**shares._asdict(), "rate": RATE, "shares": [share._asdict() for share in shares.shares]}
 
 
 @contextmanager

@@ -40,6 +40,9 @@ class View(Protocol):
     def step(self, text: str) -> None:
         """Something new begins."""
 
+    def note(self, text: str) -> None:
+        """Something came about that no agent says."""
+
     def event(self, said: Said) -> None: ...
     def tick(self) -> None: ...
     def close(self) -> None: ...
@@ -61,6 +64,9 @@ class Silent:
     def step(self, text: str) -> None:
         """Not shown."""
 
+    def note(self, text: str) -> None:
+        """Not shown."""
+
     def event(self, said: Said) -> None:
         """Not shown."""
 
@@ -80,6 +86,9 @@ class Plain(Silent):
 
     def step(self, text: str) -> None:
         print(f"\n{text}\n", flush=True)
+
+    def note(self, text: str) -> None:
+        print(f"  {clock.now() - self._began_at:6.2f} s  {text}", flush=True)
 
     def event(self, said: Said) -> None:
         line = first_told(said, self._told)
@@ -105,6 +114,11 @@ class Live(Silent):
         from rich.text import Text
 
         self._live.console.print(Text(f"\n{text}\n", style="bold"))
+
+    def note(self, text: str) -> None:
+        from rich.text import Text
+
+        self._live.console.print(Text(f"  {clock.now() - self._began_at:6.2f} s  {text}", style="blue"))
 
     def event(self, said: Said) -> None:
         from rich.text import Text

@@ -114,7 +114,7 @@ class Link:
         """The view is as new as this call on return."""
         connection = self.check()
         looked = connection.answer()
-        connection.begin(calls.Look, (), Looking(self.mirror, looked))
+        connection.begin(calls.Look, (self.mirror.since,), Looking(self.mirror, looked))
         connection.answered(looked)
 
     # Coming and going.
@@ -199,7 +199,7 @@ class Link:
     def _look(self) -> None:
         if self._connection is not None:
             with suppress(AgentLost):
-                self._connection.begin(calls.Look, (), self.mirror)
+                self._connection.begin(calls.Look, (self.mirror.since,), self.mirror)
 
     def _on_lost(self, error: HoldfastError) -> None:
         self.mirror.become("lost")

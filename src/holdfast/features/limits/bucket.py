@@ -112,6 +112,10 @@ class Bucket:
             missing += self.forgiven
         return min(NEVER, -(-missing // self.rate))
 
+    def seen(self, now: int) -> int:
+        """What it holds, for those who only look: nothing is brought in."""
+        return min(self.depth, self.tokens + max(0, now - self.filled_at) * self.rate // SECOND)
+
     def _look_ahead(self) -> None:
         missing = (self.depth - self.tokens) * SECOND - self._rest
         self.settled_until = self.filled_at + max(0, missing) // self.rate if self.rate else NEVER

@@ -44,6 +44,8 @@ class WorkerLine(Struct, frozen=True, array_like=True):
     rate: float  # what it was told
     waiting: float  # cost
     gone: bool = False  # its connection has ended, and its process lives: what it was told is held
+    waiters: int = 0  # callers that wait
+    tokens: float = 0.0  # cost that may go at once; negative after a cost above the depth
 
 
 class LimitLine(Struct, frozen=True, array_like=True):
@@ -70,6 +72,11 @@ class LimitLine(Struct, frozen=True, array_like=True):
     starved_for: float | None = None
     penalty_for: float = 0.0  # seconds for which the rate is lower, because a member was told to slow down
     rate: float = 0.0  # as it counts now; 0.0 while this agent does not take part
+    shared: float | None = None  # what all members use of it, as the aggregate says; None: it is not known
+    waiters: int = 0  # callers that wait in the processes of this agent
+    tokens: float = 0.0  # cost that may go at once in them
+    admitted: float = 0.0  # cost that went in them, since this agent takes part
+    waited: float = 0.0  # the part of it that had waited
 
 
 class LimitsReport(Struct, frozen=True, array_like=True):
@@ -85,6 +92,17 @@ class Taken(Struct, frozen=True, array_like=True):
 
     went: bool
     retry_after: float  # seconds until it may go, if nothing else does; 0.0 if it went, -1.0 if that is not known
+
+
+class Tally(Struct, frozen=True, array_like=True):
+    """What a process counted since its last report, and how it stands now. For people: nothing is decided by it."""
+
+    admitted: float = 0.0  # cost that went
+    waited: float = 0.0  # the part of it that had waited
+    seconds: float = 0.0  # for which the callers of that part waited, together
+    waits: tuple[int, ...] = ()  # how many of them waited up to each bound of ``tally.WAITS``, and longer; empty: none
+    waiters: int = 0  # callers that wait
+    tokens: float = 0.0  # in the bucket
 
 
 class AttachLimit(Call, frozen=True, tag=31):
@@ -106,6 +124,7 @@ class ReportLimit(Call, frozen=True, tag=32):
     arrived: float  # cost
     waiting: float  # cost, now
     user: float | None = None  # what ``demand=`` returned last
+    tally: Tally | None = None
 
 
 class SetLimit(Call, frozen=True, tag=33):

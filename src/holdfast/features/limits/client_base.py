@@ -19,7 +19,8 @@ from msgspec.structs import replace
 from holdfast.client.wire import forked
 from holdfast.errors import AgentLost, HoldfastError, LimitTimeout, Unavailable, shown
 from holdfast.features.limits.bucket import DEPTH_MIN, MICRO, TimedBucket, cost_micros, nanos
-from holdfast.features.limits.calls import STARTING, LimitItem
+from holdfast.features.limits.calls import STARTING, LimitItem, Tally
+from holdfast.features.limits.tally import Counting
 from holdfast.features.limits.terms import COST_MAX, WAITERS_MAX, checked_cost
 from holdfast.net.clock import now, now_ns
 
@@ -27,7 +28,7 @@ ALONE_AFTER: Final = 2.0  # seconds without an answer to a report, after which t
 IDLE_BEATS: Final = 8  # beats without news, after which they become rare
 IDLE_PAUSE: Final = 1.0  # seconds between two beats of an idle process
 
-Report = tuple[int, float, float, float | None]  # confirmed, arrived, waiting, user
+Report = tuple[int, float, float, float | None, Tally]  # confirmed, arrived, waiting, user, tally
 
 
 class Line(Protocol):
@@ -56,6 +57,7 @@ class Meter:
         self.wanted: Callable[[], None] = _nothing  # a cost did not go: the agent may want to hear of it
         self.faults = 0  # answers of ``demand`` that were no demand, and errors that it raised
         self.largest = 0  # cost that this process asked for, micro-units
+        self.counting = Counting()
         self._waiting = 0  # cost, micro-units
         self._others = 0  # cost that arrived and was not admitted: it waited in vain, or was refused
         self._told: tuple[int, int, int] | None = None  # admitted, others, waiting, as they were reported
@@ -128,17 +130,21 @@ class Meter:
         self.wanted()
         return False
 
-    def queue(self, units: int) -> None:
+    def queue(self, units: int) -> int:
+        """A caller waits from now on: when that is, for ``unqueue``."""
         with self.lock:
             if len(self.line) >= WAITERS_MAX:
                 raise Unavailable(f"limit {shown(self.name)}: {WAITERS_MAX} callers of this process wait already; accepted are no more")
             self._waiting += units
+            self.counting.begin()
             self.largest = max(self.largest, units)
             self.quick_until = 0  # Those that come later stay behind.
+            return now_ns()
 
-    def unqueue(self, units: int, *, went: bool) -> None:
+    def unqueue(self, units: int, since: int, *, went: bool) -> None:
         with self.lock:
             self._waiting -= units
+            self.counting.end(units, now_ns() - since, went=went)
             if not went:
                 self._others += units
             self._look_ahead()
@@ -165,7 +171,8 @@ class Meter:
                 return None
             self._told, self._confirmed = now, serial
             arrived = sum(now) - sum(before)
-            return serial, max(0, arrived) / MICRO, self._waiting / MICRO, self._user
+            tally = self.counting.told(self.bucket, now_ns())
+            return serial, max(0, arrived) / MICRO, self._waiting / MICRO, self._user, tally
 
     def ask(self) -> None:
         """What the program says that it wants. What is no demand is counted, and the last answer stands."""

@@ -137,13 +137,13 @@ class GroupLimit(Quick):
             meter.check()
             if not len(self._line) and meter.take(units):
                 return
-        meter.queue(units)
+        since = meter.queue(units)
         went = False
         try:
             self._stream.wanted()
             went = self._line.wait(partial(meter.turn, units), inf if limit is None else now() + limit)
         finally:
-            meter.unqueue(units, went=went)
+            meter.unqueue(units, since, went=went)
         if not went:
             raise meter.timed_out(cost, limit or 0.0)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from holdfast.errors import Unavailable, shown
 from holdfast.features.limits.bucket import MICRO, SECOND, TimedBucket, cost_micros, nanos
 from holdfast.features.limits.streams import LimitStream
+from holdfast.features.limits.tally import Counting
 from holdfast.features.limits.terms import WAITERS_MAX
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Caller(NamedTuple):
     """One that waits."""
 
     cost: int  # micro-units
+    since: float
     end_at: float
     there: Callable[[], bool]
     answer: Callable[[bool, float], None]
@@ -43,6 +45,8 @@ class Desk:
         self._host, self._users, self._name, self._period, self._gone = host, users, name, period, gone
         self._bucket = TimedBucket(nanos(host.now))
         self._line: deque[Caller] = deque()
+        self._counting = Counting()
+        self._is_shorter = False  # than the agent was told
         self._waiting = self._arrived = 0  # micro-units
         self._confirmed = 0
         self._used_at = host.now
@@ -71,8 +75,9 @@ class Desk:
         elif len(self._line) >= WAITERS_MAX:
             raise Unavailable(f"limit {shown(self._name)}: {WAITERS_MAX} callers of this agent wait already; accepted are no more")
         else:
-            self._line.append(Caller(units, now + wait, there, answer))
+            self._line.append(Caller(units, now, now + wait, there, answer))
             self._waiting += units
+            self._counting.begin()
             self._report()
             self._serve()
 
@@ -92,27 +97,36 @@ class Desk:
         now = self._host.now
         for caller in [each for each in self._line if each.end_at <= now or not each.there()]:
             self._line.remove(caller)
-            self._waiting -= caller.cost
+            self._left(caller, went=False)
             if caller.there():
                 caller.answer(False, self._retry_after(caller.cost))
         left = 0.0
         while self._line and (left := self._bucket.take_at(nanos(now), self._line[0].cost)) <= 0:
             caller = self._line.popleft()
-            self._waiting -= caller.cost
+            self._left(caller, went=True)
             self.served += 1
             caller.answer(True, 0.0)
         if self._line:
             self._used_at = now
             self._timer = self._host.after(min(left, SWEEP, self._line[0].end_at - now), self._serve)
 
+    def _left(self, caller: Caller, *, went: bool) -> None:
+        self._waiting -= caller.cost
+        self._is_shorter = True
+        self._counting.end(caller.cost, nanos(self._host.now - caller.since), went=went)
+
     def _retry_after(self, cost: int) -> float:
-        now = nanos(self._host.now)
-        left = self._bucket.ready_in(now, cost + self._waiting)
-        return NOT_KNOWN if not self._bucket.rate else left / SECOND
+        """Behind all that wait now: what they take comes in first, also where it is more than the bucket holds."""
+        bucket = self._bucket
+        left = bucket.ready_in(nanos(self._host.now), cost)
+        if not bucket.rate:
+            return NOT_KNOWN
+        return left / SECOND if not self._line else max(0, self._waiting + min(cost, bucket.depth) - bucket.tokens) / bucket.rate
 
     def _report(self) -> None:
-        arrived, self._arrived = self._arrived, 0
-        self._users.report(self, 0, self._confirmed, arrived / MICRO, self._waiting / MICRO, None)
+        arrived, self._arrived, self._is_shorter = self._arrived, 0, False
+        tally = self._counting.told(self._bucket, nanos(self._host.now))
+        self._users.report(self, 0, self._confirmed, arrived / MICRO, self._waiting / MICRO, None, tally)
 
     def _on_beat(self) -> None:
         """Twice in an epoch, as a process does."""
@@ -120,6 +134,6 @@ class Desk:
             self._stream.close()
             self._gone()
             return
-        if self._arrived or self._waiting:
+        if self._arrived or self._waiting or self._is_shorter:
             self._report()
         self._host.after(self._period, self._on_beat)

@@ -75,7 +75,7 @@ class LimitHandlers:
         users = self._agent.users
         if users is None:
             raise ConfigError(f"stream: {call.stream}; accepted is the serial of an open AttachLimit")
-        users.report(client, call.stream, call.confirmed, call.arrived, call.waiting, call.user)
+        users.report(client, call.stream, call.confirmed, call.arrived, call.waiting, call.user, call.tally)
         client.done(call.serial)
 
     def take(self, client: Connection, call: calls.TakeLimit) -> None:
@@ -147,9 +147,9 @@ class LimitHandlers:
 
     def report_of(self, name: str = "") -> calls.LimitsReport:
         agent, host = self._agent, self._agent.parts.host
-        used = {} if agent.users is None else agent.users.used
+        used, totals = ({}, {}) if agent.users is None else (agent.users.used, agent.users.totals)
         lines = tuple(
-            line_of(each, spec, agent.limiter, used.get(each), agent.over, host.now, host.wall())
+            line_of(each, spec, agent.limiter, used.get(each), agent.over, host.now, host.wall(), totals.get(each))
             for each, spec in agent.specs.items()
             if not name or each == name
         )

@@ -8,14 +8,15 @@ from holdfast.features.limits.calls import STARTING, LimitItem, LimitLine, Worke
 from holdfast.features.limits.protocol.config import UNIT
 from holdfast.features.limits.protocol.specs import AGGREGATES, POLICIES, SHARES
 from holdfast.features.limits.protocol.survey import look_at
-from holdfast.features.limits.protocol.workers import Tell
+from holdfast.features.limits.protocol.workers import Tell, Worker
 from holdfast.features.limits.terms import Terms
 
 if TYPE_CHECKING:
     from holdfast.features.limits.protocol.limiter import Limiter
     from holdfast.features.limits.protocol.specs import Spec
     from holdfast.features.limits.streams import LimitStream
-    from holdfast.features.limits.users import Used
+    from holdfast.features.limits.tally import Totals
+    from holdfast.features.limits.users import Used, User
 
 NOTHING_TOLD = Tell(0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -59,28 +60,24 @@ class Items:
             workers,
             look.policy,
             self._epoch,
-            0.0 if stream.returned else self._claims_at(used.name),
+            0.0 if stream.returned else self._limiter.allocator.claims_at(used.name),
         )
-
-    def _claims_at(self, name: str) -> float:
-        """Before this instant this life takes no part of an exact limit that a former one had: its processes may go on with it (H310)."""
-        limit = self._limiter.allocator.limits.get(name)
-        if limit is None or not limit.spec.is_exact or self._limiter.allocator.is_beyond(limit):
-            return 0.0
-        holding = self._limiter.quotas.holdings.get(limit.key)
-        return 0.0 if holding is not None and holding.raised else self._limiter.standing.settle_at
 
     def state(self, used: Used) -> tuple[str, float, int, float]:
         """What a process is told of although nothing changed for itself."""
         look = look_at(self._limiter, used.name)
-        return (STARTING, 0.0, 0, 0.0) if look is None else (look.state, look.rate, look.fleet, self._claims_at(used.name))
+        if look is None:
+            return STARTING, 0.0, 0, 0.0
+        return look.state, look.rate, look.fleet, self._limiter.allocator.claims_at(used.name)
 
     def is_fair(self, used: Used) -> bool:
         spec = self._limiter.specs.get(used.name)
         return spec is not None and spec.is_fair
 
 
-def line_of(name: str, spec: Spec, limiter: Limiter | None, used: Used | None, over: str, now: float, wall: float) -> LimitLine:
+def line_of(
+    name: str, spec: Spec, limiter: Limiter | None, used: Used | None, over: str, now: float, wall: float, totals: Totals | None
+) -> LimitLine:
     """One limit for people."""
     penalty = max(0.0, spec.until - wall) if spec.is_penalized(wall) else 0.0
     line = LimitLine(name, terms_of(spec), spec.lamport, spec.by, penalty_for=penalty)
@@ -111,11 +108,27 @@ def line_of(name: str, spec: Spec, limiter: Limiter | None, used: Used | None, o
         starved_for=None if limit.starved_since is None else now - limit.starved_since,
         penalty_for=penalty,
         rate=look.rate,
+        shared=look.shared,
+        waiters=sum(worker.waiters for worker in workers),
+        tokens=sum(worker.tokens for worker in workers),
+        admitted=0.0 if totals is None else totals.admitted,
+        waited=0.0 if totals is None else totals.waited,
     )
 
 
 def workers_of(used: Used, now: float) -> tuple[WorkerLine, ...]:
     held = used.outlet.workers
     return tuple(
-        WorkerLine(user.pid, user.program, held[number].held(now), user.waiting, user.gone) for number, user in sorted(used.users.items())
+        WorkerLine(
+            user.pid, user.program, held[number].held(now), user.waiting, user.gone, user.waiters, tokens_of(user, held[number], now)
+        )
+        for number, user in sorted(used.users.items())
     )
+
+
+def tokens_of(user: User, worker: Worker, now: float) -> float:
+    """What its bucket holds: one that says nothing lets nothing go, so what it said has grown by its rate since."""
+    last = worker.last
+    if user.gone or last is None:
+        return 0.0
+    return min(last.depth, user.tokens + worker.held(now) * max(0.0, now - user.tokens_at))

@@ -129,6 +129,10 @@ class LimitsAgent(Running):
         return self._handlers
 
     @property
+    def now(self) -> float:
+        return self.parts.host.now
+
+    @property
     def has_specs(self) -> bool:
         """The limits of the group were asked for here."""
         return self._specs is not None

@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Protocol
 from holdfast.errors import Unavailable, shown
 from holdfast.features.limits.protocol.workers import WORKERS_MAX, Tell, Workers
 from holdfast.features.limits.streams import LimitStream
+from holdfast.features.limits.tally import Totals, finite, whole
+from holdfast.features.limits.terms import LIMITS_MAX
 
 if TYPE_CHECKING:
-    from holdfast.features.limits.calls import LimitItem
+    from holdfast.features.limits.calls import LimitItem, Tally
     from holdfast.features.limits.protocol.outlet import Outlet
     from holdfast.host import Timer
     from holdfast.local.process import Process
 
 FIRST_LOOK = 0.005  # seconds after a connection ended: the kernel closes the sockets of a process just before it is dead
+TOTALS_MAX = 2 * LIMITS_MAX  # limits of which it is remembered what went: twice as many as a group has
 LOOK_MAX = 0.5  # seconds between two looks whether a process that is gone is dead
 
 
@@ -58,6 +61,8 @@ class User:
         self.stream, self.worker = stream, worker
         self.pid, self.program = stream.client.pid, stream.client.program
         self.waiting = 0.0
+        self.waiters = 0
+        self.tokens = self.tokens_at = 0.0  # as it said, and when
         self.gone = False
         self.look = FIRST_LOOK  # seconds until the next look whether it is dead
 
@@ -86,6 +91,7 @@ class Users:
         self._period = period
         self._draining = self._beating = False
         self.used: dict[str, Used] = {}
+        self.totals: dict[str, Totals] = {}  # by limit, also of those that no process uses any more
         self._streams: dict[tuple[int, int], tuple[Used, User]] = {}  # by the connection and the serial of the stream
 
     def __iter__(self) -> Iterator[Used]:
@@ -101,6 +107,7 @@ class Users:
         used = self.used.get(name)
         if used is None:
             used = self.used[name] = Used(name, lambda: self._host.now)
+            self._count(name)
             if not self._draining:
                 self._limits.open(name, used.outlet)
             if not self._beating:
@@ -115,12 +122,18 @@ class Users:
             used.outlet.attach(stream.number, weight)
         self._streams[id(stream.client), stream.serial] = used, user
 
-    def report(self, client: object, serial: int, confirmed: int, arrived: float, waiting: float, user: float | None) -> None:
+    def report(
+        self, client: object, serial: int, confirmed: int, arrived: float, waiting: float, user: float | None, tally: Tally | None = None
+    ) -> None:
         found = self._streams.get((id(client), serial))
         if found is None:
             raise Unavailable("limit: this stream is not open; attach again")
-        found[1].waiting = waiting
-        found[0].outlet.report(found[1].stream.number, confirmed, arrived, waiting, user)
+        used, who = found
+        who.waiting = waiting
+        if tally is not None:
+            who.waiters, who.tokens, who.tokens_at = whole(tally.waiters), finite(tally.tokens), self._host.now
+            self.totals[used.name].add(tally)
+        used.outlet.report(who.stream.number, confirmed, arrived, waiting, user)
 
     def look(self) -> None:
         """Tell the processes how their limits stand, where that has changed."""
@@ -148,6 +161,12 @@ class Users:
     def told(self) -> float:
         """What all of them may use now, of all limits."""
         return sum(used.outlet.told for used in self.used.values())
+
+    def _count(self, name: str) -> None:
+        """Counters do not fall when the last process stops; those of limits that were used longest ago are forgotten first."""
+        self.totals[name] = self.totals.pop(name) if name in self.totals else Totals()
+        while len(self.totals) > TOTALS_MAX:
+            del self.totals[next(each for each in self.totals if each not in self.used)]
 
     def _on_beat(self) -> None:
         """As long as processes use limits."""
@@ -181,7 +200,7 @@ class Users:
         if stopped:
             self._end(used, user)
         else:
-            user.gone, user.waiting, user.look = True, 0.0, FIRST_LOOK
+            user.gone, user.waiting, user.waiters, user.tokens, user.look = True, 0.0, 0, 0.0, FIRST_LOOK
             used.outlet.lose(user.stream.number)
             self._look(used, user)
 

@@ -65,7 +65,10 @@ COUNTERS = {
     "proposals": ("view_proposals_total", "Proposals that this server sent or passed on."),
     "proposal_bytes": ("view_proposal_bytes_total", "Bytes of proposals that this server sent or passed on."),
 }
-REFUSED = ("stranger", "malformed", "duplicate", "late", "future", "old_life", "full", "busy", "not_for_this_part", "deltas_refused")
+REFUSED = (
+    "stranger", "foreign_lsa", "malformed", "not_listed", "duplicate", "late", "future", "old_life", "full", "busy", "not_for_this_part",
+    "deltas_refused",
+)  # fmt: skip
 
 
 class LifeAnswer(Struct, frozen=True):

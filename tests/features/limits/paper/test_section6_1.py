@@ -87,7 +87,7 @@ def changed_under_loss() -> float:
     group.install(5)
     group.loss = 0.05
     for turn in range(60):
-        group[0].users[API].user = 1.0 + turn % 2  # so that nobody is quiet
+        group[0].users[API].user = 1.0 + turn % 2  # so that no member is quiet
         group.run(1.0)
     for stand in group:
         stand.users[API].user = 10.0

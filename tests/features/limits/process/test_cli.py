@@ -71,6 +71,10 @@ def test_a_limit_is_made_or_changed(holdfast: Run, agent: FakeAgent) -> None:
     assert holdfast("limit", "set", "new", "--rate", "20", "--fleet", "6", "--policy", "exact").code == 0
     asked = [(each.name, each.terms, each.change) for each in agent.asked(limit_calls.SetLimit)]
     assert asked == [("api", None, Change(rate=300.0)), ("new", Terms(20.0, 20.0, "exact", fleet=6), None)]
+    assert holdfast("limit", "set", "api", "--burst", "1", "--fleet", "auto").code == 0
+    assert holdfast("limit", "set", "little", "--rate", "0.5", "--burst", "7").code == 0
+    asked = [(each.name, each.terms, each.change) for each in agent.asked(limit_calls.SetLimit)]
+    assert asked[2:] == [("api", None, Change(burst=1.0, fleet=0)), ("little", Terms(0.5, 7.0), None)]
     assert holdfast("limit", "remove", "api").code == 0
     assert agent.asked(limit_calls.RemoveLimit)[-1].name == "api"
 
@@ -82,6 +86,8 @@ def test_a_limit_is_made_or_changed(holdfast: Run, agent: FakeAgent) -> None:
         (("set", "api", "--rate", "nan"), "rate"),
         (("set", "api", "--rate", "1e10"), "rate"),
         (("set", "api", "--burst", "0.5"), "burst"),
+        (("set", "new", "--rate", "5", "--burst", "0.99"), "burst"),
+        (("set", "api", "--fleet", "0"), "fleet"),
         (("set", "api", "--fleet", "many"), "fleet"),
         (("set", "api"), "--rate, --burst, --fleet"),
         (("set", "new", "--burst", "5"), "--rate"),
@@ -114,9 +120,13 @@ def test_exit_codes_of_a_try(holdfast: Run, agent: FakeAgent) -> None:
 
 def test_without_an_agent(holdfast: Run, tmp_path: Path) -> None:
     """Issue 16: `holdfast limit try` without an agent: exit code 3, and what to do."""
-    ended = holdfast("limit", "try", "api", "--agent", str(tmp_path / "none.sock"))
-    assert ended.code == 3
-    assert "start one with `holdfast agent`" in ended.err
+    none = ("--agent", str(tmp_path / "none.sock"))
+    for words in (("try", "api"), ("ls",), ("show", "api"), ("set", "api", "--rate", "5"), ("remove", "api"), ("watch", "api")):
+        ended = holdfast("limit", *words, *none)
+        assert ended.code == 3
+        assert "start one with `holdfast agent`" in ended.err
+    ended = holdfast("run", "--limit", "api", *none, "--", "touch", "ran")
+    assert (ended.code, Path("ran").exists()) == (125, False)
 
 
 def test_watching_ends_after_so_many(holdfast: Run, agent: FakeAgent) -> None:
@@ -173,5 +183,9 @@ def test_from_the_first_verb_to_the_last(holdfast: Run, alone: AgentProcess, mon
     assert holdfast("run", "--limit", "api", "--", "touch", "ran").code == 0
     assert Path("ran").exists()
     assert holdfast("limit", "remove", "api").code == 0
-    assert holdfast("limit", "try", "api").code == 2
+    for words in (("try", "api"), ("show", "api"), ("watch", "api"), ("remove", "api"), ("set", "api", "--burst", "5")):
+        ended = holdfast("limit", *words)
+        assert (ended.code, ended.out) == (2, "")
+    assert holdfast("run", "--limit", "api", "--", "touch", "again").code == 125
+    assert not Path("again").exists()
     assert holdfast("limit", "set", "strict", "--rate", "5", "--policy", "strict", "--fleet", "3").code == 2

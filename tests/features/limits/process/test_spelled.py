@@ -20,7 +20,7 @@ from holdfast.features.limits import calls as limit_calls
 from holdfast.features.limits.calls import LimitItem
 from holdfast.features.limits.terms import Change, Terms
 from holdfast.local import calls
-from holdfast.net.clock import now
+from holdfast.net.clock import now, now_ns
 from tests.client.fake_agent import SILENCE, FakeAgent
 from tests.client.spelling import Aio, Blocking, Spelling
 from tests.support.agents import until
@@ -117,6 +117,45 @@ def test_a_cost_that_does_not_go_in_time_costs_nothing(client: Spelling, agent: 
     assert len(limit._line) == 0
     until(lambda: sum(each.arrived for each in reports(agent)) == 9, "it was reported")
     until(lambda: reports(agent)[-1].waiting == 0, "nothing waits")
+
+
+def test_without_patience_it_raises_at_once(client: Spelling, agent: FakeAgent, limit: Any) -> None:
+    """H350: `acquire(timeout=0)` is what a web handler needs that must not wait: it goes, or raises and costs nothing."""
+    tell(agent, item(1, 1.0, depth=1.0), limit)
+    until(lambda: client.run(limit.try_acquire), "a token has come in, and is taken")
+    before, begun_at = limit._bucket.admitted, now()
+    with pytest.raises(LimitTimeout, match="within 0 s"):
+        client.run(limit.acquire, timeout=0)
+    assert now() - begun_at < SOON
+    assert (limit._bucket.admitted, len(limit._line)) == (before, 0)
+    tell(agent, item(2, MANY), limit)
+    until(lambda: limit._bucket.seen(now_ns()) >= 2_000_000, "tokens have come in")
+    client.run(limit.acquire, timeout=0)
+    assert limit._bucket.admitted == before + 1_000_000
+
+
+def test_what_is_counted_for_people_goes_with_the_reports(client: Spelling, agent: FakeAgent, limit: Any) -> None:
+    """Limits 9, H351: what went, what of it had waited, for how long and how many wait; nothing is said for it alone."""
+    tell(agent, item(1, MANY), limit)
+    until(lambda: client.run(limit.try_acquire, cost=5), "tokens have come in")
+    tell(agent, item(2, 2.0, depth=1.0), limit)
+    until(lambda: not client.run(limit.try_acquire), "nothing is left")
+    client.run(limit.acquire, 3, timeout=WAIT)
+    with pytest.raises(LimitTimeout):
+        client.run(limit.acquire, 50, timeout=0.3)
+
+    def tallies() -> list[limit_calls.Tally]:
+        return [each.tally for each in reports(agent) if each.tally is not None]
+
+    went = limit._bucket.admitted / 1_000_000
+    until(lambda: sum(each.admitted for each in tallies()) >= went >= 8 and tallies()[-1].waiters == 0, "it was reported")
+    assert sum(each.waited for each in tallies()) == 3.0
+    assert sum(sum(each.waits) for each in tallies()) == 1
+    assert 0.0 < sum(each.seconds for each in tallies()) < SOON
+    assert max(each.waiters for each in tallies()) == 1
+    told = len(reports(agent))
+    time.sleep(0.5)
+    assert len(reports(agent)) == told
 
 
 def test_a_task_that_is_cancelled_leaves_the_line(agent: FakeAgent) -> None:

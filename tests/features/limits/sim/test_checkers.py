@@ -16,6 +16,7 @@ from holdfast.features.limits.lab.terms import Policy, Share, Terms, shares_of
 from holdfast.features.limits.protocol.config import QUOTA, key_of
 from holdfast.features.limits.protocol.links import Cut
 from holdfast.features.limits.protocol.outlet import Allotment
+from holdfast.features.views.lab.users import ViewUser
 from holdfast.lab.violation import Violation
 
 FORMED = 12.0  # seconds: one view, ``settle``, and shares that have moved
@@ -270,3 +271,12 @@ def test_a_calm_group_breaks_nothing() -> None:
         assert settled.worst < 0.03
         assert isinstance(group.fleet, Fleet)
         assert 0.95 < group.fleet.peaks["x"] < 1.2  # H286: three that begin together
+
+
+def test_users_trip_no_more_when_the_faults_are_over() -> None:
+    """RL7: each trip is another view, for which exact limits wait ``settle``; while users trip, nothing can come to rest."""
+    group = LimitGroup(3, 3, 2, [Terms("api", 100.0, 10.0, "exact", "maxmin", 2)], lambda name: [{"api": Appetite(50.0)}])
+    users = [host.node.use(ViewUser) for host in group.world.alive]
+    assert not any(user.calm for user in users)
+    checker(group).why(group.world)
+    assert all(user.calm for user in users)

@@ -13,7 +13,7 @@ import pytest
 from holdfast.events import Event
 from holdfast.features.limits.lab.crews import Appetite
 from holdfast.features.limits.lab.groups import LimitGroup
-from holdfast.features.limits.lab.mutations import never_quiet, without
+from holdfast.features.limits.lab.mutations import ewma_blending, never_quiet, without
 from holdfast.features.limits.lab.terms import Terms
 from holdfast.features.limits.protocol.config import WEIGHT, LimitsConfig
 from holdfast.features.limits.protocol.facts import InstanceBegan
@@ -225,7 +225,7 @@ def test_a_new_instance_is_believed_step_by_step() -> None:
     assert loss_after_a_view_change() < 0.3
 
 
-@pytest.mark.parametrize("ablation", [ablations.ewma_blending, ablations.no_blending])
+@pytest.mark.parametrize("ablation", [ewma_blending, ablations.no_blending])
 def test_without_d9_the_busy_member_waits(ablation: ablations.Ablation) -> None:
     """D9: the paper's moving average keeps the outlier with which an instance begins; without blending it is believed at once."""
     with without(ablation):
@@ -251,7 +251,7 @@ def restart_with_less_than_its_part() -> float:
 
 
 def test_a_process_begins_with_nothing() -> None:
-    """D11: until nobody can use what its former life gave away."""
+    """D11: until no member can use what its former life gave away."""
     assert restart_with_less_than_its_part() <= 1.0 + 1e-9
 
 
@@ -363,7 +363,7 @@ def test_after_a_pause_the_lease_comes_first() -> None:
 
 
 def test_without_d16_a_resumed_process_takes_quota() -> None:
-    """D16: nobody promised it that the giver and its view are still there."""
+    """D16: no view promised it that the giver and its view are still there."""
     with of("D16"):
         assert after_a_pause() == 1.5
 

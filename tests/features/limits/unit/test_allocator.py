@@ -9,10 +9,11 @@ from math import inf
 
 import pytest
 
+from holdfast.bounds import MEMBERS_MAX
 from holdfast.errors import ConfigError
 from holdfast.events import Event, LimitChanged, Starved
 from holdfast.features.limits.protocol import policy
-from holdfast.features.limits.protocol.config import QUOTA, LimitsConfig, micro
+from holdfast.features.limits.protocol.config import AMOUNT_MAX, DEMAND_MAX, QUOTA, LimitsConfig, micro
 from holdfast.features.limits.protocol.pace import Pace
 from holdfast.features.limits.protocol.specs import make
 from holdfast.features.limits.protocol.survey import limits_of, look_at, member_of, metrics_of
@@ -97,7 +98,7 @@ def test_a_fair_process_begins_with_its_part() -> None:
 
 
 def test_the_first_target_is_an_even_part() -> None:
-    """D12, paper 003, 6.1: before anything is known of the others nobody takes more than G/|V|."""
+    """D12, paper 003, 6.1: before anything is known of the others no member takes more than G/|V|."""
     group = Group(6)
     group.limit(600.0, arrives=[600.0] * 6)
     group.install(5)
@@ -284,7 +285,9 @@ def test_numbers_have_limits() -> None:
 
 def test_amounts_stay_within_what_one_member_may_want() -> None:
     """D1, F17: whatever a callable returns, the sum of the largest group fits 64 bits."""
-    assert [micro(value) for value in (0.5, -3.0, inf, float("nan"), 1e300)] == [500_000, 0, 0, 0, 10**15]
+    assert [micro(value) for value in (0.5, -3.0, inf, float("nan"), 1e300)] == [500_000, 0, 0, 0, DEMAND_MAX]
+    assert 0.9 * 10**15 < DEMAND_MAX <= 10**15
+    assert MEMBERS_MAX // 2 * DEMAND_MAX <= AMOUNT_MAX
 
 
 def test_what_people_see() -> None:

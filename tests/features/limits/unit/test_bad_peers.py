@@ -68,7 +68,7 @@ CASES: dict[str, tuple[NodeId, OfInstance, str]] = {
     "quota of a hundred thousand limits": (B, Give(INST, 2, 3, MANY_NAMES), "quota_too_many"),
     "an acknowledgement of quota above what was given": (B, GiveAck(INST, 9), "ack_beyond"),
     "an acknowledgement of quota of a stranger": (STRANGER, GiveAck(INST, 0), "stranger"),
-    "an ask for a limit that nobody has": (B, Ask(INST, 12345, QUOTA), "asks_refused"),
+    "an ask for a limit that no member has": (B, Ask(INST, 12345, QUOTA), "asks_refused"),
     "an ask of a stranger": (STRANGER, Ask(INST, KEY, QUOTA), "no_trade"),
     "a reconciliation that acknowledges too much": (B, Reconcile(INST, 1, 3, 3, 0, {}, 999, 0, 0, {}, 0), "ack_beyond"),
     "one that acknowledges too much quota": (B, Reconcile(INST, 1, 3, 3, 0, {}, 0, 0, 0, {}, 9), "ack_beyond"),

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.events import ChokePoint
 from holdfast.features.limits.protocol.choke import LOOK_INTERVAL
-from holdfast.features.limits.protocol.config import UNIT, LimitsConfig
+from holdfast.features.limits.protocol.config import UNIT, LimitsConfig, key_of
 from holdfast.features.limits.protocol.messages import Cuts, Demand, Gossip, Sum
 from holdfast.host import NodeId, ViewId
 from tests.features.limits.stand import API, EPOCH, KEY, SERVER, A, B, C, Group, Stand, view_of
@@ -139,3 +139,15 @@ def test_reports_name_places_in_the_view() -> None:
     stand.silent = {C}
     stand.epochs(30)
     assert stand.sent(Cuts)[0] == (A, Cuts(INST, (2,)))
+
+
+def test_members_whose_limits_are_all_central_do_not_gossip(group: Group) -> None:
+    """Limits 5.8, H363: 2|V| messages an epoch and no other; with a limit by gossip beside it, all that hold a part of it give on."""
+    group.sent.clear()
+    group.run(10 * EPOCH)
+    assert not [message for _, _, message in group.sent if isinstance(message, Gossip)]
+    group.limit(500.0, arrives=[100.0], name="other", share="demand")
+    group.run(10.0)
+    other = key_of("other")
+    assert [stand.of("other").aggregates[other] for stand in group] == pytest.approx([100.0] * 5, rel=0.05)
+    assert {source for source, _, message in group.sent if isinstance(message, Gossip)} == {stand.me.name for stand in group}

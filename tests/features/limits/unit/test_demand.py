@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.features.limits.protocol.demand import FLOOR, FlowDemand, RequestDemand, UserDemand
 from holdfast.features.limits.protocol.outlet import Wants
+from tests.features.limits.stand import A, B, C, Stand, view_of
 
 EPOCH = 0.5
 
@@ -62,13 +63,18 @@ class Flows:
     def __init__(self, largest: float, others: float, whole: float = 6.0) -> None:
         self.demand = FlowDemand(lambda: largest, lambda: others + self.demand.smoothed.value, lambda: whole, alpha_up=1.0, alpha_down=1.0)
 
-    def look(self, use: float, share: float) -> float:
-        return self.demand.look(Wants(use * EPOCH, 0), EPOCH, share)
+    def look(self, use: float, share: float, even: float = 0.0) -> float:
+        return self.demand.look(Wants(use * EPOCH, 0), EPOCH, share, even)
 
 
 def test_a_member_whose_share_is_used_up_weighs_as_many_as_its_flows() -> None:
     """Limits 5.2, flows: saturated if use >= 0.95 L: D = L / rate of the largest flow."""
     assert Flows(largest=0.1, others=20).look(use=3.9, share=4.0) == pytest.approx(40)
+
+
+def test_a_share_below_an_even_part_is_used_up_when_it_is_used() -> None:
+    """Limits 5.2, flows, F6: what flows use is compared with what they may use. An even part is for what arrives at requests (H362)."""
+    assert Flows(largest=0.1, others=20).look(use=1.0, share=1.0, even=2.0) == pytest.approx(10)
 
 
 def test_another_one_weighs_what_yields_just_what_it_uses() -> None:
@@ -81,3 +87,14 @@ def test_a_member_alone_weighs_one_and_an_idle_one_next_to_nothing() -> None:
     """Limits 5.2, flows: floor 1e-6; if A = D then 1."""
     assert Flows(largest=0.1, others=0).look(use=1.0, share=4.0) == 1.0
     assert Flows(largest=0.1, others=20).look(use=0.0, share=4.0) == FLOOR
+
+
+def test_a_member_without_a_share_counts_what_arrives_up_to_four_even_parts() -> None:
+    """H362: the next life of an agent has nothing of an exact limit at first, and its worker goes on with what the former one told."""
+    for arrives, counted in ((50.0, 50.0), (5000.0, 800.0)):
+        stand = Stand()
+        stand.limit(600.0, arrives=arrives, policy="exact", fleet=3)
+        stand.views.install(view_of(5, (A, B, C)))
+        stand.epochs(9)
+        assert stand.of().used == 0.0
+        assert stand.of().want == pytest.approx(counted, rel=0.01)

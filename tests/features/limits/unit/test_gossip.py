@@ -7,6 +7,7 @@ import pytest
 from holdfast.events import LinkBlacklisted, LinkRestored
 from holdfast.features.limits.protocol.blacklist import EXCHANGE, FIRST, RECONCILES_MAX, SECOND, THIRD
 from holdfast.features.limits.protocol.config import QUOTA, WEIGHT
+from holdfast.features.limits.protocol.facts import WentQuiet, Woke
 from holdfast.features.limits.protocol.messages import Gossip, GossipAck, Probe, Reconcile
 from holdfast.features.limits.protocol.pushsum import W_KEY
 from holdfast.host import Carried, NodeId, ViewId
@@ -135,6 +136,31 @@ def test_a_step_from_quiet_is_as_quick() -> None:
         return group.now - begun
 
     assert took(40.0) <= took(4.0) + 4 * EPOCH
+
+
+def test_going_quiet_and_waking_are_facts() -> None:
+    """D26: told once each, in the epoch in which it is so: `holdfast watch --internal` says why packets end."""
+    group = Group(8)
+    group.limit(800.0, arrives=[50.0] * 8, share="demand")
+    group.install(5)
+    group.run(40.0)
+    host = group[0].host
+    assert (host.events(WentQuiet), host.events(Woke)) == ([WentQuiet()], [])
+    group[0].users[API].arrives = 90.0
+    group.run(1.01)
+    assert (host.events(WentQuiet), host.events(Woke)) == ([WentQuiet()], [Woke()])
+
+
+def test_gossip_is_counted_by_what_became_of_it(stand: Stand) -> None:
+    """Limits 9: sent, acknowledged, and lost: not acknowledged when the next one went to the same member."""
+    before = {what: stand.count(what) for what in ("gossip_sent", "gossip_acked")}
+    stand.epochs(3)
+    assert [stand.count(what) - before[what] for what in before] == [6, 6]
+    assert stand.count("gossip_lost") == 0
+    stand.peers_answer = False
+    stand.epochs(3)
+    assert stand.count("gossip_sent") - before["gossip_sent"] == 12
+    assert stand.count("gossip_lost") == 4  # of three to each, the last one may still be answered
 
 
 # The black list.
@@ -301,7 +327,7 @@ def test_all_links_are_cut() -> None:
 
 
 def test_an_exchange_is_answered_with_half(stand: Stand) -> None:
-    """D14: the receiver takes it in and gives half of its own back; it black-lists nobody for it."""
+    """D14: the receiver takes it in and gives half of its own back; it black-lists no peer for it."""
     sums = stand.limiter.sums
     assert sums is not None
     before = sums.w

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from holdfast.agent.membership import kind_of
 from holdfast.agent.observe.http_app import every_route
@@ -17,7 +18,9 @@ from holdfast.agent.observe.metrics import render
 from holdfast.agent.observe.openapi import document
 from holdfast.config import Config
 from holdfast.errors import ConfigError
-from holdfast.features.limits.http import GAUGES, NUMBERS, LimitsAnswer, LimitsHttp
+from holdfast.features.limits.calls import LimitLine, LimitsReport, WorkerLine
+from holdfast.features.limits.http import BEAT_INTERVAL, BEAT_LIMITS, COUNTERS, GAUGES, NUMBERS, SECONDS, LimitsAnswer, LimitsHttp
+from holdfast.features.limits.terms import LIMITS_MAX, WORKERS_MAX, Terms
 from tests.features.limits.unit.test_feature import Agent
 from tests.features.views.fake_views import view
 from tests.http.test_routes import complaints
@@ -38,6 +41,9 @@ class Web:
 
     async def body(self, request: Any) -> bytes:
         return bytes(request.data)
+
+    async def while_there(self, request: Any, awaited: asyncio.Future[Any]) -> Any:
+        return await awaited
 
 
 def http_of(agent: Agent) -> LimitsHttp:
@@ -121,7 +127,69 @@ def test_a_limit_that_is_not_there_is_refused(agent: Agent) -> None:
 def test_every_number_has_a_metric(agent: Agent) -> None:
     """Limits 9: per limit and per agent; what a user chose is the value of a label."""
     text = render(http_of(agent).metrics())
-    for name, _ in (*NUMBERS.values(), *GAUGES.values()):
+    for name, _ in (*NUMBERS.values(), *GAUGES.values(), *COUNTERS.values(), *SECONDS.values()):
         assert f"\nholdfast_{name}" in text or text.startswith(f"# HELP holdfast_{name}")
     assert 'holdfast_limit_rate{limit="api"} 500' in text
     assert "holdfast_limits_epochs_total" in text
+    assert "panic_seconds" not in "".join(line for line in text.splitlines() if line.startswith("holdfast_limits_total"))
+
+
+def test_what_the_page_is_told(agent: Agent) -> None:
+    """H352: the busiest sixteen of those that this agent uses, and six processes of each; looked at twice a second, however many read."""
+    workers = tuple(WorkerLine(pid, f"p{pid}", 1.0, 0.0) for pid in range(WORKERS_MAX))
+    lines = [
+        LimitLine(f"l{number:03}", Terms(500.0, 50.0), 1, "a", state="stable", rate=10.0, demand=float(number), workers=workers)
+        for number in range(LIMITS_MAX)
+    ]
+    lines[3] = replace(lines[3], waiters=1)
+    lines[255] = replace(lines[255], state="")
+    reports: list[LimitsReport] = []
+
+    def report_of() -> LimitsReport:
+        reports.append(LimitsReport(True, tuple(lines), ("b",) * 50))
+        return reports[-1]
+
+    source: Any = SimpleNamespace(now=5.0, has_specs=True, handlers=SimpleNamespace(report_of=report_of))
+    http = LimitsHttp(Web(), source)
+    for _ in range(5):
+        beat = http.beat()["limits"]
+        http.lists[0].frame()
+    assert len(reports) == 2  # and one for the list itself
+    assert [line.name for line in beat.lines] == ["l003", *(f"l{number}" for number in range(254, 254 - BEAT_LIMITS + 1, -1))]
+    assert (beat.count, len(beat.blacklisted), len(beat.lines[0].workers), beat.lines[0].workers_of) == (LIMITS_MAX, BEAT_LIMITS, 6, 64)
+    assert len(msgspec.json.encode(beat)) < 16 * 1024
+    version = http.lists[0].version()
+    lines[3] = replace(lines[3], version=2)
+    assert http.lists[0].version() == version
+    source.now += BEAT_INTERVAL
+    assert http.lists[0].version() == version + 1
+    lines.clear()
+    source.now += BEAT_INTERVAL
+    assert http.beat() == {}
+
+
+def test_what_went_and_what_waited(agent: Agent) -> None:
+    """Limits 9: admitted and waited cost, the histogram of waits, and who waits; also of callers of the agent itself."""
+    assert acquire(agent, body=b'{"cost": 2, "wait": 30}', seconds=8.0).went  # it waits: the bucket is empty at the start
+    assert acquire(agent, body=b'{"cost": 5000}').went  # The bucket is full: it is paid afterwards.
+    assert not acquire(agent, body=b'{"cost": 3, "wait": 0.1}', seconds=1.0).went
+    agent.host.pass_time(1.0)
+    text = render(http_of(agent).metrics())
+    assert 'holdfast_limit_admitted_total{limit="api"} 5002\n' in text
+    assert 'holdfast_limit_waited_total{limit="api"} 2\n' in text
+    assert 'holdfast_limit_wait_seconds_count{limit="api"} 1\n' in text
+    assert 'holdfast_limit_waiters{limit="api"} 0\n' in text
+    assert 'holdfast_limit_waiting{limit="api"} 0\n' in text  # One that waited in vain is told of, too.
+    (limit,) = http_of(agent).answer().limits
+    assert (limit.admitted, limit.waited, limit.waiters, limit.quota) == (5002.0, 2.0, 0, None)
+
+
+def test_quota_of_an_exact_limit(agent: Agent) -> None:
+    """Limits 9: quota held, in parts of one member's 1/n; only of limits that have some."""
+    agent.attach("strictly", policy="exact", fleet=4)
+    agent.host.pass_time(1.0)
+    assert 'holdfast_limit_quota{limit="strictly"} 0\n' in render(http_of(agent).metrics())
+    agent.host.pass_time(10.0)
+    text = render(http_of(agent).metrics())
+    assert 'holdfast_limit_quota{limit="strictly"} 1\n' in text
+    assert 'holdfast_limit_quota{limit="api"}' not in text

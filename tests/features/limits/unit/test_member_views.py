@@ -32,7 +32,7 @@ class FakeList:
         return next((member for member in self._members if member.name == name), None)
 
     def publish(self, row: str, value: bytes | None) -> None:
-        """Nobody asks."""
+        """Never called here."""
 
     def subscribe(self, listener: object) -> None:
         self._listeners.append(listener)
@@ -129,7 +129,7 @@ def lists(group: Group, one: list[int], other: list[int]) -> None:
 
 
 def test_lists_that_differ() -> None:
-    """Limits 5.11: nobody gossips with a member of another list, and after 3 s each is back at R/n; equal again, the limit is shared."""
+    """Limits 5.11: no member gossips with a member of another list, and after 3 s each is back at R/n; equal again, the limit is shared."""
     group = Group(4, agreed=False)
     group.limit(400.0, arrives=[250.0, 50.0, 50.0, 50.0])
     lists(group, [0, 1, 2, 3], [])

@@ -74,7 +74,7 @@ def test_members_that_all_want_more_split_evenly() -> None:
 
 
 def test_what_is_free_is_spread_while_no_member_is_saturated() -> None:
-    """Limits 5.2: plus (G - U) / |V| while N < 1/2; in sum the whole."""
+    """Limits 5.2: plus (G - U) / |V| while N < 1/20 (H276); in sum the whole."""
     shares = settle(1000, [100, 50, 0])
     assert sum(shares) == pytest.approx(1000)
     assert shares[0] > shares[1] > shares[2] > 1000 / 4

@@ -53,6 +53,27 @@ def test_a_process_begins_with_nothing() -> None:
     assert [event.by for event in stand.host.events(Raised)] == [1 << 32]
 
 
+def test_seconds_in_panic_and_in_views_that_were_not_delivered(stand: Stand) -> None:
+    """Limits 9: both go on counting, and never fall."""
+    standing = stand.limiter.standing
+    before = standing.panic_seconds, standing.provisional_seconds
+    stand.pass_time(5.0)
+    assert (standing.panic_seconds, standing.provisional_seconds) == before
+    stand.gossip(6, B, w=7)
+    stand.pass_time(1.0)
+    stand.views.install(view_of(6, (A, B)))
+    stand.pass_time(5.0)
+    stand.views.lose()
+    stand.pass_time(2.0)
+    assert standing.panic_seconds == pytest.approx(before[0] + 2.0)
+    stand.limiter.stop()
+    stand.limiter.start()
+    stand.views.restore()
+    stand.pass_time(5.0)
+    assert standing.panic_seconds == pytest.approx(before[0] + 2.0)
+    assert standing.provisional_seconds == pytest.approx(before[1] + 1.0)
+
+
 def test_a_restart_is_a_new_instance(stand: Stand) -> None:
     """Limits 5.6: a view above the instance begins another one; the weight is whole, and only the own demand is known."""
     sums = stand.limiter.sums
@@ -175,7 +196,7 @@ def test_a_member_that_does_not_leave_trips(stand: Stand) -> None:
 
 
 def test_views_that_do_not_say_when_a_member_left() -> None:
-    """Limits 5.5, views 5Z: over ZooKeeper nobody lapses, and tripping for it is no use."""
+    """Limits 5.5, views 5Z: over ZooKeeper no member lapses, and tripping for it is no use."""
     stand = Stand(silent=True)
     stand.limit(600.0, **EXACT)
     stand.views.install(view_of(5, (A, B, C)))
@@ -210,7 +231,7 @@ def test_views_that_never_said_anything() -> None:
 
 
 def test_a_process_that_never_had_a_view_takes_its_part() -> None:
-    """Limits 5.5, H270: nobody holds anything that this life gave, and what its former life gave is over ``settle`` after the start."""
+    """Limits 5.5, H270: no member holds anything that this life gave, and what its former life gave is over ``settle`` after the start."""
     stand = Stand()
     users = stand.limit(600.0, **EXACT)
     stand.pass_time(SETTLE - EPOCH)

@@ -75,7 +75,7 @@ def test_it_gives_what_it_does_not_want(stand: Stand) -> None:
 
 
 def test_the_largest_need_first(stand: Stand) -> None:
-    """Limits 5.5: and nobody gets what is needed here."""
+    """Limits 5.5: and no member gets what is needed here."""
     stand.ask(B, 0.3)
     stand.ask(C, 2.0)
     stand.epochs()
@@ -196,7 +196,7 @@ def test_changing_stops_raises_and_asks() -> None:
 
 
 def test_a_new_instance_goes_down_to_the_own_part(stand: Stand) -> None:
-    """D19: nobody can know which views the others passed through, so every share begins again at no more than 1/n."""
+    """D19: no member can know which views the others passed through, so every share begins again at no more than 1/n."""
     stand.give(B, 0.75)
     assert stand.q == 1.75
     stand.views.install(view_of(6, (A, B, C)))

@@ -10,13 +10,15 @@ import msgspec
 import pytest
 
 from holdfast.errors import Unavailable
-from holdfast.features.limits.calls import LimitItem
+from holdfast.features.limits.calls import LimitItem, Tally
+from holdfast.features.limits.desk import Desk
+from holdfast.features.limits.items import workers_of
 from holdfast.features.limits.protocol.outlet import Allotment, Outlet
 from holdfast.features.limits.protocol.workers import WORKERS_MAX
 from holdfast.features.limits.streams import LimitStream
 from holdfast.features.limits.terms import LIMITS_MAX
 from holdfast.features.limits.terms import WORKERS_MAX as TERMS_WORKERS_MAX
-from holdfast.features.limits.users import LOOK_MAX, Used, Users
+from holdfast.features.limits.users import LOOK_MAX, TOTALS_MAX, Used, Users
 from tests.features.views.fake_views import FakeTurns
 
 LEASE = 3.0
@@ -259,3 +261,55 @@ def test_the_numbers_are_those_of_the_protocol() -> None:
     assert (terms.NAME_BYTES_MAX, terms.RATE_MAX, terms.FLEET_MAX) == (config.NAME_BYTES_MAX, config.RATE_MAX, config.FLEET_MAX)
     assert (terms.WEIGHT_MIN, terms.WEIGHT_MAX) == (shares.WEIGHT_MIN, shares.WEIGHT_MAX)
     assert terms.BURST_MIN == config.LimitsConfig().d_min == told.DEPTH_MIN == bucket.DEPTH_MIN / bucket.MICRO
+
+
+def test_what_went_is_remembered_when_the_process_is_gone(stand: Stand) -> None:
+    """Limits 9: counters do not fall when the last process stops; those of limits that were used longest ago are forgotten first."""
+    stream = stand.attach(11)
+    for _ in range(2):
+        stand.users.report(stream.client, stream.serial, 0, 3.0, 0.0, None, Tally(3.0, 2.0, 1.0, (), 4, 1.0))
+    stand.leave(stream)
+    again = stand.attach(12)
+    stand.users.report(again.client, again.serial, 0, 1.0, 0.0, None, Tally(1.0))
+    assert (stand.users.totals["api"].admitted, stand.users.totals["api"].waited) == (7.0, 4.0)
+    stand.leave(stand.attach(13, name="first"))
+    for number in range(TOTALS_MAX):
+        stand.leave(stand.attach(13, name=f"n{number}"))
+    assert len(stand.users.totals) == TOTALS_MAX
+    assert "api" in stand.users.totals  # It is in use.
+    assert "first" not in stand.users.totals
+
+
+def test_how_a_process_stands(stand: Stand) -> None:
+    """Limits 9: waiters and tokens. One that says nothing lets nothing go, so its bucket fills; one that is gone has none."""
+    stream = stand.attach(11, process=FakeProcess(11))
+    stand.told(stream)
+    stand.users.report(stream.client, stream.serial, 1, 3.0, 2.0, None, Tally(waiters=2, tokens=-30.0))
+    used = stand.users.used["api"]
+
+    def line() -> tuple[int, float]:
+        (found,) = workers_of(used, stand.host.now)
+        return found.waiters, found.tokens
+
+    assert line() == (2, -30.0)
+    stand.host.pass_time(0.25)
+    assert line() == (2, -5.0)  # 100/s
+    stand.host.pass_time(1.0)
+    assert line() == (2, 10.0)  # its depth
+    stand.lose(stream)
+    assert line() == (0, 0.0)
+
+
+def test_the_agent_hears_of_callers_that_waited_in_vain(stand: Stand) -> None:
+    """Limits 5.1, H279: the line of the agent's own bucket is told when it is shorter, though nothing arrives and nothing waits."""
+    desk = Desk(stand.host, stand.users, "api", 0.25, lambda: None)
+    stand.host.turn()
+    stand.host.pass_time(1.0)
+    answers: list[bool] = []
+    for cost in (500.0, 3.0):
+        desk.take(cost, 0.1, lambda: True, lambda went, _: answers.append(went))
+    (user,) = stand.users.used["api"].users.values()
+    stand.host.turn()
+    assert (answers, user.waiting, user.waiters) == ([True], 3.0, 1)
+    stand.host.pass_time(1.0)
+    assert (answers, user.waiting, user.waiters) == ([True, False], 0.0, 0)

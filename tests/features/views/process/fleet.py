@@ -59,6 +59,7 @@ class ViewFleet:
         """``silent_seats``: they serve views, and no client of theirs takes part. ``module``: another program than the agent as it is."""
         self.net, self.folder = net, folder
         self.config = ViewsConfig(heartbeat=heartbeat)
+        self.settle = self.config.settle
         self.bound = BOUND * heartbeat
         self.names = (*SEATS, *others)
         self.clients = self.names[len(SEATS) if silent_seats else 0 :]
@@ -142,7 +143,7 @@ class ViewFleet:
         agent = self.agents[name]
         self._programs += 1
         record = self._records[name] = self.folder / f"record{self._programs}-{name}"
-        words = [sys.executable, "-m", "tests.features.views.process.body", agent.socket, str(record), str(self.config.settle)]
+        words = [sys.executable, "-m", "tests.features.views.process.body", agent.socket, str(record), str(self.settle)]
         self._bodies[name] = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=ROOT)
 
     def at(self, name: str) -> int:
@@ -197,7 +198,7 @@ class ViewFleet:
 
         def are() -> bool:
             lines = [line for line in map(self.last, self.clients) if line is not None]
-            return self.one_view(self.clients) and now() - max(line.installed_at for line in lines) > self.config.settle
+            return self.one_view(self.clients) and now() - max(line.installed_at for line in lines) > self.settle
 
         self.until(are, "all are settled in one view")
         return min(line.at for line in map(self.last, self.clients) if line is not None)
@@ -245,8 +246,8 @@ class ViewFleet:
 
     def check(self, since: float = 0.0) -> int:
         """Nothing must be seen that is wrong; returns how many pairs of settled clients there were to compare since then (views CB6, b)."""
-        assert self.wrongs(self.config.settle) == []
-        return settled_pairs([line for line in self.lines() if line.at >= since], self.config.settle)
+        assert self.wrongs(self.settle) == []
+        return settled_pairs([line for line in self.lines() if line.at >= since], self.settle)
 
     def wrongs(self, settle: float) -> list[str]:
         lines = self.lines()

@@ -123,6 +123,15 @@ def wrongs(lines: Sequence[Line], moves: Sequence[Move], settle: float) -> list[
     return list(dict.fromkeys(found))
 
 
+def wrongs_of_znodes(lines: Sequence[Line], settle: float) -> list[str]:
+    """The same of views from ZooKeeper, which have no servers of ours; nothing bounds how long a former attachment is listed (5Z)."""
+    ordered = sorted(lines, key=lambda line: line.at)
+    found = [
+        *unequal(ordered), *numbers_that_fell(ordered), *without_znode(ordered), *superseded(ordered, settle), *two_groups(ordered, settle),
+    ]  # fmt: skip
+    return list(dict.fromkeys(found))
+
+
 def unequal(lines: Sequence[Line]) -> Iterator[str]:
     """CB1: one id, one list."""
     known: dict[str, Seen] = {}
@@ -148,6 +157,20 @@ def without_self(lines: Sequence[Line], moves: Sequence[Move]) -> Iterator[str]:
                 yield f"CB3: {me} installed {view.id} and is not in it"
             elif own.attach not in _attachments(me, moves, installed_at):
                 yield f"CB3: {me} installed {view.id}, which lists its attachment {own.attach}"
+
+
+def without_znode(lines: Sequence[Line]) -> Iterator[str]:
+    """CB3: a view lists who installs it, by a znode that was made before it, and by no older one than the views before."""
+    for me, views in _installed(lines).items():
+        newest = 0
+        for view, _ in views:
+            own = view.find(me)
+            if own is None:
+                yield f"CB3: {me} installed {view.id} and is not in it"
+            elif not newest <= own.attach <= view.number:
+                yield f"CB3: {me} installed {view.id}, which lists its znode {own.attach} after {newest}"
+            else:
+                newest = own.attach
 
 
 def sharing_a_number(lines: Sequence[Line]) -> Iterator[str]:

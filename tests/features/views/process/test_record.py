@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.host import Address, NodeId, View, ViewId, ViewMember
 from tests.features.views.process.body import described
-from tests.features.views.process.record import TICK, Line, Listed, Lives, Move, Seen, moves_in, settled_pairs, wrongs
+from tests.features.views.process.record import TICK, Line, Listed, Lives, Move, Seen, moves_in, settled_pairs, wrongs, wrongs_of_znodes
 
 SETTLE = 5.0
 
@@ -23,6 +23,11 @@ def seen(number: int, *members: str, attach: int = 1, server: str = "s0#1") -> S
 def line(me: str, at: float, view: Seen | None, *, until: float, since: float | None = None) -> Line:
     """It installed the view when it says so, or at ``since``."""
     return Line(at, f"{me}#1", "view", 0, view, until, at if since is None else since)
+
+
+def znodes(number: int, **members: int) -> Seen:
+    """A view of ZooKeeper; of each member the number of its znode."""
+    return Seen(f"{number}/#0", number, (), tuple(Listed(f"{name}#1", made, "#0") for name, made in members.items()))
 
 
 AB, A, B = seen(1, "a", "b"), seen(2, "a"), seen(2, "b", server="s1#1")
@@ -62,6 +67,32 @@ def test_what_must_never_be_seen_is_found(lines: list[Line], told: str | None) -
     """Views CB1 to CB4, CB6 (a), (b): other lists, numbers that fall, views without oneself, overlaps; and nothing else."""
     found = [each for each in wrongs(lines, BEGUN, SETTLE) if told is None or each.partition(":")[0] == told.partition(":")[0]]
     assert len(found) == (0 if told is None else 1)
+    assert told is None or found[0].startswith(told)
+
+
+@pytest.mark.parametrize(
+    "lines, told",
+    [
+        ([line("a", 1.0, znodes(5, a=2, b=5), until=2.0), line("a", 2.0, znodes(9, a=8), until=3.0)], None),
+        ([line("a", 1.0, znodes(5, a=2), until=2.0), line("b", 1.0, znodes(5, b=2), until=2.0)], "CB1: 5/#0 at b#1"),
+        ([line("a", 1.0, znodes(5, a=2), until=2.0), line("a", 2.0, znodes(4, a=2), until=3.0)], "CB2: a#1 installed 4/#0 after 5/#0"),
+        ([line("a", 1.0, znodes(5, b=2), until=2.0)], "CB3: a#1 installed 5/#0 and is not in it"),
+        ([line("a", 1.0, znodes(5, a=6), until=2.0)], "CB3: a#1 installed 5/#0, which lists its znode 6"),  # made after the view
+        ([line("a", 1.0, znodes(5, a=3), until=2.0), line("a", 2.0, znodes(7, a=2), until=3.0)], "CB3: a#1 installed 7/#0, which lists"),
+        # The minority counts on the old view, the majority is settled in the next one from 7.0 on.
+        ([line("a", 1.0, znodes(5, a=1, b=2), until=7.0), line("b", 2.0, znodes(6, b=2), until=9.0)], None),
+        ([line("a", 1.0, znodes(5, a=1, b=2), until=7.1), line("b", 2.0, znodes(6, b=2), until=9.0)], "CB6 (b): a#1 in 5/#0 and b#1 in"),
+        (
+            [line("a", 1.0, znodes(5, a=1, b=2), until=7.1), line("b", 1.0, znodes(5, a=1, b=2), until=2.0),
+             line("b", 2.0, znodes(6, b=2), until=3.0)],
+            "CB6 (a): a#1 counts on 5/#0",
+        ),
+    ],
+)  # fmt: skip
+def test_what_must_never_be_seen_on_zookeeper_is_found(lines: list[Line], told: str | None) -> None:
+    """Views CB1 to CB3, CB6 (a), (b), 5Z: the same over views that have znodes in the place of attachments, and no servers."""
+    found = wrongs_of_znodes(lines, SETTLE)
+    assert len(found) == (0 if told is None else 1), found
     assert told is None or found[0].startswith(told)
 
 

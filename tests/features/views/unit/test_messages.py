@@ -11,7 +11,7 @@ from msgspec import msgpack
 from msgspec.structs import asdict, replace
 
 from holdfast.drops import Drop, Rejected
-from holdfast.features.views.protocol.config import BAD_MAX, CLIENTS_MAX, SERVERS_MAX
+from holdfast.features.views.protocol.config import CLIENTS_MAX, SERVERS_MAX
 from holdfast.features.views.protocol.messages import (
     TYPES,
     ClientPing,
@@ -129,7 +129,6 @@ LIES: list[tuple[str, Callable[[], Any]]] = [
     ("a stamp that is no number", lambda: replace(PING, stamp=nan)),
     ("an attach number beyond all", lambda: replace(PING, attach=(1 << 40) + 1)),
     ("a negative attach number", lambda: replace(PONG, hint=-1)),
-    ("too many bad peers", lambda: replace(PING, bad=tuple(LONG[: BAD_MAX + 1]))),
     ("an answer that there is not", lambda: replace(PONG, state=9)),
     ("a reason that there is not", lambda: OvResult(SENDER, 1, ok=False, why=9, ttl=1)),
     ("hops beyond all", lambda: replace(DATA, ttl=1 << 16)),

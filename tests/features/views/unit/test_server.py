@@ -495,11 +495,11 @@ def test_strangers_are_not_answered(stand: ServerStand) -> None:
 
 
 def test_a_link_state_of_a_slot_that_is_not_its_own(stand: ServerStand) -> None:
-    """Views 10: of an unknown slot, of another server's slot, of this server's slot: counted and dropped."""
+    """Views 10: of an unknown slot, of another server's slot, of this server's slot: dropped, under a counter of its own."""
     version = stand.server.states.version
     for lsa in (Lsa(9, S1, 99, (), ()), Lsa(2, S1, 99, (), ()), Lsa(0, NodeId(S0.name, S0.boot + 1), 99, (), ()), Lsa(-1, S1, 99, (), ())):
         stand.server.on_lsa(S1, lsa)
-    assert stand.counts["stranger"] == 4
+    assert (stand.counts["foreign_lsa"], stand.counts["stranger"]) == (4, 0)
     stand.server.on_lsa(S1, Lsa(0, S0, 99, (), ()))  # our own word, as if it had gone round
     assert stand.server.states.version == version
 
@@ -627,6 +627,8 @@ def test_a_restarted_peer_is_another_one() -> None:
     assert S1 not in stand.agreement.ns.servers
     stand.server.on_propose(S1, Propose(1, S1, 99, b"k" * 16, 0, False, 3, S0))
     assert stand.counts["stranger"] == 1
+    stand.server.on_lsa(newer, Lsa(1, S1, 99, (), ()))  # it was under way for long: late, and no lie
+    assert (stand.counts["old_life"], stand.counts["foreign_lsa"]) == (1, 0)
 
 
 # Pauses.

@@ -1,8 +1,9 @@
 """Worker processes of one machine, in virtual time.  Spec: limits 5.1, 7 (RL4, RL8), D22; foundation F9, F14.
 
 They outlive their agent: a process attaches to whatever life of the agent it finds, goes on with what it was told when that life dies, and
-attaches again. A process may be killed, which the kernel tells the agent, or hang, which nothing tells it. Local messages take a moment and
-keep their order; an agent that is stopped reads them when it goes on. The clock is the machine's.
+attaches again; then it goes on until that life may claim the part (H310). A process may be killed, which the kernel tells the agent, or
+hang, which nothing tells it. Local messages take a moment and keep their order; an agent that is stopped reads them when it goes on. The
+clock is the machine's.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from msgspec import Struct
 
 from holdfast.features.limits.bucket import DEPTH_MIN, Bucket, cost_micros, micros, nanos
 from holdfast.features.limits.lab.admitted import Admitted
+from holdfast.features.limits.protocol.limiter import Limiter
 from holdfast.features.limits.protocol.outlet import NOTHING, Allotment
 from holdfast.features.limits.protocol.workers import Tell, Workers
 from holdfast.host import Host, Message, NodeId
@@ -48,6 +50,7 @@ class Part:
         self.bucket = Bucket(nanos(now))
         self.watched = Admitted(nanos(now), DEPTH_MIN, cost_micros(appetite.cost))
         self.tell: Tell | None = None
+        self.former: Tell | None = None  # what a former life of the agent told, while that goes on
         self.heard = 0  # serial of the newest word of the agent
         self.arrived = self.waiting = self.admitted = 0.0
         self._edges: list[tuple[float, float]] = []  # instants that are still to come, and the rate from then on
@@ -56,12 +59,28 @@ class Part:
         """Cost per second that it may use now."""
         return 0.0 if self.tell is None else self.tell.usable(now)
 
-    def hear(self, now: float, tell: Tell) -> None:
+    def lose(self) -> None:
+        """Another life of the agent says from now on what it may use."""
+        self.heard, self.former = 0, self.tell
+
+    def hear(self, now: float, tell: Tell, claims_at: float) -> None:
+        """``claims_at``: before that, this life takes nothing of what a former one had, so that goes on if it is more (H310)."""
         self.catch_up(now)
-        self.tell = tell
+        if self.former is not None and claims_at > 0 and tell.rate < self.former.usable(now):
+            self.prolong(now, claims_at)
+            return
+        self.tell, self.former = tell, None
         self._edges = [(tell.until, tell.left), (tell.ends_at, 0.0)] if tell.until < tell.ends_at else [(tell.until, 0.0)]
         self._set(now, tell.rate)
         self.catch_up(now)
+
+    def prolong(self, now: float, claims_at: float) -> None:
+        """What a former life told, and has not ended, goes on until the present one may claim it."""
+        self.catch_up(now)
+        if self.former is not None and self._edges:
+            self.tell = self.former = self.former._replace(ends_at=max(self.former.ends_at, claims_at))
+            at, rate = self._edges.pop()
+            self._edges.append((max(at, claims_at), rate))
 
     def catch_up(self, now: float) -> None:
         """What was told ends at instants, whether the process looks then or later."""
@@ -147,8 +166,9 @@ class Process:
         return self.parts[limit].usable(self.crew.now) if self.running else 0.0
 
     def heard(self, limit: str) -> bool:
-        """The present life of the agent told it what it may use."""
-        return self.parts[limit].heard > 0
+        """The present life of the agent told it what it may use, and it goes by that."""
+        part = self.parts[limit]
+        return part.heard > 0 and part.former is None
 
     def look(self) -> None:
         """The program runs for a moment: requests arrive, and what may go goes."""
@@ -170,14 +190,24 @@ class Process:
         action()
         self.look()
 
-    def hear(self, line: Line, limit: str, tell: Tell) -> None:
+    def hear(self, line: Line, limit: str, tell: Tell, claims_at: float) -> None:
         part = self.parts[limit]
-        part.hear(self.crew.now, tell)
+        part.hear(self.crew.now, tell, claims_at)
         part.heard = tell.serial
-        for edge in part.edges():
-            self.crew.at_clock(edge, self._on_edge)
+        self._watch_edges(part)
         if line is self.line:
             self._report(limit)
+
+    def prolong(self, limit: str, claims_at: float) -> None:
+        """The present life of the agent may not claim this part yet."""
+        part = self.parts[limit]
+        if part.former is not None:
+            part.prolong(self.crew.now, claims_at)
+            self._watch_edges(part)
+
+    def _watch_edges(self, part: Part) -> None:
+        for edge in part.edges():
+            self.crew.at_clock(edge, self._on_edge)
 
     def stop(self) -> None:
         self.running = False
@@ -233,7 +263,7 @@ class Process:
             line = self.line = Line(self.crew, desk, self.crew.next_number())
             weights = {limit: part.appetite.weight for limit, part in self.parts.items()}
             for part in self.parts.values():
-                part.heard = 0
+                part.lose()
             line.up(lambda: desk.attach(line, self, weights))
 
     def _report(self, limit: str) -> None:
@@ -287,11 +317,13 @@ class Desk:
     def attach(self, line: Line, process: Process, weights: Mapping[str, float]) -> None:
         self._lines[line.number] = line, process
         for limit, outlet in self.outlets.items():
+            self._tell_claim(limit, line.number)
             outlet.attach(line.number, weights[limit])
 
     def report(self, number: int, limit: str, confirmed: int, arrived: float, waiting: float, user: float | None) -> None:
         if number in self._lines:
             self.outlets[limit].report(number, confirmed, arrived, waiting, user)
+            self._tell_claim(limit, number)
 
     def detach(self, number: int) -> None:
         if self._lines.pop(number, None) is not None:
@@ -301,11 +333,24 @@ class Desk:
     def _tell(self, limit: str, number: int, tell: Tell) -> None:
         if number in self._lines:
             line, process = self._lines[number]
-            line.down(lambda: process.receive(lambda: self._said(line, process, limit, tell)))
+            claims_at = self.host.node.use(Limiter).allocator.claims_at(limit)
+            line.down(lambda: process.receive(lambda: self._said(line, process, limit, tell, claims_at)))
 
-    def _said(self, line: Line, process: Process, limit: str, tell: Tell) -> None:
+    def _tell_claim(self, limit: str, number: int) -> None:
+        """A process that was told by a former life hears from when on this one may claim the part, and each time that this has changed."""
+        line, process = self._lines[number]
+        claims_at = self.host.node.use(Limiter).allocator.claims_at(limit)
+        if claims_at and process.parts[limit].former is not None:
+            line.down(lambda: process.receive(lambda: self._prolong(line, process, limit, claims_at)))
+
+    def _prolong(self, line: Line, process: Process, limit: str, claims_at: float) -> None:
+        if line is process.line:
+            process.prolong(limit, claims_at)
+            self._crew.on_change()
+
+    def _said(self, line: Line, process: Process, limit: str, tell: Tell, claims_at: float) -> None:
         if line is process.line:  # What a former life said before it died says less than what the present one will.
-            process.hear(line, limit, tell)
+            process.hear(line, limit, tell, claims_at)
             self._crew.on_change()
 
 

@@ -5,7 +5,7 @@ What flows use follows the limit down at once and up with a time constant of a s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import exp
 from random import Random
@@ -21,7 +21,7 @@ from holdfast.features.views.lab.groups import STEP, ViewGroup, slots_of
 from holdfast.features.views.lab.users import Habits, ViewUser
 from holdfast.features.views.protocol.config import ViewsConfig
 from holdfast.features.views.protocol.views import ViewNode
-from holdfast.host import Host, Machine, Message, NodeId
+from holdfast.host import Host, Machine, Message, NodeId, Views
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.parcels import Parcels
@@ -111,6 +111,32 @@ class Opener:
         """It is over."""
 
 
+def limited(
+    host: Host, views: Views, exchange: Exchange, config: LimitsConfig, *, flows: int, policy: Policy, fleet: int
+) -> tuple[Limiter, Opener]:
+    """The machines of a member that has this limit."""
+    specs = Specs(host, exchange)
+    limiter = Limiter(host, config, views, specs, agreed=True)
+    return limiter, Opener(host, limiter, specs, flows, policy, fleet)
+
+
+class Recorded:
+    """What members may use, as it was written down."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.lines: dict[str, list[tuple[float, float]]] = {name: [] for name in names}  # of each member with flows
+        self.sums: list[tuple[float, float]] = []
+
+    def note(self, at: float, shares: Mapping[str, float]) -> None:
+        for name, line in self.lines.items():
+            line.append((at, shares[name]))
+        self.sums.append((at, sum(shares.values())))
+
+    def thin(self) -> dict[str, list[tuple[float, float]]]:
+        """The lines of a figure."""
+        return {name: thinned(line) for name, line in self.lines.items()}
+
+
 class FlowGroup(ViewGroup):
     """Three servers with two agents each, which do not fail over."""
 
@@ -126,8 +152,7 @@ class FlowGroup(ViewGroup):
         link: Link | None = None,
     ) -> None:
         self.limits, self.policy, self.flows, self.fleet = config, policy, flows, clients
-        self.lines: dict[str, list[tuple[float, float]]] = {}  # what each agent with flows may use
-        self.sums: list[tuple[float, float]] = []
+        self.recorded = Recorded(flows)
         self._own_slots, self._began = slots_of(servers), 0.0
         super().__init__(seed, servers, clients, config=ViewsConfig(), habits=Habits(says=0.0), homes=True, checkers=[], link=link)
         Lists(self.world, ())
@@ -147,14 +172,7 @@ class FlowGroup(ViewGroup):
         while self.world.now < self._began + until - STEP / 2:
             self.run(STEP)
             at = self.world.now - self._began
-            shares = {name: self.used(name) for name in self.clients}
-            for name in self.flows:
-                self.lines.setdefault(name, []).append((at, shares[name]))
-            self.sums.append((at, sum(shares.values())))
-
-    def thin(self) -> dict[str, list[tuple[float, float]]]:
-        """The lines of a figure."""
-        return {name: thinned(line) for name, line in self.lines.items()}
+            self.recorded.note(at, {name: self.used(name) for name in self.clients})
 
     def _build(self, host: Host) -> Sequence[Machine]:
         assert isinstance(host, LabHost)
@@ -163,10 +181,9 @@ class FlowGroup(ViewGroup):
         exchange = Exchange(host, broadcast, ae_period=AGAIN)
         own = own_slot(self._own_slots, host.me.name, host.address)
         views = ViewNode(host, self.config, self._own_slots, own, Parcels(host.node, host.wall))
-        specs = Specs(host, exchange)
         found: list[Machine] = [members, broadcast, exchange, views]
         if own is not None:
             return [*found, ViewUser(host, views, Habits(takes_part=False))]
-        limiter = Limiter(host, self.limits, views, specs, agreed=True)
-        opener = Opener(host, limiter, specs, self.flows.get(host.me.name, 0), self.policy, self.fleet)
-        return [*found, ViewUser(host, views, Habits(says=0.0)), limiter, opener]
+        flows = self.flows.get(host.me.name, 0)
+        machines = limited(host, views, exchange, self.limits, flows=flows, policy=self.policy, fleet=self.fleet)
+        return [*found, ViewUser(host, views, Habits(says=0.0)), *machines]

@@ -1,38 +1,11 @@
-"""What experiments of limits share: a violation is a result, notes have a limit, how a figure's lines are kept small.  Spec: limits 8."""
+"""What experiments of limits read from the lines of a figure, and how these are kept small.  Spec: limits 8."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
-from holdfast.lab.experiment import Cell, Measured
-from holdfast.lab.violation import Violation
-
-VIOLATION = "violation"
-NOTES_MAX = 12  # of one report
 POINTS_MAX = 400  # of one line of a figure
-
-
-def checked(play: Callable[[Cell], Measured], cell: Cell) -> Measured:
-    """What a cell measured, or the violation that ended it: no error of the experiment, but what it found."""
-    try:
-        return {**play(cell), VIOLATION: ""}
-    except Violation as violation:
-        return {**cell, VIOLATION: f"{violation}, at {violation.at:.3f} s, seed {cell['seed']}"}
-
-
-def violations(results: Sequence[Measured]) -> list[str]:
-    return [result[VIOLATION] for result in results if result[VIOLATION]]
-
-
-def completed(results: Sequence[Measured]) -> list[Measured]:
-    return [result for result in results if not result[VIOLATION]]
-
-
-def shortened(notes: Sequence[str]) -> tuple[str, ...]:
-    """What a report has room for."""
-    more = len(notes) - NOTES_MAX
-    return tuple(notes) if more <= 0 else (*notes[:NOTES_MAX], f"and {more} more")
 
 
 def mean(values: Sequence[float]) -> float:

@@ -1,7 +1,7 @@
 """Limits with one rule taken out: a lab that cannot show a break proves nothing by not seeing one.
 
-Spec: limits 7 (teeth), 8 (F9), D1, D5, D6, D14, D20, D22, D23. Each is a change of the code that lasts as long as ``without``; no setting
-reaches it.
+Spec: limits 7 (teeth), 8 (F9, N1), D1, D5, D6, D9, D14, D20, D22, D23. Each is a change of the code that lasts as long as ``without``; no
+setting reaches it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.features.limits.protocol.blacklist import EXCHANGE, Blacklist
 from holdfast.features.limits.protocol.config import QUOTA
 from holdfast.features.limits.protocol.facts import Calmed, Lapsed, Panicked
-from holdfast.features.limits.protocol.limit import Limit
+from holdfast.features.limits.protocol.limit import Estimate, Limit
 from holdfast.features.limits.protocol.limiter import Limiter
 from holdfast.features.limits.protocol.links import Links
 from holdfast.features.limits.protocol.pace import Pace
@@ -26,6 +26,7 @@ from holdfast.node import Node
 
 Mutation = Callable[[ExitStack], None]
 SHORT_SETTLE = 0.3  # seconds
+EWMA = 0.3  # of what is new
 
 
 def put(stack: ExitStack, where: Any, name: str, instead: Any) -> None:
@@ -96,6 +97,22 @@ def one_way(stack: ExitStack) -> None:
             answer(self, source, step)
 
     put(stack, Blacklist, "_answer", acknowledge)
+
+
+def ewma_blending(stack: ExitStack) -> None:
+    """D9: the paper's moving average of the former aggregate and the new one, for as many rounds."""
+
+    def estimate(self: Limit, current: Estimate) -> None:
+        blends = self._round < self._rounds
+        self._round += 1
+        for key in self.keys:
+            known = current(key)
+            before = self._former.get(key)
+            self.aggregates[key] = known if before is None or not blends else before * (1 - EWMA) + known * EWMA
+            if before is not None:
+                self._former[key] = self.aggregates[key]
+
+    put(stack, Limit, "estimate", estimate)
 
 
 # Quota.

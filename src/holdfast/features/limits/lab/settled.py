@@ -9,6 +9,7 @@ from holdfast.features.limits.lab.fleet import Fleet
 from holdfast.features.limits.lab.terms import Terms, shares_of, spare_of
 from holdfast.features.limits.protocol.config import QUOTA, LimitsConfig, key_of
 from holdfast.features.limits.protocol.limiter import Limiter
+from holdfast.features.views.lab.users import ViewUser
 from holdfast.features.views.protocol.config import ViewsConfig
 from holdfast.features.views.protocol.views import ViewNode
 from holdfast.host import ViewState
@@ -37,6 +38,8 @@ class LimitsSettled(Checker):
         """Why the group is not yet as it should be; "" if it is. Fails if that takes too long."""
         if self._calm_at is None:
             self._calm_at = self._viewed_at = world.now
+            for host in world.alive:
+                world.step(host, host.node.use(ViewUser).rest)  # Users trip no more: each trip is a view, and ``settle`` of waiting.
         if all(host.me.name in self._fleet.crews for host in world.alive):
             return ""  # No server lives, so there is no view for ever.
         name, why = "RL7 whole", self._no_view(world)

@@ -119,6 +119,10 @@ class SumGroup:
             return self.world.nodes[name].node.use(PlainSum).estimate
         return self.limiter(name).allocator.limits[LIMIT].aggregates.get(KEY, 0.0)
 
+    def share(self, name: str) -> float:
+        """What it may use now."""
+        return self.outlet(name).allotment.usable(self.world.nodes[name].now)
+
     def raw(self, name: str) -> float:
         """What gossip says, before it is blended with what was known (D9)."""
         found = self.limiter(name).sums

@@ -205,6 +205,15 @@ class Allocator:
         fleet = limit.spec.fleet
         return 0 < fleet < self._standing.size and self._standing.rank() >= fleet
 
+    def claims_at(self, name: str) -> float:
+        """Before this instant this life takes no part of an exact limit that a former one had: its processes may go on with it (H310).
+        0: it has it, or there is none."""
+        limit = self.limits.get(name)
+        if limit is None or not limit.spec.is_exact or self.is_beyond(limit):
+            return 0.0
+        holding = self._quotas.holdings.get(limit.key)
+        return 0.0 if holding is not None and holding.raised else self._standing.settle_at
+
     def look_for_starving(self) -> None:
         for limit in self.open_limits:
             seconds = limit.look_for_starving(self._host.now, STARVED_AFTER, STARVED_SHARE * self.rate_of(limit))

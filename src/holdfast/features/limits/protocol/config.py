@@ -19,9 +19,8 @@ QUOTA = 1 << 32  # Q: one member's 1/n of an exact limit
 UNIT = 1_000_000  # micro-units in a unit of cost
 AMOUNT_MAX = (1 << 63) - 1  # of all members together: MessagePack has integers of 64 bits
 RATE_MAX = 1e9  # cost per second
-# What one member may want: the wants of the largest group together stay below AMOUNT_MAX (8192 * 1e15 < 2^63).
-DEMAND_MAX = int(RATE_MAX) * UNIT
-assert MEMBERS_MAX * DEMAND_MAX < AMOUNT_MAX
+# What one member may want: the wants of the largest group, half of MEMBERS_MAX, together stay below AMOUNT_MAX. That is 0.9 of RATE_MAX.
+DEMAND_MAX = min(int(RATE_MAX) * UNIT, AMOUNT_MAX // (MEMBERS_MAX // 2))
 LIMITS_MAX = 256  # limits of a group; each costs two portions in every message
 PORTIONS_MAX = 1024  # in a message and at a member: two for each limit, and as many of limits that are gone
 NAME_BYTES_MAX = 128  # of a limit

@@ -26,8 +26,9 @@ GROWTH: Final = 1.1  # what flows that use less may need soon, of what they use 
 class Demand(Protocol):
     """From what was reported to what is demanded."""
 
-    def look(self, wants: Wants, elapsed: float, share: float) -> float:
-        """Once an epoch: ``wants`` since the last look, ``elapsed`` seconds ago; ``share`` is what the member may use now."""
+    def look(self, wants: Wants, elapsed: float, share: float, even: float = 0.0) -> float:
+        """Once an epoch: ``wants`` since the last look, ``elapsed`` seconds ago; ``share`` is what the member may use now, ``even`` an
+        even part of the limit."""
 
 
 class Smoothed:
@@ -56,10 +57,10 @@ class RequestDemand:
         self.offered = Smoothed(alpha_up, alpha_down)
         self.horizon = horizon
 
-    def look(self, wants: Wants, elapsed: float, share: float) -> float:
+    def look(self, wants: Wants, elapsed: float, share: float, even: float = 0.0) -> float:
         if elapsed <= 0:
             return min(DEMAND_MAX, self.offered.value + wants.waiting / self.horizon)
-        arrived = min(wants.arrived, max(POLLED_MAX * share * elapsed, FIRST_COST))
+        arrived = min(wants.arrived, max(POLLED_MAX * max(share, even) * elapsed, FIRST_COST))
         return min(DEMAND_MAX, self.offered.add(arrived / elapsed) + wants.waiting / self.horizon)
 
 
@@ -71,7 +72,7 @@ class UserDemand:
     def __init__(self) -> None:
         self.value = 0.0
 
-    def look(self, wants: Wants, elapsed: float, share: float) -> float:
+    def look(self, wants: Wants, elapsed: float, share: float, even: float = 0.0) -> float:
         if wants.user is not None and isfinite(wants.user) and wants.user >= 0:
             self.value = min(DEMAND_MAX, wants.user)
         return self.value
@@ -98,7 +99,7 @@ class FlowDemand:
         self.smoothed = Smoothed(alpha_up, alpha_down)
         self._shares: deque[float] = deque(maxlen=LAG)
 
-    def look(self, wants: Wants, elapsed: float, share: float) -> float:
+    def look(self, wants: Wants, elapsed: float, share: float, even: float = 0.0) -> float:
         use = wants.arrived / elapsed if elapsed > 0 else 0.0
         self._shares.append(share)
         return self.smoothed.add(max(FLOOR, self._saturated(share) if use >= USED_UP * min(self._shares) else self._satisfied(use)))

@@ -97,7 +97,7 @@ class Limit:
             return
         self.wants = wants = self.outlet.wants()
         demand = self._user if wants.user is not None else self._demand
-        self.want = demand.look(wants, elapsed, self.used)
+        self.want = demand.look(wants, elapsed, self.used, even=whole / size)
         if not self.spec.is_maxmin:
             self.values = {self.key: micro(self.want)}
             return

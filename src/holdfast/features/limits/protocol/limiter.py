@@ -16,6 +16,7 @@ from holdfast.features.limits.protocol.central import Central
 from holdfast.features.limits.protocol.choke_watch import ChokeWatch
 from holdfast.features.limits.protocol.config import SENDS_MAX, UNIT, LimitsConfig
 from holdfast.features.limits.protocol.demand import Demand as Wanted
+from holdfast.features.limits.protocol.facts import WentQuiet, Woke
 from holdfast.features.limits.protocol.links import Links
 from holdfast.features.limits.protocol.member_lists import MemberLists
 from holdfast.features.limits.protocol.messages import (
@@ -68,6 +69,7 @@ class Limiter:
         self.lists = MemberLists(host, config, self.standing, self.counts)  # without agreed views
         self.pace = Pace()
         self._awake: set[NodeId] = set()  # members of this instance that are not quiet, and spoke to this one since its last epoch
+        self._unanswered: set[NodeId] = set()  # members that have not acknowledged the last gossip
         self.epochs = 0
         self._running = False
         self._listeners: list[Callable[[Event], None]] = []
@@ -155,6 +157,7 @@ class Limiter:
         self.chokes.begin()
         self.lists.begin()
         self._awake.clear()
+        self._unanswered.clear()
         self.trader.clear()
         self.allocator.begin(former)
         self.pace.wake()
@@ -226,6 +229,8 @@ class Limiter:
         else:
             self.allocator.allot_all()
         self.allocator.look_for_starving()
+        if self.pace.turns():
+            self._host.emit(WentQuiet() if self.pace.is_quiet else Woke())
 
     def _report(self, push_sum: PushSum) -> dict[int, Told]:
         """Step 2: what this member wants, and nothing of limits that are gone."""
@@ -262,7 +267,8 @@ class Limiter:
                 self.blacklist.add(peer)
         others = self.standing.peers
         eligible = [peer for peer in others if peer not in self.links.black and peer not in self.lists.others]
-        count = self.pace.peers(self.config.fanout(self.standing.size))
+        # Where one member adds up every limit there is nothing to gossip about (5.8): weight may rest where it is.
+        count = self.pace.peers(self.config.fanout(self.standing.size)) if push_sum.keys else 0
         if eligible:
             given = push_sum.spread(self._choose(eligible, count))
         else:
@@ -298,6 +304,9 @@ class Limiter:
         w, p = portions_of(batch)
         self.links.sent(peer)
         self.counts["gossip_sent"] += 1
+        if peer in self._unanswered:
+            self.counts["gossip_lost"] += 1
+        self._unanswered.add(peer)
         self._host.send(peer, Gossip(push_sum.inst, push_sum.size, batch.lb, batch.seq, w, p, self.pace.is_quiet))
 
     def _enter(self, source: NodeId, inst: ViewId, size: int) -> PushSum | None:
@@ -350,6 +359,8 @@ class Limiter:
                 self.views.hurry()
         elif push_sum.ledger(source).ack(message.seq):
             self.links.answered(source)
+            self.counts["gossip_acked"] += 1
+            self._unanswered.discard(source)
         else:
             self.counts["ack_beyond"] += 1
 

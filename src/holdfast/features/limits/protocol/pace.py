@@ -33,6 +33,7 @@ class Pace:
     def __init__(self) -> None:
         self._demands, self._estimates = Steady(), Steady()
         self._epoch = 0
+        self._was_quiet = False
 
     def look(self, demands: Mapping[int, float], estimates: Mapping[int, float]) -> None:
         """Once an epoch."""
@@ -43,6 +44,11 @@ class Pace:
     def wake(self) -> None:
         """A new instance, or anything else that all shall hear of."""
         self._demands, self._estimates = Steady(), Steady()
+
+    def turns(self) -> bool:
+        """It went quiet, or woke, since this was asked last."""
+        before, self._was_quiet = self._was_quiet, self.is_quiet
+        return before != self._was_quiet
 
     @property
     def is_quiet(self) -> bool:

@@ -31,6 +31,7 @@ class Standing:
         self.fleet = 0  # members of the largest view of late; 0: none is known
         self.started_at = self.settle_at = self.began_at = host.now
         self.panic, self.panic_at = True, host.now
+        self._panic_before = self._provisional_before = 0.0  # seconds, until the present one began
         self.lapsed = False
         self.apart = False  # member lists differ for too long (5.11)
         self.on_began: Callable[[int], None] = _ignore  # a new instance; the size of the former one, 0 if there was none
@@ -45,6 +46,7 @@ class Standing:
 
     def start(self) -> None:
         """D11: what a former life gave away may be in use for ``settle``."""
+        self._panic_before, self._provisional_before = self.panic_seconds, self.provisional_seconds
         self.started_at = self.began_at = self.panic_at = self._host.now
         self.settle_at = self._host.now + self._views.settle
         if not self._is_subscribed:  # A node may take its limiter out and put it in again.
@@ -57,6 +59,16 @@ class Standing:
         self.look()
 
     # What holds now.
+
+    @property
+    def panic_seconds(self) -> float:
+        """For how long this member was in panic, all times together."""
+        return self._panic_before + (self._host.now - self.panic_at if self.panic else 0.0)
+
+    @property
+    def provisional_seconds(self) -> float:
+        """The same of instances that its server had not delivered."""
+        return self._provisional_before + (self._host.now - self.began_at if self.provisional else 0.0)
 
     @property
     def leased(self) -> bool:
@@ -104,7 +116,7 @@ class Standing:
             self._trip("a view that other members have does not arrive")
         if self.leased and not self.lapsed and not self.apart:
             if self.panic:
-                self.panic = False
+                self._panic_before, self.panic = self.panic_seconds, False
                 self._host.emit(Calmed(self.inst))
                 self.on_calm()
             return
@@ -172,6 +184,7 @@ class Standing:
 
     def _begin(self, inst: ViewId, size: int, members: tuple[NodeId, ...], *, provisional: bool) -> None:
         former = 0 if self.inst is None else self.size
+        self._provisional_before = self.provisional_seconds
         self.inst, self.provisional, self._round = inst, provisional, max(self._round, inst.boot)
         self._set_members(members, size)
         self.fleet = max(self.fleet, self.size)  # a view that was not delivered does not say more
@@ -186,6 +199,7 @@ class Standing:
     def _confirm(self, members: tuple[NodeId, ...]) -> None:
         """What was gossiped stays; after a lapse this is no calm (D20), which ``look`` sees to. views G6 counts from here (H266)."""
         assert self.inst is not None
+        self._provisional_before = self.provisional_seconds
         self.provisional, self._adopt_until = False, inf
         self.settle_at = max(self.settle_at, self._host.now + self._views.settle)
         self._set_members(members, len(members))

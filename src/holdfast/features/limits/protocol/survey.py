@@ -36,6 +36,9 @@ class LimitLook(NamedTuple):
     state: str  # "starting", "stable", "changing" or "panic"
     quota: float | None  # of an exact limit: what is held, in parts of 1/n
     starved: bool
+    shared: float | None = (
+        None  # what all members use of it, as the aggregate says: no more than this view may; None: there is no aggregate
+    )
 
 
 class LimiterLook(NamedTuple):
@@ -98,6 +101,8 @@ def metrics_of(limiter: Limiter, now: float) -> dict[str, float]:
     found["black_links"] = float(len(member.black))
     found["outstanding_weight"] = member.outstanding
     found["quiet"] = float(member.quiet)
+    found["panic_seconds"] = limiter.standing.panic_seconds
+    found["provisional_seconds"] = limiter.standing.provisional_seconds
     found["limits"] = float(len(limiter.allocator.limits))
     return found
 
@@ -105,7 +110,7 @@ def metrics_of(limiter: Limiter, now: float) -> dict[str, float]:
 def _look(limiter: Limiter, limit: Limit) -> LimitLook:
     spec, allocator = limit.spec, limiter.allocator
     rate, fleet = allocator.rate_of(limit), allocator.fleet_of(limit)
-    holding = limiter.quotas.holdings.get(limit.key)
+    holding, aggregate = limiter.quotas.holdings.get(limit.key), _aggregate(limiter, limit)
     return LimitLook(
         name=limit.name,
         rate=rate,
@@ -124,7 +129,8 @@ def _look(limiter: Limiter, limit: Limit) -> LimitLook:
         target=limit.target,
         want=limit.want,
         waiting=limit.wants.waiting,
-        aggregate=_aggregate(limiter, limit),
+        aggregate=aggregate,
+        shared=min(aggregate, allocator.whole_of(limit)) if limit.aggregates else None,
         single=rate / fleet if fleet else 0.0,
         state=_state(limiter, limit),
         quota=holding.q / QUOTA if spec.is_exact and holding is not None else None,

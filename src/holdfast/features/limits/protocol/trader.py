@@ -16,7 +16,7 @@ from holdfast.features.limits.protocol.links import Links
 from holdfast.features.limits.protocol.messages import Ask, Give, GiveAck
 from holdfast.features.limits.protocol.quota import Quotas
 from holdfast.features.limits.protocol.standing import Standing
-from holdfast.host import Carried, Host, NodeId, ViewId, Views, ViewState
+from holdfast.host import Carried, Host, NodeId, Timer, ViewId, Views, ViewState
 from holdfast.kit.ledger import Batch, Refusal
 from holdfast.kit.outbox import Outbox
 
@@ -38,6 +38,7 @@ class Trader:
         self._host, self._views, self._config, self._standing = host, views, config, standing
         self._links, self._quotas, self._allocator, self._counts = links, quotas, allocator, counts
         self._outbox = Outbox(host)
+        self._settles: Timer | None = None  # set in the last epoch before the instance is settled
 
     def on_epoch(self) -> None:
         """Raise, give what was asked for, ask for what is missing, repeat what was not acknowledged."""
@@ -59,6 +60,8 @@ class Trader:
                 self._give(peer)
         if limits and self._views.state is ViewState.STABLE:
             self._ask(limits)
+        if limits and self._host.now < self._standing.settle_at <= self._host.now + self._config.epoch:
+            self._await_settled()
 
     def flush(self) -> list[NodeId]:
         """Promises leave, of limits whose workers are known to use no more than what is left (D22). To whom they went."""
@@ -87,6 +90,9 @@ class Trader:
 
     def clear(self) -> None:
         self._outbox.clear()
+        if self._settles is not None:
+            self._settles.cancel()
+            self._settles = None
 
     # What peers say. The limiter has asked for the standing.
 
@@ -124,6 +130,22 @@ class Trader:
         holding = self._quotas.holdings[limit.key]
         if not holding.raised:
             self._host.emit(Raised(limit.name, holding.raise_()))
+
+    def _await_settled(self) -> None:
+        if self._settles is not None:
+            self._settles.cancel()
+        self._settles = self._host.at(self._standing.settle_at, self._on_settled)
+
+    def _on_settled(self) -> None:
+        """A part is there when a process of a former life stops using it (H310, H364), and not from the next epoch on."""
+        self._settles = None
+        self._standing.look()
+        if not self._standing.may_grow:
+            return
+        for limit in self._allocator.exact_limits():
+            if limit.key in self._quotas.holdings and not self._allocator.is_beyond(limit):
+                self._raise(limit)
+                self._allocator.allot(limit)
 
     def _ask(self, limits: Sequence[Limit]) -> None:
         """A few peers directly; and one of those whose links are cut by the overlay, for what it has is not to be had otherwise."""

@@ -32,11 +32,12 @@ JAR = Path("/usr/share/java/zookeeper.jar")
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 JVM = ("-Xmx96m", "-Xss256k", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1")
 TICK = 500  # milliseconds
+SESSION_MIN = 2 * TICK  # also ZooKeeper's own default
 SETTINGS = {
     "tickTime": TICK,
     "syncLimit": 4,
     "initLimit": 10,
-    "minSessionTimeout": 2 * TICK,
+    "minSessionTimeout": SESSION_MIN,
     "cnxTimeout": 500,  # milliseconds for a connection to a server; 2 of them, as first tried, are too few on a busy machine
     "admin.enableServer": "false",
     "4lw.commands.whitelist": "srvr",
@@ -121,10 +122,20 @@ class Server:
 class Ensemble:
     """Servers that serve when the context is entered."""
 
-    def __init__(self, folder: Path, wires: Wires, *, count: int = 3, leader: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        wires: Wires,
+        *,
+        count: int = 3,
+        leader: int | None = None,
+        session_min: int = SESSION_MIN,
+    ) -> None:
+        """``session_min``: the shortest session that it grants, in milliseconds."""
         self.servers: list[Server] = []
         self._folder, self._wires, self._count = folder, wires, count
         self._first = count - 1 if leader is None else leader
+        self._settings = {**SETTINGS, "minSessionTimeout": session_min}
         self._between: dict[tuple[int, int], tuple[Wire, Wire]] = {}  # from server to server: for peers, for elections
         self._stack = ExitStack()
 
@@ -216,7 +227,7 @@ class Ensemble:
         home = self._folder / f"server{server.number}"
         home.mkdir()
         (home / "myid").write_text(f"{self._id(server.number)}\n")
-        given = {**SETTINGS, "dataDir": home, "clientPortAddress": LOOPBACK, "clientPort": server.ports.client.port}
+        given = {**self._settings, "dataDir": home, "clientPortAddress": LOOPBACK, "clientPort": server.ports.client.port}
         for other in self.servers:
             if other is server:
                 peer, election = server.ports.peer, server.ports.election

@@ -1,7 +1,7 @@
 """Members whose views come from a real ensemble of ZooKeeper, all in one process and one loop.  Spec: views 5Z, 8 (T1).
 
-The ensemble and its wires block, so what is asked of them runs in threads beside the loop. All that members say to each other goes through
-the ensemble, so they have no sockets of their own.
+The ensemble and its wires block, so what is asked of them runs in threads beside the loop. All that views say to each other goes through
+the ensemble, so members have no sockets of their own; trials of what uses views may give them other machines, and a way of their own.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from holdfast.features.views.protocol.config import ViewsConfig
 from holdfast.features.views.zookeeper.servers import parse_servers
 from holdfast.features.views.zookeeper.session import KazooSessions
 from holdfast.features.views.zookeeper.views import ZooKeeperViews
-from holdfast.host import Address, Message, NodeId, Storage, View, ViewState
+from holdfast.host import Address, Machine, Message, NodeId, Storage, View, Views, ViewState
 from holdfast.kit.parcels import Parcels
 from holdfast.lab.fake_host import FakeStorage
-from holdfast.node import Node
+from holdfast.node import Node, Transmit
 
 GROUP = "lab"
 SESSION = 2.0  # seconds; the ensemble's shortest one is 1
@@ -29,6 +29,7 @@ LOOK_INTERVAL = 0.02
 LEAVE_MAX = 5.0  # seconds; a session whose server is cut off cannot leave
 
 Told = Callable[[float, str, Event], None]
+More = Callable[["LoopHost", Views], Sequence[Machine]]
 
 
 class LoopTimer:
@@ -42,7 +43,7 @@ class LoopTimer:
 
 
 class LoopHost:
-    """A host in real time without a network: timers are those of the running loop, and what is sent is lost."""
+    """A host in real time without a network: timers are those of the running loop, and what is sent is lost unless ``transmit`` is set."""
 
     late = 0.0
 
@@ -51,7 +52,8 @@ class LoopHost:
         self.address = Address(name, 1)  # where no process listens
         self.random = Random(name)
         self.storage: Storage = FakeStorage(auto=True)
-        self.node = Node(self, lambda address, life, fingerprint, message: None)
+        self.transmit: Transmit = _lose
+        self.node = Node(self, self._transmit)
         self._loop, self._told = asyncio.get_running_loop(), told
 
     @property
@@ -80,6 +82,9 @@ class LoopHost:
         """The way in for threads."""
         self._loop.call_soon_threadsafe(callback)
 
+    def _transmit(self, address: Address, life: int, fingerprint: bytes, message: Message) -> None:
+        self.transmit(address, life, fingerprint, message)
+
 
 class ZooKeeperMember:
     """One of them."""
@@ -94,10 +99,11 @@ class ZooKeeperMember:
 
 
 class ZooKeeperMembers:
-    """Six of them, say, each with one server of the ensemble. ``told`` hears what they emit, with the moment on the loop's clock."""
+    """Six of them, say, each with one server of the ensemble. ``told`` hears what they emit, with the moment on the loop's clock; ``more``
+    makes the machines that each has beside its views."""
 
-    def __init__(self, ensemble: Ensemble, told: Told) -> None:
-        self.ensemble, self._told = ensemble, told
+    def __init__(self, ensemble: Ensemble, told: Told, *, more: More = lambda host, views: ()) -> None:
+        self.ensemble, self._told, self._more = ensemble, told, more
         self.all: list[ZooKeeperMember] = []
 
     async def start(self, servers: Sequence[int]) -> None:
@@ -153,7 +159,12 @@ class ZooKeeperMembers:
         sessions = KazooSessions(parse_servers(str(wire.address)), SESSION, host.post)
         views = ZooKeeperViews(host, ViewsConfig(), GROUP, sessions, Parcels(host.node, host.wall), stale=STALE)
         user = ViewUser(host, views, Habits(says=0.0))
-        for machine in (views, user):
+        machines: list[Machine] = [views, user, *self._more(host, views)]
+        for machine in machines:
             host.node.add(machine)
         host.node.start()
         self.all.append(ZooKeeperMember(name, host, views, user))
+
+
+def _lose(address: Address, life: int, fingerprint: bytes, message: Message) -> None:
+    """There is no way to any other member."""

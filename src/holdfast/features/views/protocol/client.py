@@ -71,7 +71,6 @@ class ViewClient:
         self.lost_since = host.now
         self.lost_why = "it was not attached yet"
         self.trips = RoundTrips()
-        self.bad: tuple[NodeId, ...] = ()  # peers that cannot be reached directly
         self.margin_min = inf  # the least that was left of a lease when it was extended
         self._seq = 0
         self._sent: dict[int, float] = {}  # pings of this attachment: seq -> when
@@ -234,7 +233,7 @@ class ViewClient:
             return
         me = view.find(self._host.me.name)
         if me is None or (me.id, me.attach) != (self._host.me, self.attach):
-            self._counts["malformed"] += 1
+            self._counts["not_listed"] += 1
             return
         self._echo = message.echo
         self._install(view, sent_at)
@@ -285,7 +284,7 @@ class ViewClient:
             del self._sent[seq]
         self._sent[self._seq] = now
         address = None if self._is_attached else self._host.address
-        ping = ClientPing(self.attach, self._seq, self._stamped_by, self._stamp, self.last_num, leave, self._want_full, address, self.bad)
+        ping = ClientPing(self.attach, self._seq, self._stamped_by, self._stamp, self.last_num, leave, self._want_full, address)
         self._send(self.servers[self.at].address, ping)
 
     def _sent_at(self, source: NodeId, attach: int, seq: int) -> float | None:

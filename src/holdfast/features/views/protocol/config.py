@@ -15,7 +15,7 @@ from holdfast.kit.slots import Slot
 HEARTBEAT_MIN, HEARTBEAT_MAX = 0.05, 5.0
 SERVERS_MAX = 7  # slots of the lab; a product has 1, 3 or 5
 CLIENTS_MAX = 2000  # per group: an LSA that lists them all stays below 160 KiB
-TOMBS_MAX = MEMBERS_MAX  # identities of removed clients: four whole groups within TOMB_SECONDS
+TOMBS_MAX = MEMBERS_MAX  # identities of removed clients: ten whole groups within TOMB_SECONDS
 TOMB_SECONDS = 600.0  # no ping is under way for so long
 HOPS_MAX = 4096  # overlay messages that wait for a hop acknowledgement here
 RECENT_MAX = 65_536  # overlay ids forwarded lately: 10 s at 6,500 per second
@@ -24,7 +24,6 @@ GOT_SECONDS = 60.0  # that a receiver remembers what it was handed, or longer wh
 GOT_MAX = 65_536
 GOT_SENDERS_MAX = MEMBERS_MAX  # of whose older messages a receiver remembers the highest id
 SENDS_MAX = 4096  # messages of one client under way; mail has no more letters under way either
-BAD_MAX = 64  # peers that one ping names as unreachable: what fits a datagram beside the rest
 RHO_MIN = 0.01  # ``settle`` and every lease count with clocks that drift by 1 % at least (views G6)
 TRIP_PAUSE, TRIP_PAUSE_MAX = 10.0, 300.0  # seconds between two trips of one client; doubles while they go on
 PEAK_SECONDS = 600.0  # how long the largest view is remembered

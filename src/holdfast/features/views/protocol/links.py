@@ -141,6 +141,11 @@ class Links:
             link is not None and self.may_sit(source, slot) and (link.life is None or link.life == source or link.life.boot < source.boot)
         )
 
+    def is_former(self, life: NodeId, slot: int) -> bool:
+        """The agent of that slot restarted since: what this life said comes late, and is no lie."""
+        link = self.all.get(slot)
+        return link is not None and link.life is not None and life.name == link.life.name and life.boot < link.life.boot
+
     def may_sit(self, life: NodeId, slot: int) -> bool:
         """It is another slot, and this life has its name, where the settings give one."""
         link = self.all.get(slot)

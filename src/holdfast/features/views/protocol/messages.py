@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, NamedTuple
 from msgspec import Meta
 
 from holdfast.bounds import Growing, Instant, Name, Number, Seconds, Slot, Small
-from holdfast.features.views.protocol.config import BAD_MAX, CLIENTS_MAX, SERVERS_MAX
+from holdfast.features.views.protocol.config import CLIENTS_MAX, SERVERS_MAX
 from holdfast.host import Address, Message, NodeId, ViewId, ViewMember
 from holdfast.kit.parcels import Parcel
 
@@ -106,7 +106,6 @@ class ClientPing(Message, frozen=True, tag=133):
     leave: bool = False
     want_full: bool = False  # the last view came as a delta that does not fit (D14)
     address: Address | None = None  # until it is attached
-    bad: Annotated[tuple[NodeId, ...], Meta(max_length=BAD_MAX)] = ()  # peers that it cannot reach directly
 
 
 class ClientPong(Message, frozen=True, tag=134):

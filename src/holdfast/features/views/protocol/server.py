@@ -141,8 +141,14 @@ class ViewServer:
     def on_lsa(self, source: NodeId, lsa: Lsa) -> None:
         if lsa.origin == self._host.me:
             return  # My own word, that went round.
-        if not self.links.is_server(source) or not self.links.is_of_slot(lsa.origin, lsa.slot):
+        if not self.links.is_server(source):
             self._counts["stranger"] += 1
+            return
+        if self.links.is_former(lsa.origin, lsa.slot):
+            self._counts["old_life"] += 1
+            return
+        if not self.links.is_of_slot(lsa.origin, lsa.slot):
+            self._counts["foreign_lsa"] += 1
             return
         if not self.states.take(lsa):
             return

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from holdfast.features.limits.lab.crews import Appetite
 from holdfast.features.limits.lab.groups import LimitGroup
-from holdfast.features.limits.lab.measures import checked, completed, shortened, violations
 from holdfast.features.limits.lab.sums import LIMIT, RATE, SumGroup
 from holdfast.features.limits.lab.terms import Terms
 from holdfast.features.limits.protocol.config import LimitsConfig
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.links import Link, Uniform
+from holdfast.lab.measured import checked, completed, shortened, violations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.features.limits.lab.flows import L2, L4, L6, FlowGroup
-from holdfast.features.limits.lab.measures import between, checked, completed, mean, shortened, violations
+from holdfast.features.limits.lab.measures import between, mean
 from holdfast.features.limits.lab.mutations import as_published, plain_push_sum
 from holdfast.features.limits.protocol.config import LimitsConfig
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
+from holdfast.lab.measured import checked, completed, shortened, violations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,14 +102,14 @@ def _play(cell: Cell) -> Measured:
     group.record(HEALED_AT)
     group.heal(cut)
     group.record(END)
-    l2, l6 = (between(group.lines[name], FROM, HEALED_AT) for name in (L2, L6))
+    l2, l6 = (between(group.recorded.lines[name], FROM, HEALED_AT) for name in (L2, L6))
     return {
         **cell,
         "L2 while cut": mean(l2),
         "L6 while cut": mean(l6),
         "deviation of L2": pstdev(l2),
-        "L6 after the heal": mean(between(group.lines[L6], END - LAST, END)),
-        "lines": group.thin(),
+        "L6 after the heal": mean(between(group.recorded.lines[L6], END - LAST, END)),
+        "lines": group.recorded.thin(),
     }
 
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from holdfast.features.limits.lab.measures import between, checked, completed, mean, shortened, thinned, violations
+from holdfast.features.limits.lab.measures import between, mean, thinned
 from holdfast.features.limits.lab.sums import SumGroup
 from holdfast.features.limits.protocol.config import LimitsConfig
 from holdfast.lab.experiment import LIST_MAX, SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters
 from holdfast.lab.links import Link, Uniform
+from holdfast.lab.measured import checked, completed, shortened, violations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.features.limits.lab.fleet import ROUNDING, STRICT_MOST, Fleet
-from holdfast.features.limits.lab.measures import shortened
 from holdfast.features.limits.lab.scenarios.limits import POLICIES, LimitScenario
 from holdfast.features.limits.lab.settled import LimitsSettled
 from holdfast.lab.checker import Checker
 from holdfast.lab.experiment import SEEDS_MAX, Cell, Experiment, Finding, Measured, Parameters, in_batches
+from holdfast.lab.measured import shortened
 from holdfast.lab.scenario import Setup, run
 
 if TYPE_CHECKING:

@@ -103,9 +103,9 @@ class Failures(Experiment[FailuresParameters]):
     def judge(self, parameters: FailuresParameters, results: Sequence[Measured]) -> Finding:
         rows = [row for row in completed(results) if not row.get(MISSING)]
         misses = [*violations(results), *(note for row in rows for note in _misses(row))]
-        expected_of = {_key(row): _expected(row) for row in rows}
+        expected_of = {key_of(row): sizes_of(row) for row in rows}
         keys = list(expected_of)
-        of = {key: [row for row in rows if _key(row) == key] for key in keys}
+        of = {key: [row for row in rows if key_of(row) == key] for key in keys}
         measured: dict[str, Any] = {
             "views": {key: _same([row["sizes"] for row in of[key]]) for key in keys},
             "without a view": {key: max(row["panicking"] for row in of[key]) for key in keys},
@@ -120,10 +120,7 @@ class Failures(Experiment[FailuresParameters]):
             "without a view": {key: panicking for key, (_, panicking) in expected_of.items()},
             "messages not delivered": dict.fromkeys(keys, 0),
         }
-        without = {row["back end"]: row[MISSING] for row in results if row.get(MISSING)}
-        left_out = {each: "it was not asked for" for each in EXPECTED if each not in parameters.back_ends}
-        notes = [*misses, *(f"the column {each} is not measured: {why}" for each, why in {**without, **left_out}.items())]
-        return Finding(measured, expected, not misses, shortened(notes))
+        return Finding(measured, expected, not misses, shortened([*misses, *unmeasured(results, parameters.back_ends)]))
 
     def draw(self, figure: Figure, finding: Finding) -> None:
         axes = figure.subplots()
@@ -221,7 +218,7 @@ async def _on_zookeeper(cell: Cell, ensemble: Ensemble) -> Measured:
         await members.start([number % 3 for number in range(6)])
         assert await members.until(members.is_one, REAL_FORMED_BY), f"there is no view of all: {members.views()}"
         told.cut_at = clock.time()
-        await asyncio.to_thread(_cut_real, ensemble, cell["case"])
+        await asyncio.to_thread(cut_real, ensemble, cell["case"])
         await asyncio.sleep(cell["seconds"] - LOOK_BEFORE)
         views = members.views()
         panicking = sum(member.leased is None for member in members.all)
@@ -236,7 +233,7 @@ async def _on_zookeeper(cell: Cell, ensemble: Ensemble) -> Measured:
         await members.end()
 
 
-def _cut_real(ensemble: Ensemble, case: int) -> None:
+def cut_real(ensemble: Ensemble, case: int) -> None:
     """Clients of an ensemble reach one server each and no other client, so case 2 leaves nothing to cut, and case 1 is case 3."""
     if case in (1, 3):
         ensemble.cut_off(0)
@@ -270,12 +267,19 @@ class _RealTold:
 BACK_ENDS: Mapping[str, Callable[[Cell], Measured]] = {MOSHE: play_moshe, ZOOKEEPER: play_zookeeper}
 
 
-def _key(row: Measured) -> str:
+def unmeasured(results: Sequence[Measured], asked: Sequence[BackEnd]) -> list[str]:
+    """Which columns there are not, and why."""
+    without = {row["back end"]: row[MISSING] for row in results if row.get(MISSING)}
+    left_out = {each: "it was not asked for" for each in EXPECTED if each not in asked}
+    return [f"the column {each} is not measured: {why}" for each, why in {**without, **left_out}.items()]
+
+
+def key_of(row: Measured) -> str:
     leader = "" if row["leader"] is None or row["case"] != 4 else f", S_{'abc'[row['leader']]} leads"
     return f"{row['back end']}, case {row['case']}: {CASES[row['case']]}{leader}"
 
 
-def _expected(row: Measured) -> tuple[list[int], int]:
+def sizes_of(row: Measured) -> tuple[list[int], int]:
     return EXPECTED[row["back end"]][row["case"], row["leader"]]
 
 
@@ -294,7 +298,7 @@ def _told(sizes: Any, panicking: int) -> str:
 
 
 def _misses(row: Measured) -> list[str]:
-    where, (sizes, panicking) = _key(row), _expected(row)
+    where, (sizes, panicking) = key_of(row), sizes_of(row)
     notes = []
     if (row["sizes"], row["panicking"]) != (sizes, panicking):
         notes.append(f"{where}: {_told(row['sizes'], row['panicking'])}, expected {_told(sizes, panicking)}")
