@@ -32,6 +32,7 @@ from holdfast.lab.links import Link, Uniform
 from holdfast.node import life_of
 
 INC_STEP = 1 << 16  # gossip 3: at most so much above the inc that is known, unless the member itself says it
+OWN_STEPS = 64  # of what is said about the member itself (H332)
 BOOT_MAX = 1 << 48
 NAME_BYTES_MAX = 64
 MEMBERS_MAX = 24  # of each table here: lies fill it
@@ -244,7 +245,8 @@ def _is_wrong(node: GossipNode, rumour: Rumour, source: NodeId) -> bool:
         return False  # Old news is dropped before it is looked at.
     bad_life = not 0 < rumour.id.boot < BOOT_MAX or not 0 < len(rumour.id.name.encode()) <= NAME_BYTES_MAX
     bad_place = rumour.address.port == 0 or not rumour.address.host
-    return bad_life or bad_place or (rumour.id != source and rumour.inc > (0 if known is None else known.inc) + INC_STEP)
+    steps = OWN_STEPS if rumour.id == node.core.me else 1
+    return bad_life or bad_place or (rumour.id != source and rumour.inc > (0 if known is None else known.inc) + steps * INC_STEP)
 
 
 def _refused(node: GossipNode) -> int:

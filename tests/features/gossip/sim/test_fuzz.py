@@ -32,7 +32,7 @@ def test_no_lie_does_harm_and_all_are_told() -> None:
 
 def believes_anything(stack: ExitStack) -> None:
     """Gossip 3: nothing is refused."""
-    put(stack, merge, "refused", lambda rumour, source, known: "")
+    put(stack, merge, "refused", lambda rumour, source, known, *, steps=1: "")
 
 
 def believes_old_news(stack: ExitStack) -> None:

@@ -60,7 +60,7 @@ class Merge:
         same = known if known is not None and known.id == rumour.id else None
         if same is not None and self._is_old(same, rumour, source):
             return False  # Most of what comes: each rumour is heard from several members.
-        why = refused(rumour, source, same, steps=OWN_STEPS if name == core.name else 1)
+        why = refused(rumour, source, same, steps=OWN_STEPS if rumour.id == core.me else 1)
         if why:
             core.counts[why] += 1
             return False
