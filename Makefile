@@ -16,6 +16,7 @@ PYTEST_ARGS ?=
 SOAK_ARGS ?= --all --resume --seeds 100000 --jobs $(shell nproc 2>/dev/null || echo 1)
 FUZZ_ARGS ?= --inputs 1000000
 FUZZ_VIEWS_ARGS ?= --inputs 20000
+FUZZ_GOSSIP_ARGS ?= --inputs 15000
 BENCH ?= simulator datagrams memory
 
 # The names of the stamps hold check sums, so that neither a clone's file times nor a checkout can fool them: another lock
@@ -52,10 +53,11 @@ soak: setup ## a machine of views alone (FUZZ_VIEWS_ARGS), then seeded sweeps fo
 	@$(VENV)/bin/python -m fuzz.views $(FUZZ_VIEWS_ARGS)
 	@$(VENV)/bin/holdfast lab sweep $(SOAK_ARGS)
 
-fuzz: setup ## hostile messages: the wire (FUZZ_ARGS), three real agents (FUZZ_AGENTS_ARGS), a machine of views alone (FUZZ_VIEWS_ARGS)
+fuzz: setup ## hostile messages: the wire (FUZZ_ARGS), three real agents (FUZZ_AGENTS_ARGS), a machine of views alone (FUZZ_VIEWS_ARGS), a member of gossip that lies (FUZZ_GOSSIP_ARGS)
 	@$(VENV)/bin/python -m fuzz.wire $(FUZZ_ARGS)
 	@$(VENV)/bin/python -m fuzz.agents $(FUZZ_AGENTS_ARGS)
 	@$(VENV)/bin/python -m fuzz.views $(FUZZ_VIEWS_ARGS)
+	@$(VENV)/bin/python -m fuzz.gossip $(FUZZ_GOSSIP_ARGS)
 
 bench: setup ## the short benchmarks, or others: make bench BENCH=tickets; fails if a goal is missed
 	@missed=0; for name in $(BENCH); do $(VENV)/bin/python -m benchmarks $$name || missed=1; done; exit $$missed
