@@ -57,7 +57,7 @@ class LyingRun:
         self._trace = trace
         self.names = names_of(self.random.choice(SIZES))
         profile = profiles.default(1.0)
-        self.group = GossipGroup(seed, profile, link=Link(Uniform(0.001, 0.02)), members_max=MEMBERS_MAX)
+        self.group = GossipGroup(seed, profile, link=Link(Uniform(0.001, 0.02)), seeds=self.names[1:3], members_max=MEMBERS_MAX)
         self.group.form(self.names)
         self.world = self.group.world
         self.liar = self.group.host(self.names[0]).me

@@ -14,8 +14,9 @@ from holdfast.features.gossip.lab import mutations
 from holdfast.features.gossip.lab.experiments import heal, quick_and_patient
 from holdfast.features.gossip.lab.experiments.heal import ACCUSE, KILL
 from holdfast.features.gossip.lab.groups import LINK, GossipGroup, checkers_of, names_of
-from holdfast.features.gossip.lab.measures import datagrams
+from holdfast.features.gossip.lab.measures import Opinions, datagrams
 from holdfast.features.gossip.protocol import profiles
+from holdfast.features.gossip.protocol.facts import LastCall
 from holdfast.features.gossip.protocol.messages import Gossip, Rumour, Status
 from holdfast.features.gossip.protocol.profiles import Profile
 from holdfast.host import Message
@@ -129,6 +130,31 @@ def test_without_the_answer_it_stays_suspected() -> None:
     """Gossip D16, 5.5: a stale accusation without an answer goes on its way to a burial."""
     with without(mutations.stale_unanswered):
         assert hears_no_rumour() == (False, False)
+
+
+def hears_the_last_call_alone() -> bool:
+    """Nothing reaches B from the first suspicion on until some member asks it for the last time. Is it held to be dead?"""
+    group = GossipGroup(3, profiles.default(1.0))
+    group.form(names_of(5))
+    group.run(5.0)
+    called: list[str] = []
+    opinions = Opinions(group)
+    group.world.listeners.append(lambda host, event: called.append(host.me.name) if isinstance(event, LastCall) else None)
+    group.world.network.lose_if(lambda source, target, message: target == B and not called)
+    group.run(12.0)
+    assert opinions.suspected[group.host(B).me]
+    return group.host(B).me in opinions.decided
+
+
+def test_the_last_call_is_heard() -> None:
+    """Gossip D16, 5.4: a member that heard of no accusation is asked once more, and refutes it."""
+    assert not hears_the_last_call_alone()
+
+
+def test_without_the_last_call_a_living_member_is_buried() -> None:
+    """Gossip D16, 5.4: no member asks it again, so it does not hear that it is accused."""
+    with without(mutations.no_last_call):
+        assert hears_the_last_call_alone()
 
 
 def dead_after_pauses(members: int, runs: int) -> int:

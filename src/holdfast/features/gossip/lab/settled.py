@@ -1,7 +1,7 @@
 """When is a group that gossips as it should be?  Spec: gossip 7 (G3, G4, G11), 1 (convergence).
 
 Asked when faults have stopped: each process that wants to be a member is one, all list exactly the living members, none is suspected, and
-everybody's rows are what it publishes.
+the rows of each are what it publishes.
 """
 
 from __future__ import annotations
