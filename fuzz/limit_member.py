@@ -22,6 +22,7 @@ from holdfast.features.limits.protocol.config import QUOTA, WEIGHT, LimitsConfig
 from holdfast.features.limits.protocol.facts import InstanceBegan, InstanceConfirmed, Lapsed, QuotaTaken, Raised
 from holdfast.features.limits.protocol.limiter import Limiter
 from holdfast.features.limits.protocol.messages import TYPES, Ask, Give, GiveAck, Gossip, GossipAck, Probe, Reconcile
+from holdfast.features.limits.protocol.outlet import Allotment
 from holdfast.features.limits.protocol.pushsum import batch_of, portions_of
 from holdfast.features.limits.protocol.specs import Specs, make
 from holdfast.features.limits.protocol.workers import Tell, Workers
@@ -427,7 +428,12 @@ class MemberRun:
         if not self._leased and enforced > single * (1 + ROUNDING):
             self.fail(f"5.7: it has no lease, and may use {enforced / single:.6f} parts")
         self._check(now, enforced, usage)
-        self.used = enforced
+        self.used = self._counted(limit.allotted, enforced)
+
+    def _counted(self, allotment: Allotment, enforced: float) -> float:
+        """What the next look is compared with."""
+        del allotment
+        return enforced
 
     def _check(self, now: float, enforced: float, usage: float) -> None:
         """RL4 per member: what it claims, and what it left behind less than ``settle`` ago, is its own part at most."""

@@ -14,6 +14,7 @@ from fuzz.limit_breaker import SETTLE, Breaker
 from holdfast.features.limits.bucket import Bucket
 from holdfast.features.limits.lab import mutations
 from holdfast.features.limits.lab.mutations import Mutation, put, without
+from holdfast.features.limits.protocol import policy
 from holdfast.kit.ledger import Batch, Ledger, Refusal
 from tests import sizes
 
@@ -52,6 +53,12 @@ def never_forgives(stack: ExitStack) -> None:
     put(stack, Bucket, "set", set_and_forget)
 
 
+def grows_at_once(stack: ExitStack) -> None:
+    """D10: a strict share grows with the view, while others may count on the former one."""
+    rule = policy.strict
+    put(stack, policy, "strict", lambda *told, may_grow, **state: rule(*told, may_grow=True, **state))
+
+
 def test_no_run_is_bad_and_everything_happens() -> None:
     """Limits 7: 100 runs of each target (500 nightly) keep every rule; members are raised, lapse, and hear of views from peers."""
     outcome = limits.run(sizes.seeds(RUNS_ALL, RUNS), random.getrandbits(32))  # another seed each time, from the one that a run prints
@@ -65,6 +72,7 @@ def test_no_run_is_bad_and_everything_happens() -> None:
     [
         (shorter_settle, "exact", 1, "after its instance began"),
         (shorter_settle, "strict", 1, "it lapses"),
+        (grows_at_once, "strict", 1, "D10: it may use"),
         (mutations.lapse_and_raise, "exact", 17, "D20: it lapsed from"),
         (mutations.lapse_and_raise, "strict", 17, "D20: it lapsed from"),
         (mutations.gives_at_once, "exact", 67, "RL4: it may use"),
@@ -82,6 +90,11 @@ def test_rule_that_is_taken_out(mutation: Mutation, target: str, seed: int, rule
     assert found is not None, f"{RUNS_MUTATED} runs of {target} without this rule, and none is bad"
     assert rule in found[0]
     assert f"python -m fuzz.limits --only {target} --inputs 1 --seed " in found[0]
+
+
+def test_a_lease_that_is_renewed_at_its_end() -> None:
+    """Limits 5.1, D10: workers that are told with the next epoch use less in between; what they have again then is no raise."""
+    assert limits.run(1, 1299, targets=["strict"]).failures == []
 
 
 def test_same_seed_same_runs(capsys: pytest.CaptureFixture[str]) -> None:

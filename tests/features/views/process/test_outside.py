@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.errors import JoinTimeout, NotAMember
+from holdfast.errors import JoinTimeout, NotAMember, Unavailable
 from tests.agent.raw_client import now
 from tests.cli.command import Run
 from tests.client.spelling import Spelling
@@ -67,13 +68,22 @@ def test_a_new_client(client: Spelling, attach: Callable[..., Any], a: AgentProc
     views = [client.run(each.views) for each in (one, other)]
     together(views)
     letters = client.run(other.messages)
-    client.run(one.send, "b", b"inside", timeout=WAIT)
+    until(partial(arrives, client, one, b"inside"), "the agent of b knows that a client listens", WAIT)
     assert client.next(letters).data == b"inside"
     client.run(one.send, other.me, b"by its member", timeout=WAIT)
     assert client.next(letters).data == b"by its member"
     assert (one.state, one.members.names, one.owner("key"), client.run(one.owns, "key")) == ("joining", (), None, None)
     with pytest.raises(NotAMember, match=r"no member is called 'c'; this agent is in no group now, and sends to members of its view alone"):
         client.run(one.send, "c", b"outside")
+
+
+def arrives(client: Spelling, group: Any, data: bytes) -> bool:
+    """False: the agent of b has not heard yet that its client listens; the two clients have connections of their own."""
+    try:
+        client.run(group.send, "b", data, timeout=WAIT)
+    except Unavailable:
+        return False
+    return True
 
 
 def test_an_agent_of_its_own(client: Spelling, attach: Callable[..., Any], outside: Outside) -> None:
