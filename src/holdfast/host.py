@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from random import Random
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.events import Event, MembershipEvent, ViewEvent
 
 T = TypeVar("T")
+HealthSource = Literal["any", "own", "false_positives"]  # whose word makes a member unhealthy
 
 DATAGRAM_BYTES_MAX = 1200  # sealed; below the smallest MTU of IPv6 (1280) with room for its headers
 MESSAGE_BYTES_MAX = 1 << 20  # sealed; what one stream frame may hold
@@ -209,6 +210,22 @@ class Membership(Protocol):
         """ring: safe_until; views: lease end; gossip: infinity."""
 
 
+@runtime_checkable
+class Lists(Membership, Protocol):
+    """Weak lists, which may differ between members at the same time, with a report on their quality: for an election among all (H5)."""
+
+    @property
+    def sick(self) -> bool: ...  # this process itself looks sick: its probes fail, and the helpers that it asked are silent, too
+    def known_names(self) -> frozenset[str]: ...  # of members that are listed, and of those that failed and are still remembered
+    def settled(self, member: NodeId) -> bool: ...  # a member for so long that all others list it, as it says itself
+    def unhealthy(self, member: NodeId, source: HealthSource = "any") -> float: ...  # suspicions lately, decayed; 0.0 is healthy
+    def c_measured(self) -> int: ...  # so many lists lacked a live, settled member at some time lately, as far as it was heard
+    def turbulent(self) -> bool: ...  # that happened just now
+    def observed_for(self) -> float: ...  # seconds since this process settled; what it measured covers no longer time
+    def rtt_p99(self) -> float: ...  # of its own probes, seconds; 0.0 before the first was answered
+    def probe_now(self, member: NodeId) -> None: ...  # next, and at once if no other probe is open
+
+
 class Standing(Membership, Protocol):
     """A membership as the agent that runs it uses it: enter and leave the group, and say how it stands there.
 
@@ -231,6 +248,10 @@ class Standing(Membership, Protocol):
     @property
     def left(self) -> bool:
         """It is no member, and nothing remains to be said: the process may end."""
+
+    @property
+    def is_over(self) -> bool:
+        """This life has left for good: only another one can enter the group."""
 
     @property
     def waits_for(self) -> str:

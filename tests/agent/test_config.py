@@ -65,9 +65,11 @@ def test_flag_beats_environment_beats_file_beats_preset_beats_default(tmp_path: 
     ids=str,
 )
 def test_presets(preset: str, timing: tuple[float, ...]) -> None:
-    """Each preset names T_l, T_a, t_itv, D, T, the longest grant, the heartbeat of views, the epoch of limits; a ring gets its part."""
+    """Each preset names T_l, T_a, t_itv, D, T, the longest grant, T of gossip, the heartbeat of views, the epoch of limits; a ring gets its
+    part, and T of gossip stays 0 there."""
     config = load(overrides={"preset": preset})
-    assert tuple(getattr(config, field) for field in Timing._fields) == timing
+    assert tuple(getattr(config, field) for field in Timing._fields if field != "probe") == timing
+    assert (config.probe, PRESETS[preset].probe) == (0.0, {"lan": 1.0, "wan": 5.0, "local": 0.2}[preset])  # type: ignore[attr-defined]
     assert (config.ring_config().lease, config.ring_config().t_a) == timing[:2]
     assert set(PRESETS) == {"lan", "wan", "local"}
 
@@ -104,7 +106,14 @@ def test_every_setting_is_read_from_file_and_environment(tmp_path: Path) -> None
         "socket": "x.sock", "socket_mode": 0o660, "http": "127.0.0.1:0",
         "http_token_file": str(token), "log_level": "debug", "log_format": "text", "membership": "ring", "moved": True, "insecure": False,
     }  # fmt: skip
-    assert {field.name for field in fields(Config)} == {*typed, "key", "zookeeper"}  # The last one is refused beside seats.
+    of_gossip = {"probe": 0.5, "patience": 3.0, "probe_targets": "bag", "position": "1,2"}  # refused beside those of the ring
+    assert {field.name for field in fields(Config)} == {*typed, *of_gossip, "key", "zookeeper"}  # The last one is refused beside seats.
+    _read_alike(tmp_path, typed)
+    common = {name: value for name, value in typed.items() if name not in ("lease", "arbitration", "k", "ticket_guardians", "ticket_k")}
+    _read_alike(tmp_path, {**common, **of_gossip, "membership": "gossip"})
+
+
+def _read_alike(tmp_path: Path, typed: dict[str, Any]) -> None:
     environ = {f"HOLDFAST_{name.upper()}": _as_text(name, value) for name, value in typed.items()}
     toml = "".join(f"{name} = {_as_toml(value)}\n" for name, value in typed.items())
     assert load(None, environ) == load(file_of(tmp_path, toml)) == load(overrides=typed)
@@ -188,7 +197,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"http_token_file": "/dev/null"}, "http_token_file: /dev/null holds no token"),
     ({"log_level": "loud"}, "log_level: 'loud'; accepted are debug, info, warning, error"),
     ({"log_format": "xml"}, "log_format: 'xml'; accepted are auto, json, text"),
-    ({"membership": "gossip"}, "membership: 'gossip'; accepted are ring"),
+    ({"membership": "gosip"}, "membership: 'gosip'; accepted are ring"),
     ({"state_dir": "a\0b"}, "state_dir:"),
     ({"lese": 1}, "lese: no such setting (in flags); accepted are group, name"),
 ]

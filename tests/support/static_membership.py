@@ -42,6 +42,7 @@ class StaticMembership:
 
     sole_life = False
     former_until: float | None = None
+    is_over = False
     is_joining = False
     waits_for = ""
     known: tuple[Address, ...] = ()

@@ -196,6 +196,9 @@ class Running:
         """How much the clients of this agent did not read in time, by name, for ``Info``."""
         return {}
 
+    def examined(self) -> None:
+        """``doctor`` begins to look. What takes a moment to find out is asked for here; ``findings`` follows a moment later."""
+
     def findings(self) -> Iterable[Finding]:
         """What ``doctor`` has to say about it now."""
         return ()

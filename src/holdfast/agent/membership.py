@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.agent.observe.openapi import Route
     from holdfast.config import Config
     from holdfast.events import Event
-    from holdfast.host import Keyed, NodeId, Standing
+    from holdfast.host import Keyed, Member, NodeId, Standing
     from holdfast.kit.broadcast import Broadcast
     from holdfast.kit.exchange import Exchange
     from holdfast.kit.slots import OwnSlots
@@ -51,7 +51,7 @@ class HttpSide(HttpPart):
         return {}
 
     def position_of(self, key: str) -> int:
-        """Where a key is among the positions of the members. Only asked where keys have owners."""
+        """Where a key is among the positions of the members. Only asked where members have some."""
         raise NotImplementedError
 
     def leases(self) -> Leases:
@@ -76,6 +76,10 @@ class Side(Running):
     def unowned(self) -> HoldfastError:
         """What a client hears that asks for the owner of a key, where keys have none."""
         return ConfigError(f"membership: {shown(self.name)} has no owners of keys; accepted is a membership in which keys have owners")
+
+    def owner(self, key: str | bytes) -> Member | None:
+        """Where to send what belongs to a key: a hint. Raises ``unowned`` where members have no positions."""
+        return owners_in(self).owner(key)
 
     def http(self, web: Web) -> HttpSide:
         raise NotImplementedError

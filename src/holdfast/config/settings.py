@@ -77,7 +77,8 @@ class Config(
     kw_only=True,
     forbid_unknown_fields=True,
 ):
-    """The settings of one agent. A timing of 0.0 comes from the preset, stretched as far as the setting that ``stretches``."""
+    """The settings of one agent. A timing of 0.0 comes from the preset, stretched as far as the setting of its membership that
+    ``stretches``. Those of another membership stay 0.0."""
 
     def __post_init__(self) -> None:
         if self.preset in PRESET_NAMES:
@@ -90,10 +91,11 @@ class Config(
                 force_setattr(self, name, value)
 
     def _fill(self, preset: int) -> None:
-        given = getattr(self, STRETCHING)
-        stretched = given / SETTINGS[STRETCHING].presets[preset] if given > 0 else 1.0
+        foreign = self.foreign
+        stretching = [name for name in STRETCHING if name not in foreign]  # none if the membership is a typing error
+        stretched = max((getattr(self, name) / SETTINGS[name].presets[preset] for name in stretching), default=0.0) or 1.0
         for name in Timing._fields:
-            if getattr(self, name) == 0:
+            if getattr(self, name) == 0 and name not in foreign:
                 setting = SETTINGS[name]
                 least, most = setting.limits or (0.0, LONGEST_GRANT_MAX)  # a setting may be quicker than another one that follows it can be
                 force_setattr(self, name, min(max(setting.presets[preset] * stretched, least), most))
@@ -102,8 +104,14 @@ class Config(
         return f"Config({', '.join(f'{name}={value!r}' for name, value in self.shown().items())})"
 
     def shown(self) -> dict[str, Any]:
-        """Every setting by name, without secrets."""
-        return {**{name: getattr(self, name) for name in SETTINGS}, "key": HIDDEN if self.key else ""}
+        """Every setting that means something with this membership, by name, without secrets."""
+        foreign = self.foreign
+        return {**{name: getattr(self, name) for name in SETTINGS if name not in foreign}, "key": HIDDEN if self.key else ""}
+
+    @property
+    def foreign(self) -> frozenset[str]:
+        """Settings that mean nothing with this membership."""
+        return frozenset(name for name, kinds in OF_MEMBERSHIPS.items() if self.membership not in kinds)
 
     @property
     def longest_grant_min(self) -> float:
@@ -117,13 +125,25 @@ class Config(
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ConfigError(f"{name}: {shown(getattr(self, name))}; accepted are {', '.join(choices)}")
+        foreign = self.foreign
+        for name in sorted(foreign):
+            self._check_foreign(name)
         check_process(self, self)
         for table in TABLES:
-            self._check_limits(table)
-            table.check_table(self)
+            if not foreign.intersection(settings_of(table)):
+                self._check_limits(table)
+                table.check_table(self)
         self._check_longest()
         check_tags(self.tags)
         check_files(self, self.state_dir)
+
+    def _check_foreign(self, name: str) -> None:
+        """A number that would be ignored is refused (H140)."""
+        if getattr(self, name) == DEFAULTS[name]:
+            return
+        instead = [each for each in STRETCHING if each not in self.foreign] if SETTINGS[name].stretches else []
+        advice = f"set {instead[0]}" if instead else "leave it out"
+        raise ConfigError(f'{name}: is set, and membership is "{self.membership}", which has none; {advice}')
 
     def _check_limits(self, table: type[Table]) -> None:
         for name, setting in settings_of(table).items():
@@ -142,12 +162,13 @@ class Config(
             )
 
 
-TABLES = [*_tables(Config.__bases__[0]), *_tables(Config)]
+TABLES = [table for table in (*_tables(Config.__bases__[0]), *_tables(Config)) if settings_of(table)]
 SETTINGS = {name: setting for table in TABLES for name, setting in settings_of(table).items()}
 DEFAULTS: dict[str, Any] = {field.name: {} if field.name == "tags" else field.default for field in fields(Config)}
 _checked = sorted(SETTINGS, key=lambda name: name.startswith("log_"))  # those of the log come last
 CHOICES = {name: SETTINGS[name].choices for name in _checked if SETTINGS[name].choices}
-(STRETCHING,) = (name for name, setting in SETTINGS.items() if setting.stretches)
+STRETCHING = tuple(name for name, setting in SETTINGS.items() if setting.stretches)
+OF_MEMBERSHIPS = {name: table.memberships() for table in TABLES if table.memberships() for name in settings_of(table)}
 
 
 def _presets() -> tuple[Any, dict[str, Any]]:

@@ -10,7 +10,11 @@ from importlib import import_module
 from types import ModuleType
 
 IN_ONE_SENTENCE = "Coordination without a coordinator: membership, leadership, tickets and limits with proved bounds."
-MEMBERSHIPS = {"ring": "holdfast.features.ring.agent", "views": "holdfast.features.views.side"}
+MEMBERSHIPS = {
+    "ring": "holdfast.features.ring.agent",
+    "gossip": "holdfast.features.gossip.side",
+    "views": "holdfast.features.views.side",
+}
 FEATURES = (
     "holdfast.features.names.agent:NameFeature",
     "holdfast.features.mail.agent:MailFeature",
@@ -21,6 +25,7 @@ FEATURES = (
     "holdfast.features.tickets.agent:TicketFeature",
     "holdfast.features.views.agent:ViewFeature",
     "holdfast.features.limits.agent:LimitsFeature",
+    "holdfast.features.gossip.agent:GossipFeature",
 )
 
 

@@ -20,7 +20,7 @@ class Setting(Struct, frozen=True):
     presets: tuple[float, ...] = ()  # what 0.0 stands for, by preset
     limits: tuple[float, float] | None = None  # the least and the most that is accepted
     choices: tuple[str, ...] = ()
-    stretches: bool = False  # what else comes from the preset keeps its proportion to this setting (H40)
+    stretches: bool = False  # what else comes from the preset keeps its proportion to this setting (H40); one for each membership
 
 
 class Needed(Struct, frozen=True):
@@ -41,6 +41,11 @@ class Table:
         """The settings of an agent, known to a type checker as this table: ``Config`` inherits from it when the agent runs."""
         assert isinstance(config, cls)
         return config
+
+    @classmethod
+    def memberships(cls) -> tuple[str, ...]:
+        """With which of them these settings mean something; none named: with all."""
+        return ()
 
     @classmethod
     def given_variables(cls) -> tuple[str, ...]:

@@ -165,6 +165,8 @@ class Agent:
             raise JoinFailed("this agent is leaving its group; join when it has left")
         if self.membership.is_member and (self.config.seeds or len(self.membership.members()) > 1):
             raise JoinFailed("this agent is in a group already; leave it first")
+        if self.membership.is_over:
+            raise JoinFailed("this agent has left its group, and with this membership that is final for its process: restart the agent")
         texts = tuple(seeds) or self.config.seeds
         if not texts:
             raise ConfigError("seeds: none; accepted are the addresses of 1 or more members")

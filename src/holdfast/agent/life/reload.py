@@ -33,7 +33,7 @@ def reload(agent: Agent, settings: Settings) -> None:
     running, asked = before.shown(), now.shown()  # Without secrets.
     for name in changed:
         if name not in CHANGEABLE:
-            log.error("reload refuses", setting=name, running=running[name], asked=asked[name], text="restart the agent to change it")
+            log.error("reload refuses", setting=name, running=running.get(name), asked=asked[name], text="restart the agent to change it")
     agent.narrator.at_level(now.log_level)
     if now.tags != before.tags:
         # Only what changed in the file: tags that a client set stay.
@@ -54,6 +54,6 @@ def _set_tags(agent: Agent, tags: Mapping[str, str | None]) -> None:
 def differences(before: Config, now: Config, sources: Mapping[str, str]) -> list[str]:
     """The settings that are others now. A timing that only follows the preset, or the setting that stretches it, is not named beside it."""
     shown = before.shown()
-    changed = [name for name, value in now.shown().items() if value != shown[name]]
-    follows = {STRETCHING, "preset"} & set(changed)
+    changed = [name for name, value in now.shown().items() if value != shown.get(name)]
+    follows = {*STRETCHING, "preset"} & set(changed)
     return [name for name in changed if not (follows and name in Timing._fields and name not in sources)]

@@ -80,6 +80,8 @@ class Examination:
     def start(self) -> None:
         self._ask_seats(2)
         self._agent.host.after(self._watch, self._on_done)
+        for feature in self._agent.features.values():
+            feature.examined()
         for target in self._targets:
             self._ping(target, (BARE, DATAGRAM_BYTES_MAX, STREAM))
             if not target.member:
@@ -241,6 +243,14 @@ class Examination:
 
     def _of_mismatches(self) -> Iterator[Finding]:
         for (peer, name), mismatch in self._memory.mismatches.items():
+            if name == "membership":
+                found = error(
+                    "membership_mismatch", peer,
+                    f"It finds its members by {mismatch.theirs}, this agent by {mismatch.ours}: neither lists the other.",
+                    "Give all agents of the group the same membership and restart those that differ.",
+                )  # fmt: skip
+                yield from self._aged(found, self._agent.sightings.mismatches.get(peer, -inf))
+                continue
             field = self._agent.side.hints.settings.get(name, name)
             found = error(
                 "config_mismatch", peer, f"{field} is {mismatch.theirs} there and {mismatch.ours} here: the two drop each other's words.",

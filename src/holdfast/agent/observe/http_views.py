@@ -7,7 +7,6 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from holdfast.agent.life.build import VERSION_ROW
-from holdfast.agent.membership import owners_in
 from holdfast.agent.observe.http_answers import (
     GrantAnswer,
     GrantsAnswer,
@@ -61,8 +60,10 @@ def member_of(agent: Agent, http: HttpSide, name: str) -> MemberAnswer:
 
 
 def owner_of(agent: Agent, http: HttpSide, key: str) -> OwnerAnswer:
-    owners, position = owners_in(agent.side), http.position_of(key)
-    owner = owners.owner(key) if agent.membership.is_member else None
+    owner = agent.side.owner(key)
+    position = http.position_of(key)
+    if not agent.membership.is_member:
+        owner = None
     return OwnerAnswer(key, hex_of(position), turn_of(position), None if owner is None else member_of(agent, http, owner.name))
 
 

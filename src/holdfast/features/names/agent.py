@@ -12,8 +12,9 @@ class NameAgent(Running):
     def __init__(self, parts: Parts) -> None:
         life = parts.life
         self.names = self.gate = Names(
-            parts.host, parts.membership, None, clear=life.on_name_clear, conflict=life.on_name_conflict, behind=life.on_behind
-        )
+            parts.host, parts.membership, None, clear=life.on_name_clear, conflict=life.on_name_conflict, behind=life.on_behind,
+            kind=parts.config.membership,
+        )  # fmt: skip
         self.machines = (self.names,)
 
 

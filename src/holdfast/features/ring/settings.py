@@ -17,6 +17,10 @@ class RingShape(Table):
 
     k: Annotated[int, Setting("Neighbours per side on the ring.", "N")] = 3
 
+    @classmethod
+    def memberships(cls) -> tuple[str, ...]:
+        return ("ring", "views")  # with views ``lease`` stretches what comes from the preset
+
 
 class RingSettings(RingShape, ClockSettings):
     """T_l and T_a. ``RingConfig`` knows their limits."""

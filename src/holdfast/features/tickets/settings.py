@@ -61,6 +61,8 @@ class TicketSettings(ClockSettings):
                 f"ticket_round: {shown(self.ticket_round)}; accepted is at most a quarter of ticket_lease ({self.ticket_lease:g} s)"
             )
         if self.ticket_guardians != "seats":
+            if getattr(self, "membership", "ring") == "gossip":  # of another table: ``Config`` has both
+                raise ConfigError('ticket_guardians: "ring" needs membership = "ring"; with "gossip" accepted is seats')
             if not 0 <= self.ticket_k <= TICKET_K_MAX:
                 raise ConfigError(f"ticket_k: {self.ticket_k}; accepted are 0 to {TICKET_K_MAX}")
         elif self.ticket_k != NOT_GIVEN:  # H140: a number that would be ignored is refused

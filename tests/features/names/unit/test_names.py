@@ -222,6 +222,16 @@ def test_the_member_list_shows_another() -> None:
     assert stand.said == ["clear", (NodeId("web", 40), ELSEWHERE)]
 
 
+def test_a_listed_life_at_our_own_address() -> None:
+    """F1, H330: who has its name hears of a later life at its own address, where no process can be asked, and begins again above it."""
+    stand = Stand()
+    stand.members.join(NodeId("web", 90), HOME)
+    assert stand.said == ["clear", 90]
+    stand = Stand()
+    stand.members.join(NodeId("web", 10), HOME)
+    assert stand.said == ["clear"]
+
+
 def test_a_listed_life_that_is_over() -> None:
     """H56: silent, or at our own address, or ourselves: nothing follows."""
     stand = Stand()

@@ -18,7 +18,7 @@ from functools import partial
 from holdfast.bounds import MEMBERS_MAX, is_beyond
 from holdfast.events import Joined, MembershipEvent
 from holdfast.features.names.protocol.messages import Known, Sighting, WhoIs
-from holdfast.host import Address, Host, Membership, Message, NodeId, Timer, only
+from holdfast.host import Address, Host, Membership, Message, NodeId, Timer, fingerprint, only
 from holdfast.kit.phase import Call, Questions
 
 ASK_EVERY = 0.25  # seconds
@@ -69,7 +69,6 @@ class Names:
     """
 
     handles = (WhoIs, Known)
-    fingerprint = b""
 
     def __init__(
         self,
@@ -80,8 +79,11 @@ class Names:
         clear: Callable[[], None],
         conflict: Callable[[NodeId, Address], None],
         behind: Callable[[int], None],
+        kind: str = "",
     ) -> None:
-        """``greeted``: whom to ask; None if that is not known yet and ``greet`` will say."""
+        """``greeted``: whom to ask; None if that is not known yet and ``greet`` will say. ``kind`` of the membership: all agents of a
+        group have the same, and those that do not are told so by the first question that they ask or answer (gossip D17)."""
+        self.fingerprint = fingerprint(membership=kind) if kind else b""
         self._host, self._membership, self._greeted = host, membership, greeted
         self._say_clear, self._say_conflict, self._say_behind = clear, conflict, behind
         self.is_clear = False
@@ -283,6 +285,7 @@ class Names:
         """At our own address it is a former life of this process: two cannot listen there."""
         if life != self._host.me and not self._over:
             self._hear((Sighting(life.boot, address),))
+            self._conclude()  # Nothing is asked at our own address.
 
     def _on_look(self) -> None:
         self._look = self._host.after(LOOK_PERIOD, self._on_look)

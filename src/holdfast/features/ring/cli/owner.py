@@ -25,7 +25,7 @@ def owner(
     """Print the member that a key belongs to. Exit code 0 if it is this agent and may act for the key now, 1 if not."""
     with AgentCall(socket_path(agent, group)) as call:
         view: GroupView = call.ask(Look)
-        owned: Owned | None = call.ask(Owns, key.encode())
+        owned = _owned(call, key)
     found = _owner(view, key)
     left = 0.0 if owned is None else max(0.0, owned.until - now())
     if as_json:
@@ -34,6 +34,17 @@ def owner(
     else:
         print(shown(found.name))
     return OK if left else FOUND
+
+
+def _owned(call: AgentCall, key: str) -> Owned | None:
+    """None also where no member may act for a key, but members have positions: there the owner is a hint alone."""
+    try:
+        owned: Owned | None = call.ask(Owns, key.encode())
+    except ConfigError as error:
+        if not str(error).startswith("membership:"):
+            raise
+        return None
+    return owned
 
 
 def _owner(view: GroupView, key: str) -> Member:

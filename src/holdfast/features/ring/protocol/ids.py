@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from holdfast.bounds import U64
 from holdfast.host import Address, NodeId
+from holdfast.kit.positions import CIRCLE, position_of
 
-CIRCLE = 1 << 64  # M: number of positions
+__all__ = ["CIRCLE", "Peer", "RingId", "hash_of", "nearest", "owner_of", "position_of", "sides"]
+
 HASH_BYTES = 8
-
-_positions = blake2b(digest_size=HASH_BYTES, person=b"holdfast ring")  # copied for each key: making one anew takes twice as long
 
 
 class RingId(NamedTuple):
@@ -39,16 +39,6 @@ class Peer(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.node.name}@{self.id.pos:016x}"
-
-
-def position_of(key: str | bytes | int) -> int:
-    """Where a key, or a member of this name, lies on the circle."""
-    if isinstance(key, int):
-        return key % CIRCLE
-    data = key.encode() if isinstance(key, str) else key
-    digest = _positions.copy()
-    digest.update(data)
-    return int.from_bytes(digest.digest(), "big")
 
 
 def hash_of(ids: Iterable[RingId]) -> int:

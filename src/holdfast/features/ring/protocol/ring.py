@@ -231,6 +231,10 @@ class RingNode:
         return self.lifecycle.wanted
 
     @property
+    def is_over(self) -> bool:
+        return False  # It may come back under another id.
+
+    @property
     def waits_for(self) -> str:
         return "" if self.is_member else self.lifecycle.waits_for
 

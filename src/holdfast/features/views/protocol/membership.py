@@ -152,6 +152,10 @@ class ViewMembership:
         return not self.is_member and not self.wanted and self._leaving is None
 
     @property
+    def is_over(self) -> bool:
+        return False
+
+    @property
     def waits_for(self) -> str:
         return self.views.survey().lost_why if self.is_joining else ""
 

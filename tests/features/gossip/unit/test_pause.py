@@ -1,0 +1,102 @@
+"""Time that passed while this process stood still.  Spec: gossip 5.8; foundation F10, F11."""
+
+from __future__ import annotations
+
+from holdfast.events import Failed
+from holdfast.features.gossip.protocol.facts import LastCall, Overslept, ProbeFailed
+from holdfast.features.gossip.protocol.messages import Sync
+from holdfast.features.gossip.protocol.rules import Rules
+from tests.features.gossip.stand import SUSPECT, Stand, rumour
+
+
+def suspecting(rules: Rules | None = None, *, probes: bool = False) -> Stand:
+    """Of "c", for the shortest time."""
+    stand = Stand(*"bcdefg", rules=rules)
+    if not probes:
+        stand.without_probes()
+    stand.say("b", rumour("c", 0, SUSPECT, "b", "d", "e", "f"))
+    return stand
+
+
+def test_who_was_away_waits_anew() -> None:
+    """Gossip 5.8, G13: nothing is buried in the first Min after a pause; two members are asked for their tables; lhm += 2."""
+    stand = suspecting()
+    stand.host.clock += 10.0
+    stand.node.on_away(10.0)
+    assert stand.host.events(Overslept) == [Overslept(10.0)]
+    assert len(stand.host.take(Sync)) == 2
+    assert stand.node.lhm == 2
+    stand.host.pause(0.0)
+    stand.host.pass_time(2.49)
+    assert stand.host.events(Failed) == []
+    stand.host.pass_time(0.02)
+    assert len(stand.host.events(Failed)) == 1
+
+
+def test_a_late_timer_says_it_too() -> None:
+    """Gossip 5.8: a pause that the host did not see, by host.late > 2 T; handled once."""
+    stand = suspecting()
+    stand.say("b", rumour("d", 0, SUSPECT, "b", "c", "e", "f"))
+    stand.host.pause(6.0)
+    assert len(stand.host.events(Overslept)) == 1
+    assert stand.host.events(LastCall) == []
+    assert stand.host.events(Failed) == []
+    assert stand.node.guarded_until == stand.host.now + 2.5
+
+
+def test_a_pause_that_the_host_has_told_is_not_found_again() -> None:
+    """Gossip 5.8: its timers are late, too; they are of the same pause."""
+    stand = suspecting(probes=True)
+    stand.host.clock += 10.0
+    stand.node.on_away(10.0)
+    stand.host.pause(0.0)
+    assert len(stand.host.events(Overslept)) == 1
+    assert stand.node.lhm == 2
+
+
+def test_without_the_guard_it_buries_at_once() -> None:
+    """Gossip 7 (ablations), G13: the refutation is in the socket and was not read."""
+    stand = suspecting(Rules(pause_guard=False))
+    stand.host.pass_time(2.2)
+    stand.host.pause(10.0)
+    assert len(stand.host.events(Failed)) == 1
+
+
+def test_a_suspicion_that_is_confirmed_after_a_pause_does_not_end_before_its_time() -> None:
+    """Gossip 5.8: the first Min after the pause is for all suspicions."""
+    stand = Stand(*"bcdefg").without_probes()
+    stand.say("b", rumour("c", 0, SUSPECT, "b"))
+    stand.host.clock += 4.0
+    stand.node.on_away(4.0)
+    stand.say("b", rumour("c", 0, SUSPECT, "d", "e", "f"))
+    stand.host.pass_time(2.4)
+    assert stand.host.events(Failed) == []
+
+
+def test_the_open_probe_is_forgotten() -> None:
+    """Gossip 5.8: silence while we were away is our own."""
+    stand = Stand(*"bcdef")
+    while stand.node.prober.probe is None:
+        stand.host.pass_time(0.01)
+    stand.host.pause(7.0)
+    assert stand.host.events(ProbeFailed) == []
+
+
+def test_a_probe_is_not_judged_by_a_late_tick() -> None:
+    """Gossip 5.8: between T/2 and 2 T the probe is not judged, nothing else."""
+    stand = Stand(*"bcdef")
+    while stand.node.prober.probe is None:
+        stand.host.pass_time(0.01)
+    stand.host.pass_time(0.5)
+    stand.clear()
+    stand.host.pause(1.2)
+    assert stand.host.events(ProbeFailed) == []
+    assert stand.host.events(Overslept) == []
+    assert stand.node.lhm == 0
+
+
+def test_a_short_pause_is_none() -> None:
+    """Gossip 5.8: up to 2 T."""
+    stand = suspecting()
+    stand.node.on_away(1.9)
+    assert stand.host.events(Overslept) == []
