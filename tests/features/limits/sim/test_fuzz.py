@@ -54,7 +54,7 @@ def never_forgives(stack: ExitStack) -> None:
 
 
 def grows_at_once(stack: ExitStack) -> None:
-    """limits D10: a strict share grows with the view, while others may count on the former one."""
+    """Limits D10: a strict share grows with the view, while others may count on the former one."""
     rule = policy.strict
     put(stack, policy, "strict", lambda *told, may_grow, **state: rule(*told, may_grow=True, **state))
 
