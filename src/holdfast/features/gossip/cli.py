@@ -18,6 +18,7 @@ def forget(
     agent: Annotated[str, AGENT] = "",
     group: Annotated[str, GROUP] = "",
 ) -> None:
-    """Give up a dead member for good: it is not tried again, here and at the other members. A member that is listed is not given up."""
+    """Give up a dead member for good, in a group whose membership is gossip. It is not tried again, here and at the other members. A member
+    that is listed is not given up."""
     asked(agent, group, Forget, name)
     told({"forgotten": True, "name": name}, f"{shown(name)} is forgotten", as_json=as_json)
