@@ -104,7 +104,7 @@ class Shell:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        while pids := self.running():  # the shell is one of them
+        while pids := {*self.running(), *([self._bash.pid] if self._bash.poll() is None else [])}:
             for pid in pids:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)

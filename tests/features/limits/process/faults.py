@@ -42,7 +42,7 @@ class Outcome(NamedTuple):
 
 def through(fleet: LimitFleet, fault: Callable[[LimitFleet], None]) -> Outcome:
     """The fault, and until the whole limit is used again."""
-    since = now_ns() - round(BEFORE * SECOND)
+    since = max(now_ns() - round(BEFORE * SECOND), fleet.counts_from)
     began_at = now_ns()
     fault(fleet)
     ended_at = now_ns()

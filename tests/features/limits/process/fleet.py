@@ -86,6 +86,7 @@ class LimitFleet:
         seeds = [f"{net.address(number)}:{PORT}" for number in range(len(SEATS))] if seats else None
         self.agents: dict[str, AgentProcess] = {}
         self.programs: list[Program] = []
+        self.counts_from = 0  # instant: what went before that is no matter of the next fault
         self._fleet = Fleet(folder, preset="lan", view_heartbeat=heartbeat, log_level="debug", seeds=seeds)
         self._records = Records()
         self._seats = seats
@@ -199,6 +200,11 @@ class LimitFleet:
         since = end - round(seconds * SECOND)
         total = sum(rate(record.permits, since, end) for name in names or self.names for record in self.records(name))
         return total / self.terms.rate
+
+    def all_go(self) -> bool:
+        """Each program that runs has let something go: it has begun, and its agent knows it."""
+        records = (self._records.read(program.record) for program in self.running())
+        return all(record is not None and len(record.permits) > 0 for record in records)
 
     def whole(self, names: Collection[str] = (), part: float = 1.0) -> float:
         """Wait until these (all) use this part of the limit; seconds until then."""

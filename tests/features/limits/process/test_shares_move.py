@@ -41,6 +41,8 @@ def fleet(running: LimitFleet) -> LimitFleet:
     for name in running.names:
         if not running.running(name):
             running.load(name)
+    running.until(running.all_go, "all programs have begun")  # What dead ones let go just before is no sign of that.
+    running.counts_from = now_ns()  # A careless program was there before, perhaps.
     running.whole()
     return running
 
