@@ -97,6 +97,12 @@ def test_a_lease_that_is_renewed_at_its_end() -> None:
     assert limits.run(1, 1299, targets=["strict"]).failures == []
 
 
+def test_a_view_with_a_shorter_lease_is_delivered() -> None:
+    """Limits 5.1, 5.6: a provisional member gets the lease of the view, which ends before that of the former one; no worker may use more
+    than R/n after it."""
+    assert limits.run(1, 11734, targets=["strict"]).failures == []
+
+
 def test_same_seed_same_runs(capsys: pytest.CaptureFixture[str]) -> None:
     """STYLE 5: a seed shows the same run again. The exit code says whether one was bad, and the trace says what happened."""
     arguments = ["--inputs", "3", "--seed", "8", "--json"]

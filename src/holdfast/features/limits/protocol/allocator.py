@@ -193,6 +193,12 @@ class Allocator:
                 self._panicked.add(limit.name)
                 self._told(LimitPanicked(limit.name, limit.used))
 
+    def on_confirmed(self) -> None:
+        """The lease on the view that was delivered may end before the one on the former view: no worker is told more time than it has."""
+        for limit in list(self.limits.values()):
+            if limit.allotted.until > self._views.leased_until:
+                self.allot(limit)
+
     def on_calm(self) -> None:
         self.allot_all()
         for limit in self.open_limits:

@@ -79,6 +79,7 @@ class Limiter:
         standing = self.standing
         standing.on_began, standing.on_panic = self._on_began, self._on_panic
         standing.on_calm, standing.on_lapse = self.allocator.on_calm, self._on_lapse
+        standing.on_confirmed = self.allocator.on_confirmed
         specs.told = self._tell
         specs.on_change(self._on_spec)
 

@@ -38,6 +38,7 @@ class Standing:
         self.on_panic: Callable[[], None] = _nothing
         self.on_calm: Callable[[], None] = _nothing
         self.on_lapse: Callable[[], None] = _nothing
+        self.on_confirmed: Callable[[], None] = _nothing  # the server delivered the view of a provisional instance
         self._adopt_until = inf  # a provisional instance has to be delivered by then
         self._is_subscribed = False
         self._is_left_unknown = False  # these views do not say when a member left: nothing may be counted from it
@@ -204,6 +205,7 @@ class Standing:
         self.settle_at = max(self.settle_at, self._host.now + self._views.settle)
         self._set_members(members, len(members))
         self._host.emit(InstanceConfirmed(self.inst))
+        self.on_confirmed()
 
     def _set_members(self, members: tuple[NodeId, ...], size: int) -> None:
         self.members, self._listed, self.size = members, frozenset(members), max(1, size)
