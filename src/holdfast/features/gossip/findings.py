@@ -33,7 +33,7 @@ def of_gossip(node: GossipNode) -> Iterator[Finding]:
             "Give this machine CPU, or mend its network: other members are well.",
         )  # fmt: skip
     for peer, count in sorted(node.one_way.items()):
-        if count >= ONE_WAY_LEAST:
+        if count >= ONE_WAY_LEAST and node.get(peer) is not None:
             yield warning(
                 "one_way", peer, f"It answered other members and not this agent, {count} probes in a row.",
                 "Look for a firewall or a route that passes one direction only, between the two.",

@@ -10,7 +10,7 @@ from holdfast.agent.observe.metrics import render
 from holdfast.features.gossip.findings import DIFFERING_FOR, ONE_WAY_LEAST, SICK_FOR, of_gossip
 from holdfast.features.gossip.http import COUNTERS, GAUGES, NAMED, GossipHttp
 from holdfast.features.gossip.protocol import messages as m
-from tests.features.gossip.stand import DEAD, SUSPECT, Stand, life, place, rumour
+from tests.features.gossip.stand import DEAD, LEFT, SUSPECT, Stand, life, place, rumour
 
 
 def codes(stand: Stand) -> list[str]:
@@ -64,6 +64,15 @@ def test_one_way() -> None:
             stand.answer_probe()
         stand.host.pass_time(0.2)
     assert "one_way" not in codes(stand)
+
+
+def test_one_way_is_of_members_alone() -> None:
+    """Gossip 10 (one_way): a member that has left is behind no link."""
+    stand = Stand("b", "c").without_probes()
+    stand.node.prober.one_way["b"] = ONE_WAY_LEAST
+    assert codes(stand) == ["one_way"]
+    stand.say("b", rumour("b", 0, LEFT))
+    assert codes(stand) == []
 
 
 def test_turbulent() -> None:
