@@ -309,19 +309,10 @@ class Connection(asyncio.BufferedProtocol):
         except UNREADABLE as error:
             self._on_unreadable(body, error)
         else:
-            if self._table.needs and self._is_loading(call, body):
-                return
-            self._on_call(call)
-
-    def _is_loading(self, call: Call, body: bytes) -> bool:
-        """One module was imported for it, and the call waits: this slice ends when its time is over (H382)."""
-        try:
-            if not self._table.load(type(call)):
-                return False
-        except Unavailable:
-            return False  # Its handler meets the same error, and says so.
-        self._bodies.appendleft(body)
-        return True
+            if self._table.needs and self._table.load(type(call)):
+                self._bodies.appendleft(body)  # One module was imported for it. This slice ends when its time is over (H382).
+            else:
+                self._on_call(call)
 
     def _on_call(self, call: Call) -> None:
         if not self._grows(call.serial):

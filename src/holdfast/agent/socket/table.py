@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -62,7 +63,7 @@ class Table(CallTable):
                     return None
                 offered = self._later[0].calls()
             except ImportError as error:
-                raise _not_there(tag, error) from None
+                raise Unavailable(f"call: {tag}: {error}; was Holdfast installed anew? Restart the agent") from None
             self._later.popleft()
             _take(self.at_once, offered.at_once)
             _take(self.in_turn, offered.in_turn)
@@ -74,15 +75,13 @@ class Table(CallTable):
 
     def load(self, kind: type[Call]) -> bool:
         """Import one of the modules that calls of this type need; False if none is missing. An agent goes on between two of them: all at
-        once they take a part of a lease of the preset ``local`` (H382). Raises ``Unavailable`` as ``find`` does."""
+        once they take a part of a lease of the preset ``local`` (H382). What cannot be imported is left to the handler, who says so."""
         names = self.needs.get(kind)
         if names is None:
             return False
-        try:
+        with suppress(ImportError):
             if _load_one(names):
                 return True
-        except ImportError as error:
-            raise _not_there(kind.__name__, error) from None
         del self.needs[kind]
         return False
 
@@ -112,10 +111,6 @@ def _load_one(names: Sequence[str]) -> bool:
             import_module(name)
             return True
     return False
-
-
-def _not_there(call: object, error: ImportError) -> Unavailable:
-    return Unavailable(f"call: {call}: {error}; was Holdfast installed anew? Restart the agent")
 
 
 def _take(handlers: Handlers, more: Mapping[type[Call], Handler]) -> None:
