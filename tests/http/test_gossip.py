@@ -16,7 +16,6 @@ from holdfast.features.gossip.protocol.messages import Status
 from tests.http.test_routes import complaints
 from tests.http.wire import Stream, ask
 from tests.page.stub_gossip import Crowd, crowd
-from tests.support.agents import until
 from tests.tidy.tree import ROOT
 
 ROUTES = [route for route in every_route(kind_of(Config(membership="gossip"))) if route.path.startswith("/v1/gossip")]
@@ -124,4 +123,4 @@ def test_the_panel_is_in_the_page(group: Crowd) -> None:
     assert "ring/" not in page
     for name in ("panel.js", "field.js", "closeup.js", "past.js", "panel.css"):
         assert ask(group.group.url, f"/gossip/{name}").status == 200
-    until(lambda: ask(group.group.url, "/ring/panel.js").status == 404, "no file of the ring is served")
+    assert ask(group.group.url, "/ring/panel.js").status == 404

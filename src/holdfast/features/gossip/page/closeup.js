@@ -4,6 +4,7 @@ import { byId, el, say, set } from "../dom.js";
 import { age, plural, spanText } from "../text.js";
 
 const ASK_EVERY_MS = 1000;
+const POINTED_MS = 120; // a pointer that passes over a cell asks nothing about it
 const ROWS_MOST = 24; // of what it publishes; a member may have 64
 const HIDDEN_ROWS = new Set(["gossip:settled"]); // said in words above
 
@@ -15,7 +16,6 @@ export class Closeup {
     this.ask = ask;
     this.name = null;
     this.askedAt = -Infinity;
-    this.member = null;
     this.facts = new Map();
     this.beat = null;
   }
@@ -27,21 +27,22 @@ export class Closeup {
   /** Show this member, `cell` in the field. */
   look(name, { pinned, cell }) {
     if (name === null) return;
-    const now = performance.now();
     const other = name !== this.name;
     if (other) {
-      [this.name, this.member] = [name, null];
+      this.name = name;
       say(byId("gossip-zoom-name"), name);
       this.status(cell?.status === "failed" ? "dead" : cell?.status ?? "");
     }
     say(byId("gossip-zoom-note"), pinned ? "kept in view" : this.beat?.name === name ? "this agent" : "");
-    if (!other && now - this.askedAt < ASK_EVERY_MS) return;
-    this.askedAt = now;
-    this.ask(name).then((member) => {
-      if (this.name !== name) return;
-      this.member = member;
-      this.show(member);
-    }, () => this.name === name && this.gone());
+    if (other) {
+      clearTimeout(this.waiting);
+      this.waiting = setTimeout(() => this.inquire(name), POINTED_MS);
+    } else if (performance.now() - this.askedAt >= ASK_EVERY_MS) this.inquire(name);
+  }
+
+  inquire(name) {
+    this.askedAt = performance.now();
+    this.ask(name).then((member) => this.name === name && this.show(member), (error) => this.name === name && error.message.endsWith(": 404") && this.gone());
   }
 
   status(status) {

@@ -19,7 +19,6 @@ const SUMS = [["alive", "alive"], ["suspected", "suspected"], ["failed", "gone"]
 const DOUBTS_MOST = 64; // lines of members under suspicion; the agent names no more
 const BURIED_SECONDS = 60; // a member that died is in that list for so long
 const LISTS_MOST = 6; // of lists that differ, by name
-const POINTED_MS = 120; // a pointer that passes over a cell asks nothing about it
 const COLOURS = { alive: "alive", suspected: "suspected", decided: "decided", failed: "failed", left: "left", card: "card", ink: "ink", soft: "soft", line: "line" };
 
 export const words = {
@@ -173,8 +172,7 @@ export default class GossipPanel {
     if (name === this.pointed) return;
     this.pointed = name;
     this.chooseMember(name);
-    clearTimeout(this.pointing);
-    this.pointing = setTimeout(() => this.look(), POINTED_MS);
+    this.look();
     this.follow();
   }
 
@@ -195,7 +193,7 @@ export default class GossipPanel {
   say() {
     const cell = this.field.cells.get(this.chosen);
     if (!cell) return;
-    const text = `${cell.name}, ${cell.status === "failed" ? "gone" : cell.status}${cell.me ? ", this agent" : ""}${cell.level ? ", suspected of late" : ""}`;
+    const text = `${cell.name}, ${cell.status === "failed" ? "gone" : cell.status}${cell.me ? ", this agent" : ""}${cell.level && cell.status === "alive" ? ", suspected of late" : ""}`;
     set(this.cursor, { "aria-label": text });
     if (document.activeElement === this.cursor) say(byId("gossip-said"), text);
   }
@@ -253,7 +251,8 @@ export default class GossipPanel {
       }
       if (list.children[at] !== line.root) list.insertBefore(line.root, list.children[at] ?? null);
       const cell = this.field.cells.get(each.name);
-      set(line.root, { "data-status": cell && cell.status !== "alive" ? cell.status : each.status === "dead" ? "failed" : "suspected" });
+      const status = cell && cell.status !== "alive" ? cell.status : each.status === "dead" ? "failed" : "suspected";
+      if (line.root.dataset.status !== status) line.root.dataset.status = status;
       say(line.by, each.accusers.length ? `by ${each.accusers[0]}${each.accusers.length > 1 ? ` +${each.accusers.length - 1}` : ""}` : "");
       say(line.time, each.ends_in === null ? `${age(each.seconds)} ago` : `${time(each.ends_in)} left`);
     });
