@@ -1,17 +1,18 @@
 """`page`: what the page of a large group costs the browser that shows it.
 
-One agent whose membership is gossip, with its HTTP server and its stream, and a headless Chromium that has its page open. The agent believes
-in 1000 other members: their rumours are words that this program says (``tests/page/stub_gossip.py``), everything from the table to the
-pixels is what users run. Ten times a second a member changes: it is suspected, cleared, held to be dead, or back. Then the same with 5000
-members, and with nothing happening.
+One agent whose membership is gossip, with its HTTP server and its stream, and a headless Chromium that has its page open.
+The agent believes in 1000 other members: their rumours are words that this program says (``tests/page/stub_gossip.py``),
+everything from the table to the pixels is what users run. Ten times a second a member changes: it is suspected, cleared,
+held to be dead, or back. Then with nothing happening, and the first again with 5000 members.
 
     main_thread_share   of one core that the page's main thread was busy, with 1000 members and ten changes a second
     main_thread_5000    the same with 5000 members
     main_thread_idle    with 1000 members and no change: ages and health go on
     longest_frame_ms    longest that the main thread was busy at once while members changed, with 1000 members
 
-The main thread is measured by Chromium itself (`Performance.getMetrics`, `TaskDuration`; the `longtask` observer). Without a GPU it paints in
-software. The machine matters: its speed is the time of a fixed piece of JavaScript, beside the shares.
+The main thread is measured by Chromium itself, as time of its thread (`Performance.getMetrics`, `TaskDuration`); the
+longest by the clock on the wall (`longtask`), so a busy machine makes it longer. Without a GPU pixels are painted in
+software. Beside the shares is the time of a fixed piece of JavaScript (`work_ms`), by which machines can be compared.
 """
 
 from __future__ import annotations
@@ -29,9 +30,13 @@ from tests.page.stub_gossip import Crowd, crowd
 
 GOALS = {"main_thread_share": at_most(0.5)}
 CHANGES = 10  # a second
-SETTLE_SECONDS = 4.0  # after the page was opened
 STORY = (Status.SUSPECT, Status.ALIVE, Status.SUSPECT, Status.DEAD, Status.ALIVE)  # of each member that changes
-WORK = "(() => { const began = performance.now(); let sum = 0; for (let i = 0; i < 2e7; i++) sum += i % 7; return performance.now() - began; })()"
+WORK = """(() => {
+    const began = performance.now();
+    let sum = 0;
+    for (let i = 0; i < 2e7; i++) sum += i % 7;
+    return performance.now() - began;
+})()"""
 LONGEST = """
     window.longest = 0;
     new PerformanceObserver((list) => {
@@ -46,6 +51,7 @@ class Size(NamedTuple):
     seconds: float = 30.0
     members: int = 1000
     large: int = 5000
+    settle_seconds: float = 4.0  # after the page was opened
 
 
 SIZE = Size()
@@ -58,9 +64,9 @@ def run(rounds: int = 1, size: Size = SIZE) -> Report:
         return Report("page", GOALS, dict.fromkeys(GOALS, None), {}, [MISSING])
     with TemporaryDirectory() as folder, browser(Path(folder)) as started:
         found = {
-            "small": measured(started, size.members, CHANGES, size.seconds),
-            "idle": measured(started, size.members, 0, size.seconds),
-            "large": measured(started, size.large, CHANGES, size.seconds),
+            "small": measured(started, size, size.members, CHANGES),
+            "idle": measured(started, size, size.members, 0),
+            "large": measured(started, size, size.large, CHANGES),
         }
     problems = [f"{name}: {error}" for name, each in found.items() for error in each.pop("errors")]
     ratios = {
@@ -72,8 +78,8 @@ def run(rounds: int = 1, size: Size = SIZE) -> Report:
     return Report("page", GOALS, ratios, {**found, "changes_per_second": CHANGES, "size": size._asdict()}, problems)
 
 
-def measured(started: Browser, members: int, changes: int, seconds: float) -> dict[str, Any]:
-    """One page of a group of so many, for so long."""
+def measured(started: Browser, size: Size, members: int, changes: int) -> dict[str, Any]:
+    """One page of a group of so many."""
     show_progress(f"{members} members, {changes} changes a second")
     names = [f"web-{number:05}" for number in range(members)]
     with crowd(names) as group, started.page() as page:
@@ -82,9 +88,9 @@ def measured(started: Browser, members: int, changes: int, seconds: float) -> di
         page.until("document.body.dataset.link === 'live'")
         page.call("Performance.enable", timeDomain="threadTicks")
         page.js(LONGEST)
-        time.sleep(SETTLE_SECONDS)
+        time.sleep(size.settle_seconds)
         before, began_at = metrics(page), time.monotonic()
-        said = change(group, names, changes, seconds)
+        said = change(group, names, changes, size.seconds)
         after, took = metrics(page), time.monotonic() - began_at
         spent = {name: after[name] - before[name] for name in ("TaskDuration", "ScriptDuration", "LayoutDuration", "RecalcStyleDuration")}
         drawn = page.js("Number(document.querySelector('#gossip-field').dataset.drawn)")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from holdfast.agent.membership import Side
 from holdfast.config import Config
@@ -48,8 +49,8 @@ class Crowd:
 
     def __init__(self, group: StubGroup, names: Sequence[str] = (), *, name: str = "kelp") -> None:
         self.group = group
-        config = Config(group="orders", name=name, preset="local", membership="gossip", probe=PROBE, http="127.0.0.1:0")
-        self.agent = group.take(GossipStub, config)
+        settings: dict[str, Any] = {"membership": "gossip", "probe": PROBE}
+        self.agent = group.take(GossipStub, Config(group="orders", name=name, preset="local", http="127.0.0.1:0", **settings))
         self.node = self.agent.node
         group.call(self.node.join)
         until(lambda: group.call(lambda: self.node.is_member), "a group of one")

@@ -53,7 +53,8 @@ def told(page: Page, name: str) -> list[str]:
 
 
 def test_a_stopped_agent_is_suspected_and_cleared(page: Page, gossips: Gossips) -> None:
-    """Issue 17, 5; gossip 5.4, 5.5: SIGSTOP for less than the shortest suspicion. The cell doubts, then the member has answered for itself."""
+    """Issue 17, 5; gossip 5.4, 5.5: SIGSTOP for less than the shortest suspicion. The cell is suspected, then the member has answered for
+    itself."""
     tide = gossips.others["tide"]
 
     def attempt(number: int) -> str:

@@ -96,5 +96,5 @@ class Field:
 
 
 def counted(name: str) -> list[tuple[int, int | str]]:
-    """"web-2" comes before "web-10"."""
+    """To sort by: web-2 comes before web-10."""
     return [(0, int(part)) if part.isdecimal() else (1, part) for part in NUMBER.split(name)]

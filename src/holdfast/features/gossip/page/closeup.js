@@ -110,6 +110,6 @@ function story(member, beat) {
 }
 
 /** Short times exactly, long ones as people say them. */
-export const time = (seconds) => (seconds < 60 ? spanText(seconds) : age(seconds));
+const time = (seconds) => (seconds < 60 ? spanText(seconds) : age(seconds));
 
 const named = (names) => (names.length > 3 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", "));

@@ -2,7 +2,7 @@
 
 import { byId, el, say, set } from "../dom.js";
 import { age, plural, spanText } from "../text.js";
-import { Closeup, time } from "./closeup.js";
+import { Closeup } from "./closeup.js";
 import { Field, draw } from "./field.js";
 import { Past } from "./past.js";
 
@@ -254,7 +254,7 @@ export default class GossipPanel {
       const status = cell && cell.status !== "alive" ? cell.status : each.status === "dead" ? "failed" : "suspected";
       if (line.root.dataset.status !== status) line.root.dataset.status = status;
       say(line.by, each.accusers.length ? `by ${each.accusers[0]}${each.accusers.length > 1 ? ` +${each.accusers.length - 1}` : ""}` : "");
-      say(line.time, each.ends_in === null ? `${age(each.seconds)} ago` : `${time(each.ends_in)} left`);
+      say(line.time, each.ends_in === null ? `${age(each.seconds)} ago` : `${each.ends_in < 60 ? spanText(each.ends_in) : `${Math.round(each.ends_in / 60)} min`} left`);
     });
     say(byId("gossip-doubts-count"), suspects ? String(suspects) : "");
     const more = suspects - shown.filter((each) => each.status === "suspect").length;
@@ -270,7 +270,7 @@ export default class GossipPanel {
       ["refutations", "Refuted here", counters.refutations, "accusations of this agent that it refuted", false],
       ["c", "c", c, "so many lists missed a living member at some time of the last ten minutes", turbulent],
       ["lhm", "Slowed down", lhm ? `${lhm + 1} times` : "no", "how much slower this agent probes, because its own probes fail", lhm > 4],
-      ["p99", "Slowest probes", p99 ? spanText(p99) : "\u2013", "one in a hundred round trips is as long or longer"],
+      ["p99", "Probe p99", p99 ? spanText(p99) : "\u2013", "one in a hundred round trips is as long or longer"],
     ];
     for (const [is, title, value, meaning, warns] of rows) {
       let number = this.counters.get(is);
