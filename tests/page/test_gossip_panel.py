@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.features.gossip.field import Field
 from holdfast.features.gossip.protocol import messages as m
 from holdfast.features.gossip.protocol.messages import Status
 from holdfast.host import NodeId
@@ -76,7 +77,7 @@ def shown(page: Page, group: Crowd, *, members: int, **how: Any) -> None:
     page.open(group.group.url, **how)
     page.until("document.body?.dataset.link === 'live'")
     page.until(f"document.querySelector('#gossip-count')?.textContent === '{members:,} members'")
-    page.until(f"{SUMS}[0] === '{members:,} alive' || {SUMS}[1] !== '0 suspected' || {SUMS}[2] !== '0 gone'")
+    page.until(f"document.querySelector('#gossip-field').dataset.drawn >= {members} && !{SUMS}[0].startsWith('\u2013')")
     page.js(HELP)
 
 
@@ -230,8 +231,10 @@ def test_counters_lists_and_the_past(page: Page, group: Crowd) -> None:
     assert page.js("document.querySelector('#gossip-lists-sum').textContent") == "1 of 2 differed from this one:"
     assert page.js("document.querySelector('#gossip-list-rows li b').textContent") == HOSTILE
     page.until("document.querySelector('#gossip-plot').ariaLabel.startsWith('c is 2, 1 member suspected, turbulent')")
-    page.until("document.querySelector('#gossip-plot .turbulent').getAttribute('d').length > 4")  # after the next sample
-    assert page.js("document.querySelector('#gossip-plot path.c').getAttribute('d').includes('V')")
+    shown(page, group, members=200, calm=True)  # What was before is there when a page is opened.
+    heights = "document.querySelector('#gossip-plot path.c').getAttribute('d')?.split(/[MHV ]/).filter(Boolean).filter((_, at) => at % 2)"
+    page.until(f"(({heights}) ?? []).filter((each, at, all) => each !== all[0]).length >= 2")  # c was 0 and is 2: a sample, and now
+    assert len(page.js("document.querySelector('#gossip-plot .turbulent').getAttribute('d')")) > 4
     assert page.js("'hit' in window") is False
     assert page.errors == []
 
@@ -241,6 +244,8 @@ def test_a_phone_and_nothing_jumps(page: Page, group: Crowd) -> None:
     group.say((HOSTILE, Status.SUSPECT), accusers=("x" * 60,))
     shown(page, group, members=201, calm=True, width=360)
     assert page.js("document.documentElement.scrollWidth") == 360
+    wide = "[...document.querySelectorAll('#gossip-card *')].filter((each) => each.getBoundingClientRect().right > 361)"
+    assert page.js(f"{wide}.filter((each) => !each.closest('.unseen')).map((each) => each.outerHTML.slice(0, 90))") == []
     assert page.js("document.getAnimations().length") == 0
     shown(page, group, members=201, calm=True)
     page.js("document.querySelector('#gossip-doubt-list .pick').click()")
@@ -278,6 +283,19 @@ def test_only_what_changed_is_drawn(chromium: Browser) -> None:
         assert page.js("[...document.querySelectorAll('#rows tr')].map((each) => each.dataset.member)") == ["web-0777"]
         assert page.js("document.querySelector('#more-members').textContent") == ""
         assert page.errors == []
+
+
+def test_an_event_alone_changes_a_cell(page: Page, group: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Issue 17, 5 (changes by delta): a cell follows the events of its member, without another list."""
+    monkeypatch.setattr(Field, "version", 1)  # The stream brings no second list,
+    shown(page, group, members=200, calm=True)
+    page.js("Object.defineProperty(document, 'hidden', { value: true })")  # and a page that is not looked at asks for none.
+    for status, number in ((Status.SUSPECT, 1), (Status.ALIVE, 0), (Status.SUSPECT, 1)):
+        group.say(("web-005", status))
+        page.until(f"{SUMS}[1] === '{number} suspected'")
+    group.say(("web-005", Status.DEAD), ("web-006", Status.LEFT))
+    page.until(f"{SUMS}.join() === '198 alive,0 suspected,1 gone,1 left'")
+    assert page.errors == []
 
 
 def test_columns_follow_from_the_number_of_places(page: Page, group: Crowd) -> None:
