@@ -161,12 +161,13 @@ class Lived(Past):
 
     def __init__(self, node: GossipNode) -> None:
         super().__init__(node)
+        self._samples.clear()
         now = node.core.host.now
         for number in range(KEPT_MAX - 1):
             trouble = max(0, 9 - abs(number - 62) // 2)
             c = 0 if number < 60 else 11 if number < 74 else 14
-            sample = Sample(now - SAMPLE_INTERVAL * (KEPT_MAX - 1 - number), c, 60 <= number <= 79, trouble + number % 3 // 2, 0, 0)
-            self._samples.insert(number, sample)
+            sample = Sample(now - SAMPLE_INTERVAL * (KEPT_MAX - 1 - number), c, 60 <= number <= 79, trouble + (number % 13 == 0), 0, 0)
+            self._samples.append(sample)
 
 
 @pytest.mark.nightly
