@@ -26,6 +26,7 @@ NAMES = {
     "tickets-load": "100, 300 and 1000 tickets of one pool, held by 200 clients of three agents; takes five minutes",
     "views": "joins, crashes, killed seats, idle costs; letters by the overlay, beside ZooKeeper's; takes 14 minutes",
     "limits": "one rate for many processes: Holdfast, Redis and five libraries side by side; takes ten minutes",
+    "page": "what the page of 1000 members costs the browser; takes two minutes, and needs Chromium",
     "ring": "what ring membership costs, on sockets and in the lab; Figure 9 at full size",
 }
 CHOICES = ("agents", "preset")  # which some benchmarks offer
