@@ -150,6 +150,8 @@ class Sum:
 
 def on_the_way(given: Ledger | None, taken: Ledger | None) -> Amounts | str:
     """What the one gave and the other one has not taken; or what is wrong with that."""
+    if given is not None and taken is not None and taken.taken == given.acked and not given.outstanding:
+        return NONE  # as it is most of the time
     moving = {} if given is None else dict(given.outstanding)
     if taken is None:
         return moving
