@@ -29,13 +29,14 @@ from typing import Any, NamedTuple
 from benchmarks.agent_fleet import PAGE_MIB, cpu_seconds
 from benchmarks.leadership_side import LOOPBACK_UP
 from benchmarks.membership_members import Member, Starter, end_all
-from benchmarks.ring_fleet import NeverHappened, free_addresses, now
+from benchmarks.ring_fleet import LOOPBACK, NeverHappened, free_addresses, now
 
 POLL_INTERVAL = 0.05  # seconds between two looks at processes and sockets that are not there yet
 WHOLE_WITHIN = 120.0  # seconds; only what is broken takes longer
 SETTLED = 1.0  # seconds without a touch, before a kill
 PHASE = 1.0  # seconds; a kill comes at any instant of so much time
 FORGIVEN = 1.2  # seconds after a pause in which a death may be told
+PORTS_FROM = 20_000
 FIRST = 0  # the member that the others join; it is never killed, because serf and kinship are told of it alone
 
 
@@ -233,13 +234,18 @@ def loopback() -> Traffic:
     return Traffic(int(fields[9]), int(fields[8]))
 
 
+def own_addresses(count: int) -> list[str]:
+    """Of a namespace in which nothing else is: below the ports that the kernel gives to connections, which a later member may find taken."""
+    return [f"{LOOPBACK}:{PORTS_FROM + number}" for number in range(count)]
+
+
 def rss_mib(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_MIB
 
 
 def serve(system: str, count: int) -> None:
     with TemporaryDirectory(prefix="hf-") as name:
-        addresses = free_addresses(2 * count)
+        addresses = own_addresses(2 * count) if os.getpid() == 1 else free_addresses(2 * count)
         side = Side(Starter(system, addresses[:count], addresses[count:], Path(name)), count)
         try:
             _say({"form": side.begin()})
