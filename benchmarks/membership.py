@@ -56,7 +56,6 @@ ROUNDS = 12  # kills of each system at each size
 KILLS_ASKED, PAUSES_ASKED = 30, 100  # over all sizes: fewer are no result
 
 
-
 class Size(NamedTuple):
     """How much of it."""
 

@@ -210,7 +210,16 @@ class Starter:
         profile = self._system.removeprefix("serf_")
         joins = [f"-join={other}" for other in others]
         control = self._controls[number]
-        words = ["serf", "agent", f"-node={name}", f"-bind={address}", f"-rpc-addr={control}", f"-profile={profile}", f"-encrypt={KEY}", *joins]
+        words = [
+            "serf",
+            "agent",
+            f"-node={name}",
+            f"-bind={address}",
+            f"-rpc-addr={control}",
+            f"-profile={profile}",
+            f"-encrypt={KEY}",
+            *joins,
+        ]
         return Serf(name, words, log)
 
 
