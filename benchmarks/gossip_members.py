@@ -1,9 +1,11 @@
-"""Many members of gossip in one process, for `gossip`: ``python -m benchmarks.gossip_members PLAN``, PLAN being one JSON object.
+"""Many members of gossip in one process, for `gossip`: ``python -m benchmarks.gossip_members``.
 
-Orders come as lines of JSON and are answered by one line each. Instants are of the clock that all processes of a machine share.
+The first line of its input is the plan, orders follow; all are lines of JSON, and each is answered by one line. Instants are of the clock that all processes of a machine share.
 
     {"do": "join"}                              all members begin to join
     {"do": "sized", "count": 16, "within": 60}  wait until every living member here lists so many; when was that?
+    {"do": "halved", "own": ["127.0.1.2", "127.0.1.3"], "within": 60}  the same until it lists the members at its own address and no other
+    {"do": "calm", "within": 60}                wait until every living member here is settled and has no rumour left to tell
     {"do": "counts"}                            what they have sent so far, CPU and memory of this process
     {"do": "crash", "names": [...]}             these end without a word, all in one turn of the loop
     {"do": "dead", "names": [...], "within": 60}  wait until every living member here holds these for dead: the first and the last instant
@@ -65,6 +67,15 @@ class Resident:
     def listed(self) -> int:
         return self.node.core.n if self.node.is_member else 0
 
+    def hosts(self, of: list[str]) -> set[str]:
+        """Where the members are that it lists, of these hosts."""
+        return {each.address.host for each in self.node.members()} & {*of}
+
+    @property
+    def is_busy(self) -> bool:
+        """It has news to tell, or will have."""
+        return bool(self.node.queue) or self.node.lifecycle.settled_at is None
+
     async def crash(self) -> None:
         """As if its process had ended: the sockets are gone and nothing was said."""
         self.alive = False
@@ -101,7 +112,8 @@ class Residents:
 
     async def obey(self, order: dict[str, Any]) -> dict[str, Any]:
         acts: dict[str, Callable[..., Any]] = {
-            "join": self.join, "sized": self.sized, "counts": self.counts, "crash": self.crash, "dead": self.dead,
+            "join": self.join, "sized": self.sized, "halved": self.halved, "calm": self.calm, "counts": self.counts,
+            "crash": self.crash, "dead": self.dead,
         }  # fmt: skip
         found: dict[str, Any] = await acts[order.pop("do")](**order)
         return found
@@ -119,6 +131,22 @@ class Residents:
             await asyncio.sleep(LOOK_INTERVAL)
         return {"at": now()}
 
+    async def halved(self, own: list[str], within: float) -> dict[str, Any]:
+        end_at = now() + within
+        while any(member.hosts(own) != {member.host.address.host} for member in self._living()):
+            if now() >= end_at:
+                return {"at": None, "both": sum(len(member.hosts(own)) > 1 for member in self._living())}
+            await asyncio.sleep(LOOK_INTERVAL)
+        return {"at": now()}
+
+    async def calm(self, within: float) -> dict[str, Any]:
+        end_at = now() + within
+        while any(member.is_busy for member in self._living()):
+            if now() >= end_at:
+                return {"at": None, "busy": sum(member.is_busy for member in self._living())}
+            await asyncio.sleep(LOOK_INTERVAL)
+        return {"at": now()}
+
     async def counts(self) -> dict[str, Any]:
         living = [*self._living()]
         metrics = [member.node.metrics() for member in living]
@@ -131,7 +159,7 @@ class Residents:
             "probes": sum(each["probes_direct"] + each["probes_indirect"] + each["probes_failed"] for each in metrics),
             "suspicions": sum(each["suspicions"] for each in metrics),
             "cpu": process_time(),
-            "rss": int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES,
+            "rss": rss_bytes(),
         }
 
     async def crash(self, names: list[str]) -> dict[str, Any]:
@@ -165,6 +193,10 @@ def _counted(sizes: list[int]) -> dict[str, int]:
     return {str(size): sizes.count(size) for size in sorted({*sizes})}
 
 
+def rss_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
+
+
 def _address(text: str) -> Address:
     host, _, port = text.rpartition(":")
     return Address(host, int(port))
@@ -180,9 +212,10 @@ def _allow_sockets() -> None:
 
 
 async def serve(plan: Mapping[str, Any]) -> None:
+    before = rss_bytes()
     residents = await Residents.open(plan)
     loop = asyncio.get_running_loop()
-    print(json.dumps({"rss": (await residents.counts())["rss"]}), flush=True)
+    print(json.dumps({"rss": before}), flush=True)
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         print(json.dumps(await residents.obey(json.loads(line))), flush=True)
     await residents.end()
@@ -190,4 +223,4 @@ async def serve(plan: Mapping[str, Any]) -> None:
 
 if __name__ == "__main__":
     _allow_sockets()
-    asyncio.run(serve(json.loads(sys.argv[1])))
+    asyncio.run(serve(json.loads(sys.stdin.readline())))
