@@ -71,6 +71,10 @@ class Kept:
         self._datagrams._learn_target(member.address)
         self._datagrams._learn_source((place.host.encode().decode(), int(str(place.port))))  # recvfrom makes both anew
 
+    def end(self) -> None:
+        self._datagrams.close()
+        tracemalloc.stop()
+
     def settle(self) -> None:
         """Its news was told, and users have the list."""
         self._gossip.rumours.clear()
@@ -97,7 +101,9 @@ def measure(what: str, members: int) -> float:
         kept.add(number)
     kept.settle()
     assert kept.listed == members + 1
-    return (tracemalloc.get_traced_memory()[0] - before) / (members - WARM)
+    found = (tracemalloc.get_traced_memory()[0] - before) / (members - WARM)
+    kept.end()
+    return found
 
 
 if __name__ == "__main__":

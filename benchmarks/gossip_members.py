@@ -1,6 +1,7 @@
 """Many members of gossip in one process, for `gossip`: ``python -m benchmarks.gossip_members``.
 
-The first line of its input is the plan, orders follow; all are lines of JSON, and each is answered by one line. Instants are of the clock that all processes of a machine share.
+The first line of its input is the plan, orders follow; all are lines of JSON, and each is answered by one line. Instants are of the
+clock that all processes of a machine share.
 
     {"do": "join"}                              all members begin to join
     {"do": "sized", "count": 16, "within": 60}  wait until every living member here lists so many; when was that?

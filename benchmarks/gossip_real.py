@@ -70,7 +70,7 @@ class Group:
 
     def victims(self, count: int) -> list[str]:
         """So many members that live, from each process in turn."""
-        found = []
+        found: list[str] = []
         while len(found) < count:
             share = max(self._victims, key=len)
             found.append(share.pop(0))

@@ -15,8 +15,8 @@
 Ours is an agent without seats and HTTP at ``probe = 0.1``, sealed; of the ring ``lease = 0.4, k = 2``, and its ``Decided`` is by a majority
 of arbitrators. Every member is a process of its own. Of several sizes the worst counts, and of ratios the worst size. Each system has a
 network namespace of its own. Ours and kinship are measured at the same time, the ring and both serfs after them, at each size.
-kinship and serf are no dependencies: ``pip install kinship==0.4.0``, ``apt-get install serf``. What is not installed, and what broke off, is
-null, and a goal without a number is missed (H241).
+kinship and serf are no dependencies: ``pip install kinship==0.4.0``, ``apt-get install serf``. What is not installed, and what broke
+off, is null, and a goal without a number is missed (H241).
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def answers(remotes: dict[str, Remote], count: int, problems: list[str]) -> dict
 
 def first_of(found: Mapping[str, Any]) -> float:
     """Seconds until the first member knew, as measured before."""
-    return median(kill["first"] for kill in found["kills"]["kills"])
+    return float(median(kill["first"] for kill in found["kills"]["kills"]))
 
 
 @contextmanager

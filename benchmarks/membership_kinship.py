@@ -28,9 +28,9 @@ async def serve(name: str, bind: str, seeds: str, key: str, settings: str) -> No
     events = cluster.events()  # before the list: what comes between the two is told twice, and is the same
     _tell([("ready", name), *(("joined", member.name) for member in cluster.members())])
     async for event in events:
-        word = WORDS.get(type(event))
-        if word is not None:
-            _tell([(word, event.member.name)])
+        word, member = WORDS.get(type(event)), getattr(event, "member", None)
+        if word is not None and member is not None:
+            _tell([(word, member.name)])
 
 
 def _tell(lines: list[tuple[str, str]]) -> None:

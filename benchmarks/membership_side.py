@@ -1,7 +1,7 @@
 """One system of `membership` in a process of its own: ``python -m benchmarks.membership_side SYSTEM COUNT``.
 
 It is started in a network and a pid namespace of its own where the kernel allows it: then the counters of its loopback device are the
-traffic of this system and of nothing else, and what it started ends with it. Orders come as lines of JSON and are answered by one line each:
+traffic of this system and of nothing else, and what it started ends with it. Orders are lines of JSON, and so are the answers:
 
     {"do": "calm", "seconds": 20}                    touch nothing; packets, bytes, CPU and memory per member
     {"do": "kills", "count": 10, "seed": 1}          kill -9 a member at a random instant, wait until all others hold it for dead, start it
@@ -235,7 +235,7 @@ def loopback() -> Traffic:
 
 
 def own_addresses(count: int) -> list[str]:
-    """Of a namespace in which nothing else is: below the ports that the kernel gives to connections, which a later member may find taken."""
+    """Of a namespace in which nothing else is: below the ports that the kernel gives to connections, which a later one may find taken."""
     return [f"{LOOPBACK}:{PORTS_FROM + number}" for number in range(count)]
 
 
