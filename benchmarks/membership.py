@@ -64,13 +64,14 @@ class Size(NamedTuple):
     pauses: int = 34
     others_kills: int = 4  # of what no goal is of: serf needs ten seconds and more for one
     others_pauses: int = 10
-    calm_seconds: float = 30.0
+    calm_seconds: float = 20.0
     busy_seconds: float = 60.0
+    others_busy_seconds: float = 20.0
     seed: int = 5
 
 
 SIZE = Size()
-QUICK = Size(sizes=(5,), pauses=3, others_kills=1, others_pauses=2, calm_seconds=3.0, busy_seconds=3.0)
+QUICK = Size(sizes=(5,), pauses=3, others_kills=1, others_pauses=2, calm_seconds=3.0, busy_seconds=3.0, others_busy_seconds=3.0)
 
 Found = dict[str, dict[int, dict[str, Any]]]  # system -> members -> what was found
 
@@ -145,7 +146,7 @@ def at_size(
         all_do("pauses", lambda system: {"count": pauses, "seconds": PAUSE_SHARE * first_of(found[system]), "seed": size.seed})
         all_do("whole", lambda system: {})
         with busy_cores():
-            all_do("busy", lambda system: {"seconds": size.busy_seconds})
+            all_do("busy", lambda system: {"seconds": size.busy_seconds if goal else size.others_busy_seconds})
     return found
 
 
