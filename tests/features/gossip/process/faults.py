@@ -100,7 +100,7 @@ def one_way(sender: str, receiver: str) -> Fault:
     """Others pass on what does not pass directly: no member gives any up."""
 
     def fault(fleet: GossipFleet) -> list[float]:
-        fleet.net.cut(sender, receiver)
+        fleet.net.cut([sender], receiver)
         time.sleep(2 * fleet.longest)
         took = fleet.right()
         fleet.net.heal()

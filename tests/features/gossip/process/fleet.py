@@ -39,6 +39,7 @@ PROBE: Final = float(os.environ.get("TEST_PROBE", "0.2"))  # T. A machine that i
 SEEDS: Final = 3
 SEATS: Final = 3
 STARTS: Final = 3  # agents that start at a time
+CUTS: Final = 8  # receivers whose firewalls change at a time
 POLL_INTERVAL: Final = 0.02
 SYNC_JITTER: Final = 1.1
 GRACE: Final = 4.0  # seconds: the term outlasts what a busy machine keeps its agent from
@@ -52,7 +53,7 @@ class Net(Protocol):
     def bind(self, name: str) -> str: ...
     def reached_at(self, name: str) -> str: ...
     def before(self, name: str) -> Sequence[str]: ...
-    def cut(self, sender: str, receiver: str) -> None: ...
+    def cut(self, senders: Collection[str], receiver: str) -> None: ...
     def heal(self) -> None: ...
 
 
@@ -71,7 +72,7 @@ class Loopback:
         del name
         return ()
 
-    def cut(self, sender: str, receiver: str) -> None:
+    def cut(self, senders: Collection[str], receiver: str) -> None:
         raise NotImplementedError
 
     def heal(self) -> None:
@@ -106,8 +107,12 @@ class Forwarders:
         del name
         return ()
 
-    def cut(self, sender: str, receiver: str) -> None:
-        self._run(lambda: self._mesh.cut(sender, receiver))
+    def cut(self, senders: Collection[str], receiver: str) -> None:
+        def cut() -> None:
+            for sender in senders:
+                self._mesh.cut(sender, receiver)
+
+        self._run(cut)
 
     def heal(self) -> None:
         self._run(self._mesh.heal)
@@ -135,8 +140,10 @@ class Machines:
     def before(self, name: str) -> Sequence[str]:
         return self._net.words(self._names.index(name))
 
-    def cut(self, sender: str, receiver: str) -> None:
-        self._net.cut(self._names.index(sender), self._names.index(receiver))
+    def cut(self, senders: Collection[str], receiver: str) -> None:
+        """One run of the firewall for each receiver: a cut of a second shall begin at all of them at once."""
+        sources = ", ".join(self._net.address(self._names.index(sender)) for sender in senders)
+        self._net.run(self._names.index(receiver), ["nft", f"add rule inet holdfast arriving ip saddr {{ {sources} }} drop"])
 
     def heal(self) -> None:
         self._net.heal()
@@ -290,10 +297,8 @@ class GossipFleet:
 
     def split(self, one: Collection[str], other: Collection[str]) -> None:
         """Neither side hears the other one."""
-        for a in one:
-            for b in other:
-                self.net.cut(a, b)
-                self.net.cut(b, a)
+        with ThreadPoolExecutor(CUTS) as pool:
+            list(pool.map(self.net.cut, *zip(*[(other, each) for each in one], *[(one, each) for each in other], strict=True)))
 
     # What lists say.
 
@@ -307,17 +312,19 @@ class GossipFleet:
         """These (all that live) list exactly these, and suspect none."""
         return not self.recorder.wrong_about(self.lives(names))
 
-    def right(self, names: Collection[str] = (), since: float | None = None, within: float | None = None) -> float:
-        """Wait until that is so and stays so; returns after how many seconds it was. More than the bound is a failure."""
-        began_at = right_at = time.time() if since is None else since
-        bound = self.bound if within is None else within
-        while (now := time.time()) - right_at < self.steady:
-            if wrong := self.recorder.wrong_about(self.lives(names)):
-                right_at = now
-                if now - began_at >= bound:
-                    raise Late(f"after {now - began_at:.1f} s of {bound:.1f} s lists are wrong: {wrong}")
+    def right(self, names: Collection[str] = (), since: float | None = None) -> float:
+        """Wait until that is so and stays so; returns how long after ``since`` the last change was. More than the bound is a failure."""
+        wrong_at = time.time()
+        began_at = wrong_at if since is None else since
+        lives = self.lives(names)
+        while (now := time.time()) - wrong_at < self.steady:
+            if wrong := self.recorder.wrong_about(lives):
+                wrong_at = now
+                if now - began_at >= self.bound:
+                    raise Late(f"after {now - began_at:.1f} s of {self.bound:.1f} s lists are wrong: {wrong}")
             time.sleep(POLL_INTERVAL)
-        return right_at - began_at
+        changes = [line.at for line in self.recorder.lines(began_at) if line.me in lives]
+        return max(changes, default=began_at) - began_at
 
     def lost(self, since: float) -> list[str]:
         """Members that lived, and that one which could hear them gave up since then."""
