@@ -5,13 +5,16 @@ from __future__ import annotations
 from itertools import permutations
 from random import Random
 
+import msgspec
 import pytest
 
 from holdfast.events import Failed, Joined
 from holdfast.features.gossip.protocol.checks import INC_STEP, OWN_STEPS
 from holdfast.features.gossip.protocol.messages import Gossip, Missed, Rumour, Want
 from holdfast.features.gossip.protocol.rules import Rules
-from holdfast.host import Address, NodeId
+from holdfast.host import Address, Member, NodeId
+from holdfast.local.frame import encoded
+from holdfast.local.news import encoded_fields
 from tests.features.gossip.stand import ALIVE, DEAD, LEFT, SUSPECT, Stand, life, place, rumour
 
 
@@ -49,6 +52,15 @@ def test_a_failure_is_never_certain() -> None:
     stand = Stand("b", "c")
     stand.bury("c")
     assert [event.certain for event in stand.host.events(Failed)] == [False]
+
+
+def test_a_member_without_rows_can_be_told_to_clients() -> None:
+    """Gossip 5.1 step 2, docs/local-api.md: one that is first heard of by an accusation is listed, and its rows are fetched later."""
+    stand = Stand("b")
+    stand.say("b", rumour("c", 1, SUSPECT, "b", rows_at=1))
+    (found,) = [each for each in stand.node.members() if each.name == "c"]
+    assert msgspec.msgpack.decode(encoded(found), type=Member) == found
+    assert msgspec.msgpack.decode(encoded_fields(Joined(found)))["member"]["rows"] == {}
 
 
 def test_a_higher_inc_revives() -> None:
