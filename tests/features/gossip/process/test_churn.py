@@ -113,6 +113,7 @@ def test_keys_are_changed_under_churn(fleet: GossipFleet) -> None:
         step_by_all(it, ("use", second))
         step_by_all(it, ("use", second), ("remove", first))  # One that came meanwhile began with what the file had before.
         write_keys(file, new)
+        step_by_all(it, ("remove", first))  # As above.
         it.run(10.0)
         with RawClient(fleet.agents[fleet.seats[0]].socket) as client:
             reports = client.ask(Keys, "list", "", KEY_TIMEOUT)
