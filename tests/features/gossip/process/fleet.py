@@ -58,10 +58,11 @@ class Net(Protocol):
 
 
 class Loopback:
-    """Ports of this machine: nothing can be cut. Members that are not named have any port."""
+    """Ports of this machine: nothing can be cut. Seeds and seats have ports of their own, the others any."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self._ports = dict(zip(names, free_ports(len(names)), strict=True))
+        fixed = names[: SEEDS + SEATS]
+        self._ports = dict(zip(fixed, free_ports(len(fixed)), strict=True))
 
     def bind(self, name: str) -> str:
         return f"127.0.0.1:{self._ports.get(name, 0)}"
@@ -264,18 +265,18 @@ class GossipFleet:
 
     # Processes.
 
-    def start(self, *names: str, **settings: Any) -> None:
+    def start(self, *names: str, at_once: int = STARTS) -> None:
         """These members, or their next lives."""
-        with ThreadPoolExecutor(STARTS) as pool:
-            list(pool.map(lambda name: self._start(name, settings), names))
+        with ThreadPoolExecutor(at_once) as pool:
+            list(pool.map(self._start, names))
 
-    def _start(self, name: str, settings: dict[str, Any]) -> None:
+    def _start(self, name: str) -> None:
         home = self.folder / f"home-{name}"
         reached_at = self.net.reached_at(name)
         bind = self.net.bind(name)
         agent = self.fleet.start(
             name=name, bind=bind, advertise=None if reached_at == bind else reached_at, before=self.net.before(name),
-            runtime=home, state_dir=str(home / "state"), **settings,
+            runtime=home, state_dir=str(home / "state"),
         )  # fmt: skip
         self.agents[name] = agent
         self.recorder.add(agent.id, agent.socket)
