@@ -58,14 +58,21 @@ class Crowd:
         self.say(*((each, Status.ALIVE) for each in names))
 
     def say(self, *words: tuple[str, Status], accusers: tuple[str, ...] = ("reef",), rows: dict[str, bytes] | None = None) -> None:
-        """Rumours about members; the word that one lives comes from itself, under a higher number."""
+        """Rumours about members; the word that one lives comes from itself, under a higher number. A member that is dead was suspected, and
+        its suspicion is over: the word of another member alone would have it asked first (H353)."""
+
+        def learn(name: str, status: Status) -> None:
+            self.incs[name] = inc = self.incs.get(name, 0) + (status is Status.ALIVE)
+            life, by = NodeId(name, 1), accusers if status is Status.SUSPECT else ()
+            rumour = Rumour(life, Address("127.0.0.1", 20_000 + len(self.incs)), inc, status, by, inc if rows else 0, rows, 0)
+            self.node.merge.merge(rumour, life if status is Status.ALIVE else TELLER)
 
         def merge() -> None:
             for name, status in words:
-                self.incs[name] = inc = self.incs.get(name, 0) + (status is Status.ALIVE)
-                life, by = NodeId(name, 1), accusers if status in (Status.SUSPECT, Status.DEAD) else ()
-                rumour = Rumour(life, Address("127.0.0.1", 20_000 + len(self.incs)), inc, status, by, inc if rows else 0, rows, 0)
-                self.node.merge.merge(rumour, life if status is Status.ALIVE else TELLER)
+                learn(name, Status.SUSPECT if status is Status.DEAD else status)
+                entry = self.node.entry(name)
+                if status is Status.DEAD and entry is not None:
+                    self.node.merge.bury(entry)
 
         self.group.call(merge)
 
