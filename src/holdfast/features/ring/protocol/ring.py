@@ -277,13 +277,8 @@ class RingNode:
         """No member treats this one as gone before this instant, on its own clock; -inf when it is none."""
         if not self.is_member:
             return -inf
-        lease, t_a, until = self.config.lease, self.config.t_a, inf
-        for pair in self.pairs.values():  # A loop, not min() of a generator: every turn and every call passes here.
-            if pair.state is not State.DORMANT:
-                deadline = pair.deadline(lease, t_a)
-                if deadline < until:
-                    until = deadline
-        return until
+        lease, t_a = self.config.lease, self.config.t_a  # A list, not a generator: every turn and every call passes here.
+        return min([pair.deadline(lease, t_a) for pair in self.pairs.values() if pair.state is not State.DORMANT], default=inf)
 
     @property
     def valid(self) -> bool:
