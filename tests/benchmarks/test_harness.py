@@ -82,7 +82,7 @@ def test_turns_alternate_and_the_first_round_does_not_count() -> None:
 def test_every_benchmark_is_tried() -> None:
     """Every name has a tiny size here, except those that take minutes; these have tests of their own beside this file."""
     assert NAMES.keys() - SIZES.keys() == {
-        "ring-real", "leadership-kills", "tickets-storm", "tickets-load", "http-load", "views", "limits",
+        "ring-real", "leadership-kills", "tickets-storm", "tickets-load", "http-load", "views", "limits", "page",
     }  # fmt: skip
 
 

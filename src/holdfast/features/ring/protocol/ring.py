@@ -440,6 +440,7 @@ class RingNode:
         self.scouting.on_tick()
         self.neighbours.recompute()
         self.orphans.on_tick()
+        self.news.on_tick()
         self.freshness.on_tick()
 
 
