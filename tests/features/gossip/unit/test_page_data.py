@@ -14,7 +14,7 @@ from holdfast.features.gossip.past import KEPT_MAX, SAMPLE_INTERVAL, Past
 from holdfast.features.gossip.protocol import messages as m
 from holdfast.features.gossip.protocol.config import GossipConfig
 from holdfast.features.gossip.protocol.distance import LAST_RTTS
-from tests.features.gossip.stand import DEAD, LEFT, SUSPECT, Stand, life, rumour
+from tests.features.gossip.stand import LEFT, SUSPECT, Stand, life, rumour
 
 
 def cells(field: Field, start: int = 0, limit: int = 100) -> dict[str, tuple[int, str]]:
@@ -35,7 +35,8 @@ def test_a_name_keeps_its_place_while_it_is_remembered() -> None:
     field = Field(stand.node)
     before = cells(field)
     assert before == {"a": (0, "alive"), "b": (1, "alive"), "c": (2, "alive"), "d": (3, "alive")}
-    stand.say("d", rumour("b", 0, SUSPECT, "d"), rumour("c", 0, DEAD, "d"), rumour("e"))
+    stand.bury("c")
+    stand.say("d", rumour("b", 0, SUSPECT, "d"), rumour("e"))
     stand.say("d", rumour("d", 0, LEFT))
     assert cells(field) == {"a": (0, "alive"), "b": (1, "suspected"), "c": (2, "dead"), "d": (3, "left"), "e": (4, "alive")}
     stand.say("c", rumour("c", 1))
@@ -108,10 +109,11 @@ def test_a_suspected_member_close_up() -> None:
 def test_a_dead_member_close_up() -> None:
     """Gossip 2 (tombstones): since when it is dead, and by whose probes. A name that is not remembered is refused."""
     stand = Stand("b", "c").without_probes()
-    stand.say("b", rumour("c", 0, DEAD, "b", ago=30))
+    stand.say("b", rumour("c", 0, SUSPECT, "b"))
+    stand.bury("c")
     stand.host.pass_time(2.0)
     found = closeup(stand.node, "c", None)
-    assert (found.status, found.accusers, found.gone_for, found.suspicion) == ("dead", ("b",), 32.0, None)
+    assert (found.status, found.accusers, found.gone_for, found.suspicion) == ("dead", ("b",), 2.0, None)
     with pytest.raises(NotAMember, match="'x' is neither in the list nor remembered"):
         closeup(stand.node, "x", None)
 
