@@ -14,6 +14,7 @@ from holdfast.agent.membership import Side
 from holdfast.config import Config
 from holdfast.features.gossip.protocol.messages import Rumour, Status
 from holdfast.features.gossip.protocol.node import GossipNode
+from holdfast.features.gossip.protocol.rules import Rules
 from holdfast.features.gossip.settings import GossipSettings
 from holdfast.features.gossip.side import GossipSide
 from holdfast.host import Address, Machine, Member, NodeId
@@ -36,7 +37,8 @@ class GossipStub(StubAgent):
         config = GossipSettings.of(self.config).gossip_config()
         broadcast = Broadcast(self.host)
         exchange = Exchange(self.host, broadcast, ae_period=config.ae_period)
-        self.node = GossipNode(self.host, config, broadcast, exchange)
+        # No process is behind a name: a burial that is told is believed at once, and no member is asked (H353).
+        self.node = GossipNode(self.host, config, broadcast, exchange, rules=Rules(hearsay_asks=False))
         broadcast.over(self.node)
         return GossipSide(self.node), (self.node, broadcast, exchange)
 
