@@ -1,4 +1,4 @@
-"""Who sent how much of what: messages per node and type always, bytes on the wire where they are asked for; bytes times hops.  docs/lab.md"""
+"""Who sent how much of what: messages per node and type always, bytes, also times hops, where they are asked for.  docs/lab.md"""
 
 from __future__ import annotations
 

@@ -321,7 +321,9 @@ class Network:
 
     def _refresh(self) -> None:
         link = self._link
-        troubled = self._links or self._weather or self._cuts or self._filters or self._pair_loss or self.topology or link.duplicate or link.tail
+        troubled = (
+            self._links or self._weather or self._cuts or self._filters or self._pair_loss or self.topology or link.duplicate or link.tail
+        )
         self.plain = not troubled  # All messages have the same kind of fate. Looking on must not change it, or no run could be replayed.
         self.calm = self.plain and not (self.trace or self.measure or self.through)
         self.fates.clear()

@@ -1,4 +1,4 @@
-"""Fields of radios as paper 004 has them: nodes in a plane that relay for each other, of which the best-ranked lose most.  Spec: election 8.
+"""Fields of radios, as in paper 004: nodes that relay for each other, of which the best-ranked lose most.  Spec: election 8.
 
 Our choices where the paper is silent: a datagram is lost end to end, by who sends and who receives, and per link in a flood; the node of
 hash rank i drops d (1 + 1.5 / 2^i) of what it sends and gets; the hash has nothing to do with the place.

@@ -1,4 +1,4 @@
-"""Who is unhealthy in the eyes of all, and how much of that one list knows: the p of Theorem 4.  Spec: election 8 (T2, L3, F10), D8, D16."""
+"""Who is unhealthy in the eyes of all, and how much one list knows of it: p of Theorem 4.  Spec: election 8 (T2, L3, F10), D8, D16."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def ordered(values: Values, members: int) -> list[int]:
 
 def top(values: Values, y: int, *, but: int | None = None) -> list[int]:
     """The y most unhealthy, of those that are unhealthy at all (D8)."""
-    chosen = sorted((member for member, value in values.items() if value > 0 and member != but), key=lambda member: (-values[member], -member))
+    chosen = sorted(
+        (member for member, value in values.items() if value > 0 and member != but), key=lambda member: (-values[member], -member)
+    )
     return chosen[:y]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import inf
 from random import Random
+from weakref import WeakKeyDictionary
 
 from holdfast.events import Failed, Joined, MembershipEvent, Updated
 from holdfast.host import HealthSource, Host, Member, Message, NodeId
@@ -40,6 +41,14 @@ class Board:
         self.version += 1
         for listener in self.on_change:
             listener(life)
+
+
+_BOARDS: WeakKeyDictionary[object, Board] = WeakKeyDictionary()
+
+
+def board_of(world: object) -> Board:
+    """The one of this world."""
+    return _BOARDS.setdefault(world, Board())
 
 
 class ScriptedLists:

@@ -125,16 +125,13 @@ class TableC(Experiment[TableCParameters]):
 
     def draw(self, figure: Figure, finding: Finding) -> None:
         left, middle, right = figure.subplots(1, 3)
-        rows = finding.measured["c"]
-        for axes, what, key in (
-            (left, lambda row: row["kind"] == "random" and row["members"] == 49, "drop"),
-            (middle, lambda row: row["kind"] == "random" and row["drop"] == AT_LOSS, "members"),
-        ):
+        for axes, fixed, value, key in ((left, "members", 49, "drop"), (middle, "drop", AT_LOSS, "members")):
+            rows = [row for row in finding.measured["c"] if row["kind"] == "random" and row[fixed] == value]
             for kind in (PAPER, LAN):
-                chosen = sorted((row for row in rows if row["profile"] == kind and what(row)), key=lambda row: row[key])
+                chosen = sorted((row for row in rows if row["profile"] == kind), key=lambda row: row[key])
                 axes.plot([row[key] for row in chosen], [row["max"] for row in chosen], marker="o", label=f"{kind}, maximum")
                 axes.plot([row[key] for row in chosen], [row["p99"] for row in chosen], marker=".", linestyle="--", label=f"{kind}, p99")
-            chosen = sorted((row for row in rows if row["profile"] == PAPER and what(row)), key=lambda row: row[key])
+            chosen = sorted((row for row in rows if row["profile"] == PAPER), key=lambda row: row[key])
             axes.plot([row[key] for row in chosen], [row["paper"] for row in chosen], color="#7b8794", linestyle=":", label="Table I")
             axes.set_xlabel(key)
             axes.set_ylabel("c")

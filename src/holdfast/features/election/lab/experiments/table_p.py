@@ -1,7 +1,7 @@
 """election/T2: how many answers does preference need?  Paper 004, Table II, Theorem 4.  Spec: election 8 (T2), D16.
 
-Members gossip in the settings of Table I at loss 0.05. p is the share of the five members that are most unhealthy in the eyes of all that an
-arbitrary list does not have among its own five; r is the number of answers beyond which some answer has each of them with probability
+Members gossip in the settings of Table I at loss 0.05. Five members are the most unhealthy in the eyes of all; p is the share of them that
+an arbitrary list does not have among its own five. r is the number of answers beyond which some answer has each of them with probability
 1 - 1/N.
 """
 
@@ -74,7 +74,7 @@ class TableP(Experiment[TablePParameters]):
         return {**cell, **{source: round(fmean(values), 4) if values else None for source, values in found.items()}}
 
     def judge(self, parameters: TablePParameters, results: Sequence[Measured]) -> Finding:
-        rows = []
+        rows: list[dict[str, Any]] = []
         for column in TABLE_II:
             of = [row for row in results if row["members"] == column.members]
             values = [row[RUMOURED] for row in of if row[RUMOURED] is not None]
@@ -83,7 +83,7 @@ class TableP(Experiment[TablePParameters]):
             own = [row[OWN] for row in of if row[OWN] is not None]
             p = fmean(values)
             r, exact = r_of(p, column.members), r_of(column.p, column.members)
-            rows.append({
+            row: dict[str, Any] = {
                 "N": column.members,
                 "p": round(p, 3),
                 "p of single runs": [min(values), max(values)],
@@ -95,7 +95,8 @@ class TableP(Experiment[TablePParameters]):
                 "paper's r": column.r,
                 "r from the paper's p": exact,
                 "that r > c+1": exact > column.needed,
-            })  # fmt: skip
+            }
+            rows.append(row)
         misses = [f"N = {row['N']}: p is {row['p']:g}" for row in rows if not P_MIN <= row["p"] <= P_MAX]
         beyond = [f"N = {row['N']}: r = {row['r']} > c+1 = {row['c+1']}" for row in rows if row["r > c+1"]]
         flaws = [
