@@ -11,7 +11,7 @@ from math import inf
 
 from holdfast.events import Event
 from holdfast.features.election.lab.clients import Stopped, Told
-from holdfast.features.election.lab.ranking import rank_of
+from holdfast.features.election.lab.ranking import hash_of, rank_of
 from holdfast.features.election.lab.watch import ElectionChecker, ElectionWatch, Life
 from holdfast.features.election.protocol.facts import Elected, Initiated, Nominated, Tentative
 from holdfast.features.election.protocol.shown import Role, State
@@ -23,10 +23,12 @@ Pair = tuple[int, NodeId]
 
 
 def is_larger(watch: ElectionWatch, name: str, one: Pair, other: Pair) -> bool:
-    """Reigns are ordered by term; without a majority, of two with one term that of the better rank is larger (D22)."""
+    """Reigns are ordered by term; without a majority, of two with one term that of the better rank is larger, and then that of the newer
+    life (D22)."""
     if one[0] != other[0] or watch.fencing(name):
         return one[0] > other[0]
-    return rank_of(name, one[1]) < rank_of(name, other[1])
+    first, second = hash_of(name, one[1].name), hash_of(name, other[1].name)
+    return first < second if first != second else one[1].boot > other[1].boot
 
 
 class TermUnique(ElectionChecker):
