@@ -135,7 +135,7 @@ def _row(of: str, found: Sequence[Measured]) -> tuple[dict[str, Any], list[str]]
 
 
 def _kill(group: LiveGroup) -> tuple[float | None, float | None]:
-    """kill -9: until the next one leads, and until the first list has it as dead."""
+    """A kill -9: until the next one leads, and until the first list has it as dead."""
     leader = group.settle(LATEST)
     if leader is None:
         return None, None

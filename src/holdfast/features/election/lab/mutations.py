@@ -1,0 +1,85 @@
+"""Elections with one rule taken out: a lab that cannot show a break proves nothing by not seeing one.  Spec: election 7 (controls).
+
+Each lasts as long as ``without``. Most are switches of the laboratory (``Rules``), thrown for every member that a scenario makes. Two controls
+are properties of lists, not of the protocol, and have no mutation: a c that is bounded at each instant alone (D2), and news about members on
+election messages (D4); experiment L2 has both.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+from msgspec.structs import replace
+
+from holdfast.features.election.lab.scenarios.mixed import MixedScenario
+from holdfast.features.election.protocol.rules import Rules
+from holdfast.lab.mutation import Mutation, put
+
+
+def _rule(stack: ExitStack, **changes: Any) -> None:
+    put(stack, MixedScenario, "rules", replace(Rules(), **changes))
+
+
+def one_acceptance(stack: ExitStack) -> None:
+    """D9: a nominee that accepts itself is enough."""
+    _rule(stack, quorum="one")
+
+
+def half(stack: ExitStack) -> None:
+    """D9: half of the voters is enough."""
+    _rule(stack, quorum="half")
+
+
+def no_sync(stack: ExitStack) -> None:
+    """D20: a voter without memory votes at once."""
+    _rule(stack, synced=False, quarantined=False)
+
+
+def by_term_alone(stack: ExitStack) -> None:
+    """D22: without a majority reigns are ordered by their terms alone."""
+    _rule(stack, pairs=False, clock_terms=False)
+
+
+def last_leader_wins(stack: ExitStack) -> None:
+    """D5: each LEADER overwrites the one before."""
+    _rule(stack, nomination_terms=False, confirm=False)
+
+
+def no_self_naming(stack: ExitStack) -> None:
+    """D1: a responder does not name itself."""
+    _rule(stack, names_itself=False)
+
+
+def no_watch(stack: ExitStack) -> None:
+    """D10: no member starts an election because it saw that another one did not end."""
+    _rule(stack, watch=False)
+
+
+def empty_at_each(stack: ExitStack) -> None:
+    """D7: an empty set is judged at each answer."""
+    _rule(stack, empty_at_end=False)
+
+
+def veto(stack: ExitStack) -> None:
+    """D4: the initiator leaves out whom its own list does not have."""
+    _rule(stack, no_veto=False)
+
+
+def top_of_zeros(stack: ExitStack) -> None:
+    """D8: y members are left out, also if all are healthy."""
+    _rule(stack, only_unhealthy=False)
+
+
+ABLATIONS: dict[str, Mutation] = {
+    "D1": no_self_naming,
+    "D4": veto,
+    "D5": last_leader_wins,
+    "D7": empty_at_each,
+    "D8": top_of_zeros,
+    "D9 one": one_acceptance,
+    "D9 half": half,
+    "D10": no_watch,
+    "D20": no_sync,
+    "D22": by_term_alone,
+}
