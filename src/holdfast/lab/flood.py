@@ -34,7 +34,7 @@ class Flood:
         repair: float,
         counted: Callable[[Message, str], None] = lambda message, source: None,
     ) -> None:
-        """``loss`` is asked per link; ``counted`` hears of each message that goes over a link."""
+        """``loss`` is asked per link; ``counted`` hears of each transmission, which all neighbours of a node may hear."""
         assert repair > 0
         self._world, self._topology, self._loss, self._repair, self._counted = world, topology, loss, repair, counted
         self._random = Random(f"{world.seed}/flood")
@@ -47,11 +47,11 @@ class Flood:
         self._world.at(self._world.now + self._repair, partial(self._on_repair, source, message, have, REPAIRS_MAX))
 
     def _pass_on(self, source: LabHost, message: Message, here: str, have: set[str]) -> None:
+        self._counted(message, here)
         for there in self._topology.neighbours[here]:
             self._send(source, message, here, there, have)
 
     def _send(self, source: LabHost, message: Message, here: str, there: str, have: set[str]) -> None:
-        self._counted(message, here)
         if self._random.random() >= self._loss(here, there):
             self._world.at(self._world.now + self._delay(), partial(self._arrive, source, message, there, have))
 
@@ -71,6 +71,8 @@ class Flood:
             for there in self._topology.neighbours[here]
             if there not in have and there in self._world.nodes and self._world.nodes[there].running
         ]
+        for here in dict.fromkeys(here for here, _ in left):
+            self._counted(message, here)
         for here, there in left:
             self._send(source, message, here, there, have)
         if left and rounds:

@@ -197,6 +197,13 @@ class ElectionGroup:
         """The initiator has finished, and all know the leader."""
         return not self.state(initiator).running and self.agreed() is not None
 
+    def nominee(self, initiator: str) -> str | None:
+        """Whom c+1 answers name, once they are there; None before."""
+        account = self.account(initiator) if self.elections(initiator).last(NAME) is not None else None
+        if account is None or account.nominee is None or len(account.answers) < account.c + 1:
+            return None
+        return account.nominee.name
+
     def known_at(self) -> float:
         """When the last of the living adopted the leader that all have now."""
         leader = self.agreed()

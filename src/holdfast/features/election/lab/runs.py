@@ -63,8 +63,7 @@ def elect(setting: Setting, variant: Variant, trace: Trace, seed: int, *, f: int
     ended = group.world.now
     values = trace.health[int((begin + ended) / HEALTH_STEP) % len(trace.health)]
     sums = system_wide([_ranked(trace, each) for each in values])
-    finals = [event.nominee.name for _, event in group.nominated if event.final]
-    leader = group.agreed() if flood else (finals[-1] if finals else None)
+    leader = group.agreed() if flood else group.nominee(initiator)
     run: Run = {"variant": variant, "whole": whole and leader is not None}
     if leader is None:
         return run

@@ -150,7 +150,7 @@ def schedule(cell: Cell) -> Measured:
     group.elect(initiator)
     group.until(lambda: any(event.final for _, event in group.nominated), 10.0)
     final = [event.nominee.name for _, event in group.nominated if event.final]
-    return {**cell, "right": bool(final) and final[-1] == best}
+    return {**cell, "right": bool(final) and final[0] == best}
 
 
 EXPERIMENT = MessageCounts()

@@ -34,7 +34,7 @@ CONTROLS = (INSTANT, NO_SELF, RUMOURS)
 VARIANTS = ("base", "optimistic")
 BATCH = 50
 LINK = Link(Uniform(0.001, 0.05), loss=0.15)
-LATEST = 60.0
+LATEST, AGAIN = 60.0, 12  # seconds, and how often it asks in them
 
 
 class SafetyParameters(Parameters, frozen=True, kw_only=True):
@@ -108,14 +108,13 @@ def elects_best(variant: str, kind: str, seed: int) -> bool | None:
     """One run. None: it came to no end."""
     random = Random(f"{seed}/safety")
     c, f = random.randint(1, 4), random.randint(0, 1)
-    names = by_rank(NAME, names_of(random.randint(c + f + 3, 20)))
+    names = by_rank(NAME, names_of(c + f + 3 if kind == NO_SELF else random.randint(c + f + 3, 20)))
     best, others = names[0], names[1:]
     profile = profiles.paper(variant, c=c, f=f)  # type: ignore[arg-type]
-    profile = Profile(profile.config, replace(profile.rules, self_response=random.random() < 0.5, names_itself=kind != NO_SELF))
-    # Of a responder that lacks the best-ranked nothing else may be wrong, so the controls but that of D2 have the same lists as the others.
+    profile = Profile(profile.config, replace(profile.rules, self_response=kind != NO_SELF and random.random() < 0.5, names_itself=kind != NO_SELF))
+    # The controls but that of D2 have the lists of the others. In that of D1 the initiator lists the best-ranked, in that of D4 it does not.
     lists = "instant" if kind == INSTANT else "static" if kind in CONTROLS else kind
-    c_of_lists = c - 1 if kind == NO_SELF and c > 1 and random.random() < 0.5 else c
-    holes = open_holes(lists, best, others, c_of_lists, seed)
+    holes = open_holes(lists, best, others, c, seed)
     group = ElectionGroup(
         seed,
         names,
@@ -124,13 +123,19 @@ def elects_best(variant: str, kind: str, seed: int) -> bool | None:
         link=LINK,
     )
     initiator = random.choice(others)
+    if kind in (NO_SELF, RUMOURS):
+        lackers = sorted(viewer for viewer, _ in holes(0.0))
+        initiator = lackers[0] if kind == RUMOURS else next(name for name in others if name not in lackers)
     if kind == RUMOURS:
-        initiator = next(viewer for viewer, _ in sorted(holes(0.0)))
         spread_rumours(group.world)
     group.elect(initiator)
-    if not group.until(lambda: any(event.final for _, event in group.nominated), LATEST):
-        return None
-    return all(event.nominee.name == best for _, event in group.nominated if event.final)
+    # A member whose list drops an early leader begins an election of its own: all that took c+1 answers are judged. Of two initiators each
+    # may end the other's election before that, so the first one asks again.
+    for _ in range(AGAIN):
+        if group.until(lambda: any(group.nominee(name) is not None for name in names), LATEST / AGAIN):
+            return all(group.nominee(name) in (None, best) for name in names)
+        group.elect(initiator)
+    return None
 
 
 EXPERIMENT = Safety()
