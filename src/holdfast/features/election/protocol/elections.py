@@ -345,7 +345,7 @@ class Elections:
             elif contest.active is not None and contest.active.leader.name == member.name:
                 self._ticking.look(contest)
             if isinstance(event, Joined) and member.id != self._core.me:
-                self._candidacy.announce(contest, member.id)
+                self._candidacy.announce(contest, member)
 
     def _lapse(self) -> None:
         """F9: before anything else, a deadline that has passed."""

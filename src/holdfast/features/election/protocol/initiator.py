@@ -227,8 +227,11 @@ class Initiator:
             run.term = self._next_term(contest, run)
             core.counts["nominations"] += 1
             core.host.emit(Nominated(contest.name, run.eid, best, run.term, final, len(run.got)))
-        if choice.address is not None and best != core.me and not core.is_listed(best):
-            core.host.meet(best, choice.address)
+        member = core.listed.members.get(best)
+        if member is not None:
+            core.outbox.meet(member)  # It may never have been heard here.
+        elif choice.address is not None:
+            core.host.meet(best, choice.address)  # The own list lacks it; an answer says where it is.
         self._notify(contest, run)
 
     def _next_term(self, contest: Contest, run: Run) -> int:

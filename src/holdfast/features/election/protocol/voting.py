@@ -53,9 +53,13 @@ class Voting:
         self._syncs: dict[str, Sync] = {}
         self._saving = 0
         self._started_at = core.now
+        self._timer: Timer | None = None  # at the end of the quarantine
 
     def start(self) -> None:
-        self._started_at = self._core.now
+        core = self._core
+        self._started_at = core.now
+        if core.rules.quarantined:
+            self._timer = core.host.after(QUARANTINE * core.ttl, self._on_quarantined)
 
     # W.
 
@@ -141,8 +145,14 @@ class Voting:
         return True
 
     def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         for name in list(self._syncs):
             self._end(name)
+
+    def _on_quarantined(self) -> None:
+        for contest in tuple(self._core.contests.values()):
+            self.tick(contest)
 
     def _ask(self, contest: Contest) -> None:
         sync, core = self._syncs[contest.name], self._core
@@ -164,7 +174,7 @@ class Voting:
             contest.promised, contest.promised_to = sync.term, SPENT
         contest.voter = True
         core.host.emit(VoterReady(contest.name, len(sync.answered)))
-        self._watching.arm(contest)
+        self._watching.arm(contest, soon=contest.stands and not self._watching.led(contest))
 
     def _end(self, name: str) -> None:
         sync = self._syncs.pop(name, None)
