@@ -14,6 +14,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Any, TextIO, Union
 
@@ -21,19 +22,19 @@ import msgspec
 from msgspec import Struct
 
 from fuzz.shapes import Harvest, Shapes
+from holdfast.errors import ConfigError, Unavailable
 from holdfast.events import Event
 from holdfast.features.election.lab.checkers import checkers_of
 from holdfast.features.election.lab.clients import Client
 from holdfast.features.election.lab.lists import Detector, ScriptedLists, board_of
 from holdfast.features.election.lab.settled import disagreement
 from holdfast.features.election.lab.watch import ElectionWatch
-from holdfast.features.election.protocol.config import ElectionConfig
+from holdfast.features.election.protocol.config import XY_MAX, ElectionConfig
 from holdfast.features.election.protocol.elections import Elections
 from holdfast.features.election.protocol.facts import Elected
 from holdfast.features.election.protocol.manner import VARIANTS, Manner, manner
 from holdfast.features.election.protocol.messages import (
     TYPES,
-    XY_MAX,
     Crown,
     Leader,
     LeaderAck,
@@ -158,7 +159,7 @@ class LyingRun:
     def _response(self, victim: str) -> Response:
         random = self.random
         asked = self.eids.get(victim)
-        name = asked.name if asked is not None else random.choice(NAMES)
+        name = asked.name if asked is not None and asked.name in NAMES else random.choice(NAMES)
         address = Address("nowhere", 1)
         candidates = tuple(Standing(self._member(), random.choice((b"", b"\x00", b"\xff" * 8)), random.choice((0, 1, 1 << 40)), address)
                            for _ in range(random.choice((0, 1, 2, XY_MAX))))  # fmt: skip
@@ -205,7 +206,7 @@ class LyingRun:
         host, name = self.world.nodes[self.random.choice(self.names[:-1])], self.random.choice(NAMES)
         elections = host.node.use(Elections)
         if elections.candidates(name) and elections.is_leader(name) is False and self.random.random() < 0.5:
-            self.world.step(host, lambda: elections.elect(name))
+            self.world.step(host, lambda: _elect(elections, name))
 
     def _stand(self, place: str, name: str) -> None:
         host = self.world.nodes[place]
@@ -255,6 +256,11 @@ class LyingRun:
         if why:
             raise Misbehaved(f"{QUIET:g} s after the last lie, {self.mode}: {why}")
         self.counts["settled"] += 1
+
+
+def _elect(elections: Elections, name: str) -> None:
+    with suppress(ConfigError, Unavailable):  # It takes part in nothing, or stands in another manner.
+        elections.elect(name)
 
 
 def _lists(host: LabHost) -> Lists:

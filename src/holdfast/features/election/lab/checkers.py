@@ -125,6 +125,7 @@ class NotExcluded(ElectionChecker):
         if event.nominee in excluded:
             self.fail(f"{life} named {event.nominee}, which an answer excludes")
         offered = {member for answer in account.answers.values() for member in answer.candidates} - excluded
+        offered &= set(account.candidates)  # Without those that said that they stand no more, and those that were silent several times.
         if not self._sticky and not manner.rank and offered:
             self.judged += 1
             best = min(offered, key=lambda member: rank_of(event.name, member))
@@ -204,10 +205,10 @@ class BestRanked(ElectionChecker):
 
     name = "E3 best-ranked"
 
-    def __init__(self, watch: ElectionWatch, best: Callable[[str], NodeId | None], since: float = -inf) -> None:
+    def __init__(self, watch: ElectionWatch, best: Callable[[str], NodeId | None], c: int, since: float = -inf) -> None:
         """``best``: of all who stand, all the time. Elections that began before ``since`` are not judged."""
         super().__init__(watch)
-        self._best, self._since = best, since
+        self._best, self._c, self._since = best, c, since
         self._began: dict[tuple[NodeId, str, int], float] = {}
         self.judged = 0
 
@@ -215,7 +216,9 @@ class BestRanked(ElectionChecker):
         if isinstance(event, Initiated):
             self._began[life.me, event.name, event.eid] = world.now
         elif isinstance(event, Nominated) and event.final and self._began.get((life.me, event.name, event.eid), -inf) >= self._since:
-            best = self._best(event.name)
+            best, account = self._best(event.name), life.elections.last(event.name)
+            if account is None or account.c < self._c:
+                return  # Its list is too short for that c: no promise (CBoundUnusable).
             self.judged += 1
             if best is not None and event.nominee != best:
                 self.fail(f"{life} named {event.nominee} for {event.name!r}; the best-ranked is {best}")

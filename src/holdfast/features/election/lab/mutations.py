@@ -1,8 +1,8 @@
 """Elections with one rule taken out: a lab that cannot show a break proves nothing by not seeing one.  Spec: election 7 (controls).
 
-Each lasts as long as ``without``. Most are switches of the laboratory (``Rules``), thrown for every member that a scenario makes. Two controls
-are properties of lists, not of the protocol, and have no mutation: a c that is bounded at each instant alone (D2), and news about members on
-election messages (D4); experiment L2 has both.
+Each lasts as long as ``without``, and throws a switch of the laboratory (``Rules``) for every member that a scenario makes. Two controls
+are properties of lists, not of the protocol, and have no mutation: a c that is bounded at each instant alone (D2), and news about members
+on election messages (D4); experiment L2 has both.
 """
 
 from __future__ import annotations

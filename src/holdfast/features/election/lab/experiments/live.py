@@ -46,7 +46,10 @@ class Live(Experiment[LiveParameters]):
     name = "election/live"
     title = "The next leader, on the stack that ships"
     source = "election 8, L4"
-    criterion = "failover <= longest suspicion + 4 TIMEOUT + init_spread in 95 %; resign <= 2 TIMEOUT in 95 %; one leader within 10 s of lists that agree"
+    criterion = (
+        "failover <= longest suspicion + 4 TIMEOUT + init_spread, resign <= 2 TIMEOUT, each in 95 %; "
+        "one leader within 10 s of lists that agree"
+    )
     parameters = LiveParameters
     seconds_per_cell = 60
     quick: ClassVar[Mapping[str, str]] = {"seeds": "1", "members": "[7]", "losses": "[0.0]", "kills": "2"}

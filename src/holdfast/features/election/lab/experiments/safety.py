@@ -111,8 +111,10 @@ def elects_best(variant: str, kind: str, seed: int) -> bool | None:
     names = by_rank(NAME, names_of(c + f + 3 if kind == NO_SELF else random.randint(c + f + 3, 20)))
     best, others = names[0], names[1:]
     profile = profiles.paper(variant, c=c, f=f)  # type: ignore[arg-type]
-    profile = Profile(profile.config, replace(profile.rules, self_response=kind != NO_SELF and random.random() < 0.5, names_itself=kind != NO_SELF))
-    # The controls but that of D2 have the lists of the others. In that of D1 the initiator lists the best-ranked, in that of D4 it does not.
+    profile = Profile(
+        profile.config, replace(profile.rules, self_response=kind != NO_SELF and random.random() < 0.5, names_itself=kind != NO_SELF)
+    )
+    # The controls but that of D2 have the lists of the others. The initiator lists the best-ranked in that of D1, not in that of D4.
     lists = "instant" if kind == INSTANT else "static" if kind in CONTROLS else kind
     holes = open_holes(lists, best, others, c, seed)
     group = ElectionGroup(
@@ -129,8 +131,8 @@ def elects_best(variant: str, kind: str, seed: int) -> bool | None:
     if kind == RUMOURS:
         spread_rumours(group.world)
     group.elect(initiator)
-    # A member whose list drops an early leader begins an election of its own: all that took c+1 answers are judged. Of two initiators each
-    # may end the other's election before that, so the first one asks again.
+    # A member whose list drops an early leader begins an election of its own: all that took c+1 answers are judged. Of two initiators
+    # each may end the other's election before that, so the first one asks again.
     for _ in range(AGAIN):
         if group.until(lambda: any(group.nominee(name) is not None for name in names), LATEST / AGAIN):
             return all(group.nominee(name) in (None, best) for name in names)

@@ -116,7 +116,7 @@ class MixedScenario(Scenario):
         found: list[Checker] = [watch, Healed(manners_of(setup), self.lists)]
         found += checkers_of(watch, sticky=bool(setup.parameters["sticky"]), y=config_of(setup).y, lists=self.lists_kind)
         if setup.parameters["calm"]:
-            found.append(BestRanked(watch, lambda name: NodeId(by_rank(name, setup.names)[0], 1), CALM_SINCE))
+            found.append(BestRanked(watch, lambda name: NodeId(by_rank(name, setup.names)[0], 1), config_of(setup).c or 0, CALM_SINCE))
         return found
 
     # What happens.
@@ -163,7 +163,7 @@ class MixedScenario(Scenario):
 
 
 def holes_of(world: World, setup: Setup) -> Open:
-    """In calm runs: lists that lack members, as c allows; static, or moving so slowly that an election sees at most c lacking."""
+    """In calm runs: lists that lack members, as c allows; always the same, or the same in turn. They end with the faults."""
     kind, c = str(setup.parameters.get("holes", "none")), int(float(setup.parameters.get("c", 0.0)))
     if kind == "none" or c <= 0:
         return lambda now: frozenset()
@@ -173,10 +173,12 @@ def holes_of(world: World, setup: Setup) -> Open:
     }
     if kind == "static":
         fixed = frozenset((viewer, member) for member, viewers in lacked.items() for viewer in viewers)
-        return lambda now: fixed
+        return lambda now: fixed if now < setup.seconds else frozenset()
 
     def moving(now: float) -> frozenset[Hole]:
         """Of the c viewers one after the other lacks the member: the union over all time is c."""
+        if now >= setup.seconds:
+            return frozenset()
         turn = int(now / 0.4)
         return frozenset((viewers[turn % len(viewers)], member) for member, viewers in lacked.items())
 
