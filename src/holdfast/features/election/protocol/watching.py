@@ -1,6 +1,6 @@
 """Watching: when an election starts.  Spec: election 5.8, D10, D25; paper 004, III.B.
 
-Three ways: the watch fires, the leader is gone, somebody asks for one. Every member that saw a sign of an election arms its watch, so an
+Three ways: the watch fires, the leader is gone, a client asks for one. Every member that saw a sign of an election arms its watch, so an
 initiator that dies is no loss.
 """
 
