@@ -110,18 +110,3 @@ def test_the_pause_doubles() -> None:
         assert max(pauses) <= (16 if backoff else 1) * 2 * TIMEOUT
         assert bool(stand.lists.probed) is backoff
     assert longest[True] > 2 * TIMEOUT
-
-
-def test_a_nominee_silent_in_four_elections_is_left_out() -> None:
-    """H396: before that its name is repeated, whatever the initiator's own list says (D4)."""
-    stand = silent(notify_retries=0)
-    named = [name for name, _, _ in stand.notified()]
-    for _ in range(4):
-        stand.host.pass_time(1.5 * TIMEOUT + 0.001)
-        start = stand.machine._core.contests[NAME].start
-        assert start is not None
-        stand.host.pass_time(start.due_at - stand.host.now + 0.001)
-        stand.answer(NODES[1], [NODES[0]])
-        named += [name for name, _, _ in stand.notified()]
-    assert named == [NODES[0]] * 4 + [NODES[1]] or named[:4] == [NODES[0]] * 4
-    assert NODES[0] not in named[4:]
