@@ -149,7 +149,7 @@ def test_sync_tells_terms_and_no_candidates() -> None:
 
 
 def test_another_manner_is_told_both_ways() -> None:
-    """F4: a candidate that elects otherwise emits ConfigMismatch once per peer and value, and answers with its own manner and nothing else."""
+    """F4: a candidate that elects otherwise emits ConfigMismatch once per peer and value, and answers with its own manner alone."""
     found = stand()
     for _ in range(3):
         found.hear(NODES[5], Query(NAME, BASE, 1, 1, 0, 0))
