@@ -6,9 +6,10 @@ test can cut; time passes in steps of a hundredth of a second, and a message tak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from random import Random
+from typing import Any
 
 from holdfast.events import Failed, Joined, MembershipEvent, Updated
 from holdfast.features.election.protocol.config import ElectionConfig
@@ -16,7 +17,7 @@ from holdfast.features.election.protocol.elections import Elections
 from holdfast.features.election.protocol.facts import ElectionFact
 from holdfast.features.election.protocol.manner import Manner, manner
 from holdfast.features.election.protocol.messages import NotifyLeader, Query, Response, Standing, Unhealthy
-from holdfast.features.election.protocol.ranks import Post, encode, rank_key, row_of
+from holdfast.features.election.protocol.ranks import Post, encode, hash_of, rank_key, row_of
 from holdfast.features.election.protocol.rules import Rules
 from holdfast.features.election.protocol.shown import Role
 from holdfast.host import Address, HealthSource, Machine, Member, MemberStatus, Message, NodeId
@@ -24,6 +25,7 @@ from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
 from holdfast.kit.hold import LossReason
 from holdfast.kit.seats import Seats
+from holdfast.kit.slots import Slot
 from holdfast.lab.fake_host import FakeHost, FakeStorage
 
 NAME = "n"
@@ -46,14 +48,19 @@ def standing(name: str, rank: bytes = b"", inc: int = 1) -> Standing:
 
 def by_hash(name: str, members: Iterable[str]) -> list[str]:
     """Members in the order of their rank for this name."""
-    from holdfast.features.election.protocol.ranks import hash_of
-
     return sorted(members, key=lambda member: hash_of(name, member))
 
 
 def ranked_names(n: int, name: str = NAME) -> list[str]:
     """Names of ``n`` members; the first ranks first for the name."""
     return by_hash(name, (f"m{number}" for number in range(n)))
+
+
+def seats_at(host: FakeHost, names: Sequence[str]) -> Seats:
+    """Three slots, or one; this host may sit in one of them."""
+    slots = [Slot(number, name, Address(name, 1)) for number, name in enumerate(names)]
+    own = names.index(host.me.name) if host.me.name in names else None
+    return Seats(host, slots, own, machine=host.me.name, rho=1e-3, length_max=0.5)
 
 
 class Rows:
@@ -207,13 +214,13 @@ class Client:
         return self.host.now < self.deadline
 
 
-def settings(made: Manner, **changes: object) -> ElectionConfig:
+def settings(made: Manner, **changes: Any) -> ElectionConfig:
     """With the manner of a test, TIMEOUT 0.2 s, and c and f as it says."""
     fields = {
         "variant": made.variant_name, "voters": made.voters_name, "rank": made.rank_names, "health": made.health_name,
         "timeout": TIMEOUT, "c": 2, "f": 0,
     }  # fmt: skip
-    return ElectionConfig(**{**fields, **changes})  # type: ignore[arg-type]
+    return ElectionConfig(**{**fields, **changes})
 
 
 class Stand:
@@ -221,7 +228,7 @@ class Stand:
 
     def __init__(
         self, *others: str, me: str = "m0", made: Manner = HYBRID, rules: Rules | None = None, candidates: Iterable[str] | None = None,
-        storage: FakeStorage | None = None, seats: Seats | None = None, boot: int = 1, **changes: object,
+        storage: FakeStorage | None = None, seats: Seats | None = None, boot: int = 1, **changes: Any,
     ) -> None:  # fmt: skip
         self.host = FakeHost(me, boot, storage=storage)
         self.manner, self.rows = made, Rows()
@@ -231,6 +238,9 @@ class Stand:
         self.lists = FakeLists(self.host.me, self.rows)
         self.broadcast = Broadcast(self.host, self.lists)
         self.exchange = Exchange(self.host, self.broadcast)
+        if seats is None and made.by_seats:
+            seats = seats_at(self.host, [*others[:2], me])
+        self.seats = seats
         self.machine = Elections(self.host, self.lists, self.exchange, seats, settings(made, **changes), rules=rules)
         self.machine.start()
         self.client = Client(self.host)
@@ -283,7 +293,6 @@ class Stand:
     def facts(self, kind: type[ElectionFact]) -> list[ElectionFact]:
         return [event for event in self.host.emitted if isinstance(event, kind)]
 
-    @property
     def role(self) -> Role:
         state = self.machine.state(NAME)
         return Role.FOLLOWER if state is None else state.role
@@ -293,13 +302,12 @@ class Town:
     """Several members, each with a machine; all are candidates when ``stand`` says so."""
 
     def __init__(
-        self, n: int, *, made: Manner = HYBRID, rules: Rules | None = None, seats: Callable[[FakeHost], Seats] | None = None, seed: int = 0,
-        **changes: object,
+        self, n: int, *, made: Manner = HYBRID, rules: Rules | None = None, seed: int = 0, **changes: Any
     ) -> None:  # fmt: skip
         self.names = ranked_names(n)
         self.random = Random(seed)
         self.rows = Rows()
-        self.made, self.rules, self.changes, self.seats = made, rules, changes, seats
+        self.made, self.rules, self.changes = made, rules, changes
         self.hosts: dict[str, FakeHost] = {}
         self.lists: dict[str, FakeLists] = {}
         self.machines: dict[str, list[Machine]] = {}
@@ -322,7 +330,7 @@ class Town:
         lists = self.lists[name] = FakeLists(host.me, self.rows)
         broadcast = Broadcast(host, lists)
         exchange = Exchange(host, broadcast)
-        seats = None if self.seats is None else self.seats(host)
+        seats = seats_at(host, self.names[:3] if len(self.names) > 2 else self.names[:1]) if self.made.by_seats else None
         machine = self.elections[name] = Elections(host, lists, exchange, seats, settings(self.made, **self.changes), rules=self.rules)
         self.machines[name] = [machine, broadcast, exchange, *([] if seats is None else [seats])]
         self.clients[name] = Client(host)

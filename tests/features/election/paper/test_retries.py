@@ -1,6 +1,9 @@
-"""Would-be leaders that do not answer: flaky, deaf, dying.  Spec: election 5.5, D12; paper 004, IV.A ("Non-responsive would-be leaders")."""
+"""Would-be leaders that do not answer: flaky, deaf, dying.  Spec: election 5.5, D12; paper 004, IV.A ("Non-responsive would-be
+leaders")."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
@@ -31,7 +34,7 @@ class Lossy:
 @pytest.mark.parametrize("made", ALL)
 @pytest.mark.parametrize("kind", [NotifyLeader, Leader])
 def test_a_flaky_leader_is_elected_all_the_same(made: Manner, kind: type[OfElection]) -> None:
-    """ "It still elects the same would-be leader since it is present in at least one" RESPONSE: its first messages are lost."""
+    """IV.A: "It still elects the same would-be leader since it is present in at least one" RESPONSE: its first messages are lost."""
     town = Town(5, made=made, c=2, f=1).stand()
     town.lost = Lossy(town.names[0], 2, kind)
     town.run_until(town.agreed)
@@ -40,7 +43,7 @@ def test_a_flaky_leader_is_elected_all_the_same(made: Manner, kind: type[OfElect
 
 @pytest.mark.parametrize("made", ALL)
 def test_a_leader_that_stays_deaf_is_replaced_when_lists_drop_it(made: Manner) -> None:
-    """ "If the would-be leader continues being flaky/lossy, then the failure detector will detect it as failed"; until then none leads."""
+    """IV.A: "If the would-be leader continues being flaky/lossy, then the failure detector will detect it"; until then none leads."""
     town = Town(5, made=made, c=2, f=1)
     town.lost = Lossy(town.names[0], 1 << 30, OfElection)
     town.stand(*town.names)
@@ -53,7 +56,7 @@ def test_a_leader_that_stays_deaf_is_replaced_when_lists_drop_it(made: Manner) -
 
 @pytest.mark.parametrize("made", ALL)
 def test_a_leader_that_dies_before_it_multicasts(made: Manner) -> None:
-    """ "If the would-be leader itself crashes during the election (before it multicasts a LEADER message)": the next one leads."""
+    """IV.A: "If the would-be leader itself crashes during the election (before it multicasts a LEADER message)": the next leads."""
     town = Town(5, made=made, c=2, f=1)
     first = town.names[0]
 
@@ -71,7 +74,7 @@ def test_a_leader_that_dies_before_it_multicasts(made: Manner) -> None:
     assert town.leaders() == [town.names[1]]
 
 
-def silent(*, rules: Rules | None = None, **changes: object) -> Stand:
+def silent(*, rules: Rules | None = None, **changes: Any) -> Stand:
     """An initiator whose nominee never answers."""
     stand = Stand(*NODES[:4], me=NODES[4], made=BASE, rules=rules, c=1, f=0, **changes).stand().quiet()
     stand.begin()

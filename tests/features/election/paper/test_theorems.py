@@ -126,7 +126,7 @@ def test_lemma_1_messages(c: int, f: int, own: bool) -> None:
 
 @pytest.mark.parametrize("extra, elected", [(True, 0), (False, 1)], ids=["c+f+1", "c+f"])
 def test_theorem_3_one_question_less_is_unsafe(extra: bool, elected: int) -> None:
-    """The proof's schedule: f of those asked are silent, and c that answer lack the would-be leader. With c+f questions another is named."""
+    """The proof's schedule: f of those asked are silent, and c that answer lack the would-be leader. With c+f questions another one is."""
     names = ranked_names(8)
     stand = Stand(*names[:7], me=names[7], made=BASE, rules=Rules(self_response=False, extra=extra), c=2, f=1).stand().quiet()
     stand.begin()

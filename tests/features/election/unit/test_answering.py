@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from holdfast.events import ConfigMismatch
 from holdfast.features.election.protocol.config import UNANSWERED_MAX, XY_MAX
 from holdfast.features.election.protocol.messages import Leader, Query, Response
@@ -12,8 +14,8 @@ from tests.features.election.stand import BASE, HYBRID, NAME, PREFERRED, TIMEOUT
 NODES = ranked_names(6)
 
 
-def stand(**changes: object) -> Stand:
-    return Stand(*NODES[1:], me=NODES[0], **changes).stand().quiet()  # type: ignore[arg-type]
+def stand(**changes: Any) -> Stand:
+    return Stand(*NODES[1:], me=NODES[0], **changes).stand().quiet()
 
 
 def named(answer: Response | None) -> list[int]:
@@ -149,7 +151,7 @@ def test_sync_tells_terms_and_no_candidates() -> None:
 
 
 def test_another_manner_is_told_both_ways() -> None:
-    """F4: a candidate that elects otherwise emits ConfigMismatch once per peer and value, and answers with its own manner and nothing else."""
+    """F4: a candidate that elects otherwise emits ConfigMismatch once per peer and value, and answers with its own manner alone."""
     found = stand()
     for _ in range(3):
         found.hear(NODES[5], Query(NAME, BASE, 1, 1, 0, 0))

@@ -66,7 +66,7 @@ def test_the_hash_is_of_the_name_and_of_the_agents_name() -> None:
 @pytest.mark.parametrize("rank", ["load", ("tag:",), ("--tag:x",), ("tag:a", "hash", "tag:b"), (3,)])
 def test_a_bad_rank_is_refused(rank: object) -> None:
     """Section 10: ConfigError with what is accepted; a lambda cannot travel."""
-    with pytest.raises(ConfigError, match="rank: .*; accepted are hash, tag:NAME, -tag:NAME"):
+    with pytest.raises(ConfigError, match=r"rank: .*; accepted are hash, tag:NAME, -tag:NAME"):
         manner(rank=rank)  # type: ignore[arg-type]
 
 

@@ -78,8 +78,8 @@ class Candidacy:
 
     def _accept(self, source: NodeId, contest: Contest, notify: NotifyLeader) -> None:
         core = self._core
-        if contest.role is Role.ACTIVE:
-            self.step_down(contest, "superseded")
+        if contest.role is Role.ACTIVE or contest.unsure:
+            self.step_down(contest, "superseded")  # Its client acts under the former term.
         if source != core.me:
             self._crowning.drop_run(contest)
         contest.promised, contest.promised_to = max(notify.term, contest.promised), core.me
@@ -283,7 +283,7 @@ class Candidacy:
     def _reset(self, contest: Contest) -> None:
         self._cancel(contest)
         contest.role, contest.term, contest.final, contest.unsure = Role.FOLLOWER, 0, False, False
-        contest.acks = {}
+        contest.acks, contest.n_seen = {}, 0
 
     def _cancel(self, contest: Contest) -> None:
         self._terms().cancel(contest.name)
