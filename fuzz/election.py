@@ -183,12 +183,8 @@ class LyingRun:
         known = self.world.nodes[victim].node.use(Elections).highest(name)
         wall = int(self.world.nodes[victim].wall() * 1000)
         far = (wall + AHEAD_MAX - 1, wall + AHEAD_MAX, wall + AHEAD_MAX + 1_000_000, (1 << 53) - 1)
-        return max(
-            0,
-            self.random.choice(
-                (0, known - 1, known, known, known + 1, known + 2, wall, wall + 1000, *(far if self.random.random() < 0.1 else ()))
-            ),
-        )
+        terms = [0, known - 1, known, known, known + 1, known + 2, wall, wall + 1000]
+        return max(0, self.random.choice(far if self.random.random() < 0.1 else terms))
 
     def _deliver(self, victim: str, message: Message) -> None:
         host = self.world.nodes[victim]

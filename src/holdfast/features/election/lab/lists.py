@@ -152,6 +152,10 @@ class ScriptedLists:
             for listener in self._listeners:
                 listener(event)
 
+    def remember(self, names: Iterable[str]) -> None:
+        """A member told of these, which may be gone."""
+        self._known |= set(names)
+
     def forget(self, names: Iterable[str]) -> None:
         """Of these no tombstone is kept any more."""
         self._known -= set(names) - self._listed.keys()
@@ -271,10 +275,10 @@ class Detector(Director):
 
     def before_look(self) -> None:
         now = self.world.now
-        for host in self.world.nodes.values():
-            if not host.dead and now - self._born.setdefault(host.me, now) >= self._settling:
-                self.board.settled.add(host.me)
         self._component = components(self.world)
+        for host in self.world.nodes.values():
+            if host.running and host.me not in self.board.settled and now - self._born.setdefault(host.me, now) >= self._settling:
+                self._settle(host)
         self._present = self._holes(now)
 
     def wanted(self, viewer: LabHost) -> dict[str, Member]:
@@ -288,6 +292,17 @@ class Detector(Director):
                 found[name] = self.member(host)
         self._forget(viewer, found)
         return found
+
+    def _settle(self, host: LabHost) -> None:
+        """D19: a life that came later is a member only when it has met one, which tells it the names that are remembered; or if there is
+        no member left, and nothing parts those that run."""
+        running = [each for each in self.world.nodes.values() if each.running]
+        near = [each for each in running if self._component.get(each.me.name) == self._component.get(host.me.name)]
+        members = [each for each in near if each.me in self.board.settled and each is not host]
+        if members:
+            host.node.use(ScriptedLists).remember(members[0].node.use(ScriptedLists).known_names())
+        if members or self._born[host.me] == 0.0 or (len(near) == len(running) and not self.board.settled & {each.me for each in running}):
+            self.board.settled.add(host.me)
 
     def _sees(self, viewer: NodeId, member: NodeId, reached: bool) -> bool:
         key = viewer, member

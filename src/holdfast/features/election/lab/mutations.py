@@ -7,14 +7,22 @@ on election messages (D4); experiment L2 has both.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
+from random import Random
 from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.features.election.lab.scenarios.mixed import MixedScenario
+from holdfast.features.election.lab.checkers import TermUnique
+from holdfast.features.election.lab.draws import FOUNDED_AFTER, draw_faults, manners_of, spared
+from holdfast.features.election.lab.scenarios.mixed import SPARED_SECONDS, MixedScenario
+from holdfast.features.election.lab.watch import ElectionWatch
 from holdfast.features.election.protocol.rules import Rules
+from holdfast.lab.checker import Checker
 from holdfast.lab.mutation import Mutation, put
+from holdfast.lab.scenario import Setup
+from holdfast.lab.world import World
 
 
 def _rule(stack: ExitStack, **changes: Any) -> None:
@@ -83,3 +91,23 @@ ABLATIONS: dict[str, Mutation] = {
     "D20": no_sync,
     "D22": by_term_alone,
 }
+
+
+class VotersScenario(MixedScenario):
+    """For the controls of E1: promises of members, terms that no clock keeps apart, and no checker but E1 that would stop a run before."""
+
+    name = "election/voters"
+
+    def setup(self, random: Random) -> Setup:
+        found = super().setup(random)
+        parameters = {**found.parameters, "mode": "members", "clock": 0.0, "calm": 0.0, "sticky": 0.0}
+        seconds = found.seconds + FOUNDED_AFTER
+        plan = draw_faults(random, found.names, parameters, seconds).sparing(spared(random, found.names, parameters), SPARED_SECONDS)
+        return replace(found, seconds=seconds, settle=1.0, plan=plan, parameters=parameters)
+
+    def checkers(self, setup: Setup) -> Sequence[Checker]:
+        watch = ElectionWatch(manners_of(setup))
+        return [watch, TermUnique(watch)]
+
+    def unsettled(self, world: World, setup: Setup) -> str:
+        return ""
