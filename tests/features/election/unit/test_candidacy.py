@@ -236,6 +236,15 @@ def test_a_larger_reign_ends_the_doubt() -> None:
     assert found.role() is Role.FOLLOWER
 
 
+def test_an_unsure_leader_that_is_named_anew_loses_the_old_term() -> None:
+    """5.6: its client acts under the former term: it hears ``lost`` before it is granted the new one."""
+    found = active(hold=60.0)
+    found.host.pause(3.5)
+    notify(found, TERM + 9)
+    assert (found.client.lost, found.client.granted) == (["superseded"], [TERM, TERM + 9])
+    assert downs(found) == [(TERM, "superseded", True)]
+
+
 def test_after_a_pause_a_majority_must_accept_again() -> None:
     """5.9: with voters empty acks, W fresh ones; candidacy_ttl without them: SteppedDown."""
     found = active(MEMBERS, hold=60.0)

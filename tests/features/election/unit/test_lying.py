@@ -141,6 +141,28 @@ def test_malformed_names_and_manners_are_counted(message: OfElection) -> None:
     assert found.machine.names() == ()
 
 
+@pytest.mark.parametrize("who", [NodeId("", 5), NodeId("a\nb", 5), NodeId("é" * 40, 5), NodeId("p", 0), NodeId("p", NUMBER_MAX)])
+def test_lives_that_cannot_be(who: NodeId) -> None:
+    """F1: as a leader, in a row, as a candidate, as the incumbent: counted, and not believed."""
+    found = Stand("p", "q", "r", made=BASE, c=1, candidates=[]).stand().quiet()
+    found.hear("p", Leader(NAME, BASE, 1_700_000_000_000, who, active=True))
+    assert found.machine.counts["malformed"] == 1
+    eid = found.begin()
+    crown = Crown(9, who)
+    found.hear("p", Response(NAME, BASE, eid, (Standing(who, b"", 1, Address("p", 1)),), term=9, active=crown, leader_listed=True))
+    assert found.machine.counts["unsound"] > 0
+    assert found.machine.leader(NAME).leader == found.host.me  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("place", [Address("", 1), Address("p", 0), Address("a\x00b", 1)])
+def test_places_that_cannot_be(place: Address) -> None:
+    """H395: an address of a candidate is checked before it is kept."""
+    found = Stand("p", "q", made=BASE, c=1, candidates=[]).stand().quiet()
+    eid = found.begin()
+    found.hear("p", Response(NAME, BASE, eid, (Standing(NodeId("z", 1), b"", 1, place),)))
+    assert NodeId("z", 1) not in found.host.met
+
+
 def test_a_late_or_foreign_word_changes_nothing() -> None:
     """D18: RESPONSE, NACK and ACK of no election, for no candidacy."""
     found = Stand("p", "q").stand().quiet()
