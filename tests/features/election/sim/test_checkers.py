@@ -50,9 +50,14 @@ class Planted:
         self.checker = make(self.watch)
         self.world = cast("World", SimpleNamespace(now=10.0))
         self.account, self.leads, self.state = ACCOUNT, False, STATE
+        self.last: Account | None = None  # that ended
         self.known = frozenset({"a", "b", "c", "d"})
         elections = SimpleNamespace(
-            last=lambda name: self.account, manner=lambda name: self.made, is_leader=lambda name: self.leads, state=lambda name: self.state
+            last=lambda name: self.account,
+            _core=SimpleNamespace(contests={NAME: self}),
+            manner=lambda name: self.made,
+            is_leader=lambda name: self.leads,
+            state=lambda name: self.state,
         )
         node = SimpleNamespace(use=lambda kind: SimpleNamespace(known_names=lambda: self.known))
         self.life = Life(cast("Any", SimpleNamespace(me=me, now=100.0, node=node, running=True)), cast("Any", elections))
@@ -88,7 +93,7 @@ def test_e1_one_leader_per_term() -> None:
 
 
 def test_e2_nothing_falls() -> None:
-    """E2: the promise and the reign never fall; without fencing the better rank is larger at one term, and with it the term alone counts."""
+    """E2: the promise and the reign never fall; without fencing the better rank is larger at one term, with it terms alone count."""
     planted = Planted(Monotone)
     planted.hold(promised=5, active=(5, THIRD, False))
     planted.hold(promised=6, active=(5, SECOND, False))
@@ -160,11 +165,17 @@ def test_e10_a_superseded_leader_says_so() -> None:
 
 
 def test_e11_few_restarts() -> None:
-    """E11: an empty set restarts an election at most y times; another election begins anew."""
+    """E11, H410: an empty set restarts an election at most y times, and it was empty at c+1 answers that exclude the unhealthy alone."""
     planted = Planted(lambda watch: FewRestarts(watch, 2))
     begun, empty = Initiated(NAME, 1, 5, 5, (), "watch"), Initiated(NAME, 2, 5, 5, (), "empty")
     planted.emit(begun, empty, empty, begun, empty, empty)
     refused(lambda: planted.emit(empty), "E11")
+    planted.last = account((BEST, (SECOND,), (SECOND,)), (LAST, (SECOND,), ()))
+    planted.emit(begun, empty)
+    planted.last = account((BEST, (SECOND,), (SECOND,)))
+    refused(lambda: planted.emit(begun, empty), "E11")  # One answer; c is 1.
+    planted.last = account((BEST, (SECOND,), (SECOND,)), (LAST, (SECOND,), ()))._replace(excluded={SECOND: 0.0})
+    refused(lambda: planted.emit(begun, empty), "E11")
 
 
 def test_e12_what_a_client_is_told() -> None:

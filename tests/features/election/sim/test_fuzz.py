@@ -18,8 +18,8 @@ RUNS, RUNS_ALL = 10, 300
 
 
 def test_no_lie_does_harm() -> None:
-    """Election A1, A2, H87, issue 18: whatever one member says, nothing is raised, no term leaps, no term of ``seats`` has two leaders; when
-    it is gone, one of the others leads."""
+    """Election A1, A2, H87, issue 18: whatever one member says, nothing is raised, no term leaps, no term of ``seats`` has two leaders;
+    when it is gone, one of the others leads."""
     outcome = election.run(sizes.seeds(RUNS_ALL, RUNS), random.getrandbits(32))  # another seed each time, from the one that a run prints
     assert outcome.failures == []
     found = outcome.as_dict()

@@ -133,7 +133,7 @@ def test_an_adversary_takes_those_that_are_asked_first() -> None:
 
 
 def test_drops_and_fields() -> None:
-    """Election 8: the node of hash rank i drops d (1 + 1.5 / 2^i), at both ends of a datagram; places are connected and of the paper's sizes."""
+    """Election 8: the node of hash rank i drops d (1 + 1.5 / 2^i), at both ends of a datagram; places are connected."""
     from random import Random
 
     names = names_of(49)
@@ -185,7 +185,7 @@ def test_the_p_and_r_of_theorem_4() -> None:
     assert top(system_wide(lists), 2) == [1, 0]
     assert top({1: 1.0, 2: 1.0, 3: 0.0}, 2) == [2, 1]  # ties: the worse rank first; nobody that is healthy
     assert ordered({1: 6.0, 2: 3.0, 0: 5.0}, 4) == [1, 0, 2, 3]
-    # The top two are 1 and 0. List 0 is not asked about itself and has 1; list 1 is not asked about itself and lacks 0; 2 lacks 0; 3 has both.
+    # The top two are 1 and 0, and no list is asked about itself. List 0 has 1; 1 lacks 0; 2 lacks 0; 3 has both.
     assert p_of(lists, 2) == 2 / 6
     assert p_of([{}, {}], 5) is None
     assert [r_of(column.p, column.members) for column in TABLE_II] == [4, 5, 6, 8, 9]

@@ -86,7 +86,7 @@ def test_sweep_on_gossip() -> None:
 
 
 def test_the_scenarios_have_everything() -> None:
-    """Election 7, issue 18: groups of 1 to 40, one to four names, three modes, four variants, and every kind of fault that is named there."""
+    """Election 7, issue 18: groups of 1 to 40, one to four names, three modes, four variants, every kind of fault that is named there."""
     assert {name for name in scenarios() if name.startswith("election/")} == {"election/gossip", "election/mixed"}
     setups = [set_up(MixedScenario(), seed) for seed in range(600)]
     assert set(range(1, 21)) | set(LARGE) <= {len(setup.names) for setup in setups}

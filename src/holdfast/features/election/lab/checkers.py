@@ -148,7 +148,8 @@ class Superseded(ElectionChecker):
 
 
 class FewRestarts(ElectionChecker):
-    """E11: an election restarts at most y times because its set was empty."""
+    """E11: an election restarts at most y times because its set was empty; and it was: c+1 answers were there, and exclude each of their
+    candidates as really unhealthy (H410)."""
 
     name = "E11 few-restarts"
 
@@ -162,6 +163,18 @@ class FewRestarts(ElectionChecker):
             counts[event.name] = counts.get(event.name, 0) + 1 if event.why == "empty" else 0
             if counts[event.name] > self._y:
                 self.fail(f"{life} restarted the election of {event.name!r} {counts[event.name]} times, y began at {self._y}")
+            if event.why == "empty":
+                self._was_empty(life, event.name)
+
+    def _was_empty(self, life: Life, name: str) -> None:
+        before = life.finished(name)
+        if before is None:
+            return
+        if len(before.answers) <= before.c:
+            self.fail(f"{life} restarted the election of {name!r} after {len(before.answers)} of {before.c + 1} answers")
+        healthy = [str(member) for member, value in before.excluded.items() if value <= 0]
+        if healthy:
+            self.fail(f"{life} restarted the election of {name!r}, and {', '.join(healthy)} was left out and is healthy")
 
 
 class ToldInTime(ElectionChecker):

@@ -127,7 +127,7 @@ class Clients:
             self.standing[name].discard(self._random.choice(self._agents))
         elif what == "elect" and running:
             host = self._random.choice(running)
-            self._world.step(host, partial(_elect, host, name))
+            self._world.step(host, partial(ask_for_election, host, name))
         elif what == "odd" and running and self._world.now + ODD_SECONDS < until:
             self._stand_oddly(self._random.choice(running), name)
         else:
@@ -202,7 +202,8 @@ class Clients:
             host.node.use(Elections).resign(name)
 
 
-def _elect(host: LabHost, name: str) -> None:
+def ask_for_election(host: LabHost, name: str) -> None:
+    """A user wants an election now; it may be that its agent cannot begin one."""
     try:
         host.node.use(Elections).elect(name)
     except (ConfigError, Unavailable):

@@ -20,9 +20,12 @@ from holdfast.features.election.lab.scenarios.mixed import SPARED_SECONDS, Mixed
 from holdfast.features.election.lab.watch import ElectionWatch
 from holdfast.features.election.protocol.rules import Rules
 from holdfast.lab.checker import Checker
+from holdfast.lab.faults import Fault, LostJournal, Partition, Plan
 from holdfast.lab.mutation import Mutation, put
 from holdfast.lab.scenario import Setup
 from holdfast.lab.world import World
+
+FORGET_EVERY = 6.0  # seconds: longer than a quarantine and the sync after it
 
 
 def _rule(stack: ExitStack, **changes: Any) -> None:
@@ -111,3 +114,23 @@ class VotersScenario(MixedScenario):
 
     def unsettled(self, world: World, setup: Setup) -> str:
         return ""
+
+
+class ForgetfulScenario(VotersScenario):
+    """For the control of D20: one member after the other loses its disk, when the one before has its vote again; sides change often."""
+
+    name = "election/forgetful"
+
+    def setup(self, random: Random) -> Setup:
+        found = super().setup(random)
+        names = found.names[: random.choice((3, 4, 5, 5))]
+        faults: list[Fault] = []
+        at = FOUNDED_AFTER + 1.0
+        while at < found.seconds:
+            shuffled = random.sample(names, len(names))
+            faults.append(LostJournal(round(at, 3), random.choice(names), 0.0))
+            middle = random.randint(1, max(1, len(names) - 1))
+            apart = Partition(round(at + random.uniform(-0.5, 0.5), 3), 2.0, (tuple(shuffled[:middle]), tuple(shuffled[middle:])))
+            faults += [apart] if 1 <= middle < len(names) else []
+            at += FORGET_EVERY
+        return replace(found, names=names, plan=Plan(tuple(sorted(faults, key=lambda fault: fault.at))))

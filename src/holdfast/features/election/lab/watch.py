@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.events import Event
 from holdfast.features.election.protocol.elections import Elections
 from holdfast.features.election.protocol.manner import Manner
-from holdfast.features.election.protocol.shown import State
+from holdfast.features.election.protocol.shown import Account, State
 from holdfast.host import NodeId
 from holdfast.lab.checker import Checker
 from holdfast.lab.host import LabHost
@@ -25,6 +25,11 @@ class Life:
 
     def __str__(self) -> str:
         return str(self.me)
+
+    def finished(self, name: str) -> Account | None:
+        """The last election of that name that ended here, also while another one runs."""
+        contest = self.elections._core.contests.get(name)
+        return None if contest is None else contest.last
 
 
 class ElectionChecker(Checker):

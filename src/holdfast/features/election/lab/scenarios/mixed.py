@@ -11,7 +11,7 @@ from functools import partial
 from random import Random
 
 from holdfast.features.election.lab.checkers import BestRanked, checkers_of
-from holdfast.features.election.lab.clients import Clients
+from holdfast.features.election.lab.clients import Clients, ask_for_election
 from holdfast.features.election.lab.draws import (
     FOUNDED_AFTER,
     LENGTHS,
@@ -196,8 +196,8 @@ def _show_health(world: World, random: Random, until: float) -> None:
 
 def _ask(world: World, place: str, name: str) -> None:
     host = world.nodes[place]
-    if host.running and host.node.use(Elections).candidates(name):
-        world.step(host, partial(host.node.use(Elections).elect, name))
+    if host.running:
+        world.step(host, partial(ask_for_election, host, name))
 
 
 SCENARIO = MixedScenario()
