@@ -88,6 +88,8 @@ class Reigns:
         known = contest.active
         if known is not None and (known.term, known.leader) == (new.term, new.leader):
             if new.over and not known.over:
+                if new.leader == self._core.me and self._i_lead(contest, new):
+                    self._follow.step_down(contest, "superseded")  # By the word of another; the table cannot take it back.
                 self._end(contest, new)
                 return True
             return False
