@@ -23,8 +23,9 @@ from holdfast.features.limits.lab.experiments import (
 from holdfast.features.limits.lab.experiments.figure6_black_list import OURS, PLAIN, WITHOUT
 from holdfast.features.limits.lab.experiments.figure8_loss import ACKED
 from holdfast.features.limits.lab.experiments.figure8_loss import PLAIN as UNACKED
-from holdfast.features.limits.lab.experiments.policies import MOVING, STEADY
+from holdfast.features.limits.lab.experiments.policies import MEASURED, MOVING, STEADY
 from holdfast.features.limits.lab.measures import between, thinned
+from holdfast.features.limits.lab.scenarios.limits import POLICIES
 from holdfast.features.views.lab.experiments.table1_failures import EXPECTED, MOSHE, ZOOKEEPER, sizes_of
 from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, conduct, parameters_of
 from holdfast.lab.measured import VIOLATION, checked, shortened
@@ -218,14 +219,18 @@ def test_n1_and_n2_can_miss() -> None:
 
 
 def test_p1_can_miss() -> None:
-    """Limits 8, P1: exact above R in no run, strict in 3 % of the steady ones at most, and nothing is broken."""
+    """Limits 8, P1, H420: exact above R in no run, strict in 3 % at most of those with constant demand, and nothing is broken."""
 
-    def p1(exact: float = 1.0, strict: float = 1.0, broken: str = "") -> Finding:
-        peaks = [{"fair": 1.2, "strict": strict, "exact": exact, "steady": steady, "error": 0.01} for steady in (True, False)]
+    def p1(exact: float = 1.0, strict: float = 1.0, broken: str = "", measured: float = 1.0) -> Finding:
+        sums = {"fair": 1.2, "exact": exact, "error": 0.01}
+        of = ((STEADY, strict), (MEASURED, measured), (MOVING, 1.5))
+        peaks = [{**sums, "strict": peak, "kinds": dict.fromkeys(POLICIES, kind)} for kind, peak in of]
         return judged(policies.EXPERIMENT, [{"peaks": peaks, "broken": [broken] if broken else []}])
 
     assert p1().passed
-    assert p1().measured["runs"] == {STEADY: 1, MOVING: 1}
+    assert p1(measured=1.1).passed
+    assert p1(measured=1.1).measured["runs above 1.001 R"][f"strict, {MEASURED}"] == 1
+    assert set(p1().measured["runs"].values()) == {1}
     assert not any((p1(exact=1.01).passed, p1(strict=1.1).passed, p1(broken="RL1 weight: one").passed))
 
 

@@ -75,7 +75,7 @@ def test_sweep(first: int) -> None:
     assert all(sum(each.used.values()) > 1000 for each in fleets)
     assert sum(each.looks for each in scenario.watching if isinstance(each, Conserved)) > 10_000
     assert max(each.most for each in scenario.watching if isinstance(each, Parts)) > 1
-    peaks = [each.peaks["strict"] for each in fleets if each.terms["strict"].steady]
+    peaks = [each.peaks["strict"] for each in fleets if each.terms["strict"].rests]
     assert sum(peak > STRICT_MOST for peak in peaks) <= max(1, STRICT_SHARE * len(peaks)), peaks
 
 
@@ -94,6 +94,8 @@ def test_the_scenario_has_everything() -> None:
     terms = [LimitScenario().terms(setup) for setup in setups]
     assert {each.policy for each in terms[0]} == set(POLICIES)
     assert 20 < sum(all(each.steady for each in of) for of in terms) < 150
+    strict = [each for of in terms for each in of if each.policy == "strict" and each.steady]
+    assert 10 < sum(each.rests for each in strict) < len(strict) - 10  # H420: what members want is measured in the others
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,8 @@ class Elections:
         if not core.takes_part(contest):
             raise Unavailable("this agent takes part in no election yet; wait until it is a settled member")
         self._initiator.end(contest, "overtaken")
-        self._initiator.begin(contest, "elect", sticky=False)
+        if not self._initiator.begin(contest, "elect", sticky=False) and contest.start is None:
+            raise Unavailable(f"no election of {shown(name)} can begin here: too few of those that must agree are reachable; try again")
 
     # What is known: hints, never waiting.
 

@@ -27,6 +27,12 @@ class Terms(Struct, frozen=True):
     reserve: float = 0.05
     constant: bool = True  # what processes want of it does not change while they live
     steady: bool = False  # nor do processes die or hang, so what members want of it is the same all the time
+    declared: bool = True  # processes say what they want; otherwise it is measured, with all that waits
+
+    @property
+    def rests(self) -> bool:
+        """The demand that members report is constant, as RL5 has it. One that is measured moves with what waits (H420)."""
+        return self.steady and self.declared
 
 
 def shares_of(terms: Terms, wants: Mapping[str, float], size: int) -> dict[str, float]:

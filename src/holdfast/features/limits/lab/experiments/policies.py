@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BATCH = 20
-STEADY, MOVING = KINDS = ("what members want is steady", "what members want changes")
+STEADY, MEASURED, MOVING = KINDS = ("what members want is steady", "steady, and measured", "what members want changes")
 STRICT_SHARE = 0.03  # RL5
 
 
@@ -64,13 +64,13 @@ class Policies(Experiment[PoliciesParameters]):
         peaks = [each for row in results for each in row["peaks"]]
         misses = [each for row in results for each in row["broken"]]
         of = {
-            f"{policy}, {kind}": sorted(each[policy] for each in peaks if each["steady"] == (kind == STEADY))
+            f"{policy}, {kind}": sorted(each[policy] for each in peaks if each["kinds"][policy] == kind)
             for policy in POLICIES
             for kind in KINDS
         }
         errors = sorted(each["error"] for each in peaks)
         measured: dict[str, Any] = {
-            "runs": {kind: len(of[f"exact, {kind}"]) for kind in KINDS},
+            "runs": {key: len(values) for key, values in of.items()},
             "median peak": {key: _at(values, 0.5) for key, values in of.items()},
             "worst peak": {key: _at(values, 1.0) for key, values in of.items()},
             "runs above 1.001 R": {key: sum(value > STRICT_MOST for value in values) for key, values in of.items()},
@@ -115,9 +115,9 @@ class _Kept(LimitScenario):
     def found(self) -> dict[str, Any]:
         fleet = next(each for each in self._seen if isinstance(each, Fleet))
         settled = next(each for each in self._seen if isinstance(each, LimitsSettled))
-        steady = all(terms.steady for terms in fleet.terms.values())
+        kinds = {policy: STEADY if terms.rests else MEASURED if terms.steady else MOVING for policy, terms in fleet.terms.items()}
         peaks = {policy: round(peak, 9) for policy, peak in fleet.peaks.items()}
-        return {**peaks, "steady": steady, "error": round(settled.worst, 6)}
+        return {**peaks, "kinds": kinds, "error": round(settled.worst, 6)}
 
 
 def _at(values: Sequence[float], share: float) -> float:

@@ -7,7 +7,7 @@ runs belong to views, and are left out here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
 
@@ -83,7 +83,10 @@ class LimitScenario(Scenario):
         shares: dict[Policy, Share] = {
             policy: "maxmin" if given[f"share of {policy}"] == "maxmin" else "demand" for policy in self.policies
         }
-        return [Terms(each, RATE, BURST, each, share, fleet, constant=constant, steady=steady) for each, share in shares.items()]
+        return [
+            Terms(each, RATE, BURST, each, share, fleet, constant=constant, steady=steady, declared=_is_declared(given, each, share))
+            for each, share in shares.items()
+        ]
 
     def build(self, host: Host, setup: Setup) -> Iterable[Machine]:
         given = setup.parameters
@@ -160,9 +163,12 @@ def appetites(setup: Setup, terms: Sequence[Terms], name: str) -> Appetites:
     for _ in range(int(given["processes"])):
         wants = random.choice((0.0, 10.0, 50.0, 200.0, 200.0, 900.0)) * random.uniform(0.5, 1.0)
         cost = random.choice((0.5, 1.0, 3.0))
-        declared = {each.name: bool(given[f"declared to {each.policy}"]) or each.share == "demand" for each in terms}
-        found.append({each.name: Appetite(wants, cost, declared[each.name]) for each in terms})
+        found.append({each.name: Appetite(wants, cost, each.declared) for each in terms})
     return found
+
+
+def _is_declared(given: Mapping[str, float | str], policy: Policy, share: Share) -> bool:
+    return share == "demand" or bool(given[f"declared to {policy}"])
 
 
 def holes_between(random: Random, names: Sequence[str], seconds: float) -> list[Fault]:
