@@ -295,13 +295,17 @@ class Detector(Director):
 
     def _settle(self, host: LabHost) -> None:
         """D19: a life that came later is a member only when it has met one, which tells it the names that are remembered; or if there is
-        no member left, and nothing parts those that run."""
+        no member left, and nothing parts those that run, who tell each other who they are. Alone it waits (gossip 5.7)."""
         running = [each for each in self.world.nodes.values() if each.running]
         near = [each for each in running if self._component.get(each.me.name) == self._component.get(host.me.name)]
         members = [each for each in near if each.me in self.board.settled and each is not host]
-        if members:
-            host.node.use(ScriptedLists).remember(members[0].node.use(ScriptedLists).known_names())
-        if members or self._born[host.me] == 0.0 or (len(near) == len(running) and not self.board.settled & {each.me for each in running}):
+        told = {each.me.name for each in near}
+        for each in members:
+            told |= each.node.use(ScriptedLists).known_names()
+        if self._born[host.me] > 0.0:
+            host.node.use(ScriptedLists).remember(told)
+        nobody = len(near) == len(running) > 1 and not self.board.settled & {each.me for each in running}
+        if members or self._born[host.me] == 0.0 or nobody:
             self.board.settled.add(host.me)
 
     def _sees(self, viewer: NodeId, member: NodeId, reached: bool) -> bool:

@@ -123,7 +123,7 @@ class ForgetfulScenario(VotersScenario):
 
     def setup(self, random: Random) -> Setup:
         found = super().setup(random)
-        names = found.names[: random.choice((3, 4, 5, 5))]
+        names = tuple(f"n{number}" for number in range(random.choice((3, 4, 5, 5))))  # of one or two a majority would be forgetful
         faults: list[Fault] = []
         at = FOUNDED_AFTER + 1.0
         while at < found.seconds:

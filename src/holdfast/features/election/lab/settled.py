@@ -50,7 +50,7 @@ class Healed(Checker):
 def lists_differ(world: World, lists: ListsOf) -> str:
     """Whose list is not that of all who run; "" if all are."""
     lives = sorted(host.me for host in world.alive if host.running)
-    if len(lives) == 1 and not lists(world.alive[0]).members():
+    if len(lives) == 1 and not lists(world.alive[0]).settled(lives[0]):
         return ""  # It is no member, and no process is left that could tell it of the group (gossip 5.7).
     for host in world.alive:
         mine = lists(host)
