@@ -376,7 +376,7 @@ def test_a_leader_that_is_asked_answers() -> None:
 
 
 def test_reigns_of_two_manners_are_ordered_as_in_the_table() -> None:
-    """D22: of one term the better hash, also where the name was elected otherwise before: or one member would keep what the table has not."""
+    """D22: of one term the better hash, also where the name was elected otherwise before; or a member would keep what the table has not."""
     found = Stand(*NODES[:5], me=NODES[5])
     leads(found, 3, TERM)
     found.exchange.table("elected").learn([_row_of(TERM, NODES[3], over=True)])

@@ -109,6 +109,8 @@ class Reigns:
             return contest is not None and self.learn(contest, new)
         known = contest.active
         if known is None or contest.pair(new.term, new.leader) > contest.pair(known.term, known.leader):
+            if contest.role is not Role.FOLLOWER and contest.pair(new.term, new.leader) > contest.pair(contest.term, core.me):
+                self._follow.step_down(contest, "superseded")
             core.turn(contest, manner)
             self._adopt(contest, new)
             news = True
