@@ -373,3 +373,16 @@ def test_a_leader_that_is_asked_answers() -> None:
     leads(found, 0, TERM, source=3)
     assert [(to, message.leader) for to, message in found.host.take(Leader)] == [(life(NODES[3]), life(NODES[0]))]
     assert found.role() is Role.ACTIVE
+
+
+def test_reigns_of_two_manners_are_ordered_as_in_the_table() -> None:
+    """D22: of one term the better hash, also where the name was elected otherwise before; or a member would keep what the table has not."""
+    found = Stand(*NODES[:5], me=NODES[5])
+    leads(found, 3, TERM)
+    found.exchange.table("elected").learn([_row_of(TERM, NODES[3], over=True)])
+    leads(found, 2, TERM, made=BASE)
+    reign = found.machine.leader(NAME)
+    assert reign is not None
+    assert (reign.leader, reign.manner) == (life(NODES[2]), BASE)
+    leads(found, 4, TERM, made=HYBRID)
+    assert found.machine.leader(NAME) == reign
