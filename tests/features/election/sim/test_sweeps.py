@@ -1,6 +1,7 @@
 """Seeded sweeps of elections with E1 to E13, and proof that random runs find a rule that is missing.  Spec: election 7; issue 18.
 
-Longer sweeps: ``make soak``. Controls that need lists of their own are in ``test_teeth``.
+The first twenty seeds of each scenario run in ``tests/pins``; longer sweeps: ``make soak``. Controls that need lists of their own are in
+``test_teeth``.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import pytest
 from holdfast.features.election.lab import mutations
 from holdfast.features.election.lab.checkers import BestRanked, NotExcluded, ToldInTime
 from holdfast.features.election.lab.draws import LARGE, LOSS_MAX
-from holdfast.features.election.lab.mutations import VotersScenario
+from holdfast.features.election.lab.mutations import EndScenario, ForgetfulScenario, VotersScenario
 from holdfast.features.election.lab.scenarios.gossip import GossipScenario
 from holdfast.features.election.lab.scenarios.mixed import MixedScenario
-from holdfast.features.election.lab.settled import HEALED, Healed
+from holdfast.features.election.lab.settled import Healed
 from holdfast.features.election.protocol.elections import Elections
 from holdfast.features.election.protocol.facts import Elected, RankViolation, SteppedDown, Unsure, Yielded
 from holdfast.features.election.protocol.manner import VARIANTS, VOTERS
@@ -68,7 +69,7 @@ def violations(scenario: Scenario, seeds: range) -> list[str]:
 def test_sweep() -> None:
     """Election E1 to E13 on lists that a script writes, one run in ten through the real wire; and what matters happened."""
     scenario = Counted()
-    assert violations(scenario, range(sizes.seeds())) == []
+    assert violations(scenario, sizes.later_seeds()) == []
     counts: Counter[str] = Counter()
     for machine in scenario.machines:
         counts.update(machine.counts)
@@ -76,13 +77,13 @@ def test_sweep() -> None:
         assert [mark for mark in HAPPENED if not counts[mark]] == [], counts
         assert [fact.__name__ for fact in FACTS if not scenario.facts[fact.__name__]] == [], scenario.facts
         assert sum(each.judged for each in scenario.watching if isinstance(each, NotExcluded | BestRanked)) > 50
-        assert 0 < max(each.longest for each in scenario.watching if isinstance(each, Healed)) <= HEALED + 100
-    assert sum(each.told for each in scenario.watching if isinstance(each, ToldInTime)) > 100
+        assert max(each.longest for each in scenario.watching if isinstance(each, Healed)) > 0
+        assert sum(each.told for each in scenario.watching if isinstance(each, ToldInTime)) > 1000
 
 
 def test_sweep_on_gossip() -> None:
     """Election E1 to E13 on the gossip that ships; in mode none one leader within ten seconds of lists that agree, in every run."""
-    assert violations(GossipScenario(), range(sizes.seeds())) == []
+    assert violations(GossipScenario(), sizes.later_seeds()) == []
 
 
 def test_the_scenarios_have_everything() -> None:
@@ -114,23 +115,24 @@ def test_the_scenarios_have_everything() -> None:
     "mutation, scenario, caught_by",
     [
         (mutations.veto, MixedScenario(), {"E3 best-ranked"}),
-        (mutations.last_leader_wins, MixedScenario(), {SETTLED, "E2 monotone", "E3 best-ranked"}),
+        (mutations.last_leader_wins, EndScenario(), ONE_LEADER),
         (mutations.empty_at_each, MixedScenario(), {"E11 few-restarts"}),
         (mutations.top_of_zeros, MixedScenario(), {"E11 few-restarts"}),
         (mutations.one_acceptance, VotersScenario(), {"E1 term-unique"}),
         (mutations.half, VotersScenario(), {"E1 term-unique"}),
-        (mutations.no_watch, MixedScenario(), ONE_LEADER),
-        (mutations.by_term_alone, MixedScenario(), ONE_LEADER),
+        (mutations.no_sync, ForgetfulScenario(), {"E1 term-unique"}),
+        (mutations.no_watch, EndScenario(), ONE_LEADER),
+        (mutations.by_term_alone, EndScenario(), ONE_LEADER),
     ],
     ids=lambda each: each.__name__ if callable(each) else "",
 )
 def test_random_runs_catch(mutation: Mutation, scenario: Scenario, caught_by: set[str], search: Search) -> None:
     """Election 7, controls: each rule taken out is found by random runs. Those that need a schedule of their own are in test_teeth.py."""
-    ignored = "" if caught_by != ONE_LEADER else "E1"
     with without(mutation):
-        assert search(scenario, MUTATION_SEEDS, ignored=ignored) in caught_by
+        assert search(scenario, MUTATION_SEEDS) in caught_by
 
 
-def test_the_voters_keep_their_promises() -> None:
+@pytest.mark.parametrize("scenario", [VotersScenario(), ForgetfulScenario()], ids=lambda each: each.name)
+def test_the_voters_keep_their_promises(scenario: Scenario) -> None:
     """E1 in mode members without a clock: what the controls of E1 break holds with the rules in place."""
-    assert violations(VotersScenario(), range(sizes.seeds(100, 4))) == []
+    assert violations(scenario, range(sizes.seeds(100, 4))) == []

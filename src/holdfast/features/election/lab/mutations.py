@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from holdfast.features.election.lab.checkers import TermUnique
 from holdfast.features.election.lab.draws import FOUNDED_AFTER, draw_faults, manners_of, spared
 from holdfast.features.election.lab.scenarios.mixed import SPARED_SECONDS, MixedScenario
+from holdfast.features.election.lab.settled import Healed
 from holdfast.features.election.lab.watch import ElectionWatch
 from holdfast.features.election.protocol.rules import Rules
 from holdfast.lab.checker import Checker
@@ -94,6 +95,15 @@ ABLATIONS: dict[str, Mutation] = {
     "D20": no_sync,
     "D22": by_term_alone,
 }
+
+
+class EndScenario(MixedScenario):
+    """For the controls of E4 and E5: what a run comes to when the faults are over, whatever was violated on the way."""
+
+    name = "election/end"
+
+    def checkers(self, setup: Setup) -> Sequence[Checker]:
+        return [Healed(manners_of(setup), self.lists)]
 
 
 class VotersScenario(MixedScenario):
