@@ -259,9 +259,9 @@ def test_e4_and_e5_one_leader_whom_all_know() -> None:
 
 def test_e13_no_leader_where_no_client_asks() -> None:
     """E13: a name for which no client asks has no leader in the end."""
-    nobody = {life: state._replace(stands=False, role=Role.FOLLOWER) for life, state in reigns(SECOND, THIRD).items()}
-    assert Group(nobody).why().startswith("E13")
-    assert Group({life: state._replace(active=(7, SECOND, True)) for life, state in nobody.items()}).why() == ""
+    unasked = {life: state._replace(stands=False, role=Role.FOLLOWER) for life, state in reigns(SECOND, THIRD).items()}
+    assert Group(unasked).why().startswith("E13")
+    assert Group({life: state._replace(active=(7, SECOND, True)) for life, state in unasked.items()}).why() == ""
 
 
 def test_without_a_majority_ten_seconds_are_enough() -> None:

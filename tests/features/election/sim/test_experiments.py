@@ -81,7 +81,7 @@ def test_a_run_is_the_same_again() -> None:
 
 
 def test_all_of_the_table_are_there() -> None:
-    """Election 8: T1, T2, F1 to F11, L1 to L4. F12 to F18 are real processes."""
+    """Election 8: T1, T2, F1 to F11, L1 to L4. The others are real processes."""
     there = {each for each in experiments() if each.startswith("election/")}
     lab = {"T1", "T2", *(f"F{number}" for number in range(1, 12)), "L1", "L2", "L3", "L4"}
     assert {f"election/{name}" for name in lab} <= there
@@ -96,7 +96,7 @@ def judged(experiment: Experiment[Any], rows: Sequence[Measured], settings: Mapp
 
 def points(settings: Sequence[Setting], of: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Measured]:
     """``of``: by variant, one election for each setting."""
-    rows = []
+    rows: list[Measured] = []
     for number, setting in enumerate(settings):
         runs = [{"variant": variant, "whole": True, **found[number]} for variant, found in of.items()]
         rows.append({"setting": list(setting), "elections": runs})

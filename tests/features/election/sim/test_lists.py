@@ -183,7 +183,7 @@ def test_the_p_and_r_of_theorem_4() -> None:
     lists = [{1: 3.0, 2: 1.0}, {2: 2.0}, {1: 1.0}, {0: 5.0, 1: 2.0}]
     assert system_wide(lists) == {1: 6.0, 2: 3.0, 0: 5.0}
     assert top(system_wide(lists), 2) == [1, 0]
-    assert top({1: 1.0, 2: 1.0, 3: 0.0}, 2) == [2, 1]  # ties: the worse rank first; nobody that is healthy
+    assert top({1: 1.0, 2: 1.0, 3: 0.0}, 2) == [2, 1]  # ties: the worse rank first; none that is healthy
     assert ordered({1: 6.0, 2: 3.0, 0: 5.0}, 4) == [1, 0, 2, 3]
     # The top two are 1 and 0, and no list is asked about itself. List 0 has 1; 1 lacks 0; 2 lacks 0; 3 has both.
     assert p_of(lists, 2) == 2 / 6

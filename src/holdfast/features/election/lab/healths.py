@@ -31,7 +31,7 @@ def top(values: Values, y: int, *, but: int | None = None) -> list[int]:
 
 
 def p_of(lists: Sequence[Values], y: int) -> float | None:
-    """The share of the system-wide top y that an arbitrary answer does not have; None if nobody is unhealthy."""
+    """The share of the system-wide top y that an arbitrary answer does not have; None if no member is unhealthy."""
     worst = top(system_wide(lists), y)
     missing = asked = 0
     for viewer, values in enumerate(lists):

@@ -304,8 +304,8 @@ class Detector(Director):
             told |= each.node.use(ScriptedLists).known_names()
         if self._born[host.me] > 0.0:
             host.node.use(ScriptedLists).remember(told)
-        nobody = len(near) == len(running) > 1 and not self.board.settled & {each.me for each in running}
-        if members or self._born[host.me] == 0.0 or nobody:
+        alone = len(near) == len(running) > 1 and not self.board.settled & {each.me for each in running}
+        if members or self._born[host.me] == 0.0 or alone:
             self.board.settled.add(host.me)
 
     def _sees(self, viewer: NodeId, member: NodeId, reached: bool) -> bool:

@@ -68,7 +68,7 @@ def disagreement(world: World, name: str, manner: Manner, lists: ListsOf) -> str
         return f"E4: {name!r} has {len(leaders)} leaders: {', '.join(map(str, leaders))}"
     if not standing:
         shown = [(host.me, reign.leader) for host in hosts if (reign := host.node.use(Elections).leader(name)) is not None]
-        return f"E13: nobody stands for {name!r}, and {shown[0][0]} holds {shown[0][1]} to lead" if shown else ""
+        return f"E13: no client asks for {name!r}, and {shown[0][0]} holds {shown[0][1]} to lead" if shown else ""
     if manner.fencing and not able(world, manner, hosts, lists):
         return ""
     if not leaders:

@@ -49,7 +49,7 @@ class WorkedVector(Experiment[VectorParameters]):
     def judge(self, parameters: VectorParameters, results: Sequence[Measured]) -> Finding:
         told = {" ".join(row["order"]): [step[4] for step in row["steps"] if step[4]] for row in results}
         misses = [
-            f"order {order}: NOTIFYLEADER to {', '.join(nominees) or 'nobody'}"
+            f"order {order}: NOTIFYLEADER to {', '.join(nominees) or 'no node'}"
             for order, nominees in told.items()
             if len(nominees) != NOTIFIED or nominees[-1] != LEADER or nominees[0] not in ("0", "1")
         ]
