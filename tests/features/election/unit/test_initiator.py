@@ -457,3 +457,20 @@ def test_a_silent_one_that_all_answers_name_alone_is_asked_again() -> None:
         if start is not None:
             found.host.pass_time(start.due_at - found.host.now + 0.001)
     assert named == [NODES[0]] * 6
+
+
+def test_a_nominee_that_says_not_yet_is_not_silent() -> None:
+    """H396: a joiner that is no voter yet refuses term 0; it is named again until it is one (E3)."""
+    found = stand(made=PREFERRED, notify_retries=0, c=1)
+    found.begin()
+    named = []
+    for _ in range(6):
+        found.answer(NODES[1], [NODES[0], NODES[1]])
+        named += [name for name, _, _ in found.notified()]
+        eid = found.machine.last(NAME).eid  # type: ignore[union-attr]
+        found.hear(NODES[0], NotifyNack(NAME, PREFERRED, eid, 0))
+        found.host.pass_time(1.5 * TIMEOUT + 0.001)
+        start = found.machine._core.contests[NAME].start
+        if start is not None:
+            found.host.pass_time(start.due_at - found.host.now + 0.001)
+    assert named == [NODES[0]] * 6
