@@ -16,7 +16,7 @@ from holdfast.features.election.protocol.shown import Account, Answered
 from holdfast.host import Address, NodeId
 
 # Elections of this initiator in a row in which a nominee was silent, after which it is left out. Before that it is not, whatever the own
-# list says (D4, D12). With two in ten datagrams lost a live nominee is silent so often once in a million.
+# list says (D4, D12). With two in ten datagrams lost a live nominee is silent so often once in a hundred thousand.
 SILENT_MAX = 4
 
 
