@@ -18,6 +18,7 @@ FUZZ_ARGS ?= --inputs 1000000
 FUZZ_VIEWS_ARGS ?= --inputs 20000
 FUZZ_LIMITS_ARGS ?= --inputs 20000
 FUZZ_GOSSIP_ARGS ?= --inputs 15000
+FUZZ_ELECTION_ARGS ?= --inputs 3000
 BENCH ?= simulator datagrams memory
 
 # The names of the stamps hold check sums, so that neither a clone's file times nor a checkout can fool them: another lock
@@ -55,12 +56,13 @@ soak: setup ## a machine of views alone (FUZZ_VIEWS_ARGS), one of limits (FUZZ_L
 	@$(VENV)/bin/python -m fuzz.limits $(FUZZ_LIMITS_ARGS)
 	@$(VENV)/bin/holdfast lab sweep $(SOAK_ARGS)
 
-fuzz: setup ## hostile messages: the wire (FUZZ_ARGS), three real agents (FUZZ_AGENTS_ARGS), a machine of views (FUZZ_VIEWS_ARGS) or limits (FUZZ_LIMITS_ARGS) alone, a member of gossip that lies (FUZZ_GOSSIP_ARGS)
+fuzz: setup ## hostile messages: the wire (FUZZ_ARGS), three real agents (FUZZ_AGENTS_ARGS), a machine of views (FUZZ_VIEWS_ARGS) or limits (FUZZ_LIMITS_ARGS) alone, a member that lies, of gossip (FUZZ_GOSSIP_ARGS) and of elections (FUZZ_ELECTION_ARGS)
 	@$(VENV)/bin/python -m fuzz.wire $(FUZZ_ARGS)
 	@$(VENV)/bin/python -m fuzz.agents $(FUZZ_AGENTS_ARGS)
 	@$(VENV)/bin/python -m fuzz.views $(FUZZ_VIEWS_ARGS)
 	@$(VENV)/bin/python -m fuzz.limits $(FUZZ_LIMITS_ARGS)
 	@$(VENV)/bin/python -m fuzz.gossip $(FUZZ_GOSSIP_ARGS)
+	@$(VENV)/bin/python -m fuzz.election $(FUZZ_ELECTION_ARGS)
 
 bench: setup ## the short benchmarks, or others: make bench BENCH=tickets; fails if a goal is missed
 	@missed=0; for name in $(BENCH); do $(VENV)/bin/python -m benchmarks $$name || missed=1; done; exit $$missed

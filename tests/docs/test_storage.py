@@ -20,6 +20,8 @@ AGENT_PAGE = (ROOT / "docs" / "agent.md").read_text()
 ROWS = re.findall(r"^\| (`[a-z]+/.*?) \| (.*?) \|", PAGE, re.MULTILINE)
 GOLDEN = (
     "records-detection-leadership.txt",
+    "records-election-gossip.txt",
+    "records-election-mixed.txt",
     "records-gossip-mixed.txt",
     "records-ring-gap.txt",
     "records-ring-mixed.txt",

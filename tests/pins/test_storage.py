@@ -15,6 +15,7 @@ from tests.pins.doors import file_records, saved_in, state_files
 # What these runs keep is all that an agent keeps, and what the older elections of the papers did.
 RUNS = (
     ("detection/leadership", 3), ("tickets/mixed", 3), ("ring/mixed", 3), ("ring/gap", 11), ("gossip/mixed", 3), ("detection/quorum", 3),
+    ("election/mixed", 9), ("election/gossip", 19),  # mode seats, mode members
 )  # fmt: skip
 VARIES = re.compile(r"[0-9a-f]{32}|\d+|(?<=/)[^/]*@[^/]*")  # of keys: what the group, the pool or the seat chose
 

@@ -28,7 +28,7 @@ WORDS = re.compile(
     r"|Limiter|GroupLimits?|LimitChanged|LimitPanicked|LimitRestored|LimitTimeout|v1/limits)",
     re.IGNORECASE,
 )
-PLAIN = {"gossip", "keys", "limits", "names", "probe", "views"}  # features whose names are plain words as well
+PLAIN = {"election", "gossip", "keys", "limits", "names", "probe", "views"}  # features whose names are plain words as well
 # Folders and files that name features all the same, and why.
 ALLOWED = {
     "cli/demo": "the story of the product: it shows leadership, tickets and the ring at work",

@@ -1,6 +1,8 @@
-"""Who sent how much of what: messages per node and type always, bytes on the wire where they are asked for.  docs/lab.md"""
+"""Who sent how much of what: messages per node and type always, bytes, also times hops, where they are asked for.  docs/lab.md"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -33,6 +35,39 @@ def count_bytes(world: World) -> None:
 def sealed_bytes(sender: str, message: Message) -> int:
     """What one message takes when it leaves a socket, to a few bytes: lives and fingerprints may be shorter than here."""
     return len(_encode(NodeId(sender, 1 << 20), 1 << 47, bytes(FINGERPRINT_BYTES), message)) + SEALED_BYTES_MIN
+
+
+class HopBytes:
+    """Bytes times hops, by type of message, from now on: each message counts once for each hop of its way, also if it is lost there."""
+
+    def __init__(self, world: World, size: Callable[[str, Message], int] = sealed_bytes) -> None:
+        self.by_type: dict[str, int] = {}
+        self._network, self._size = world.network, size
+        self._hops: dict[tuple[str, str], int] = {}
+        self._network.lose_if(self._count, self)
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_type.values())
+
+    def stop(self) -> None:
+        self._network.let_pass(self)
+
+    def add(self, message: Message, source: str, links: int = 1) -> None:
+        """What went another way than by the network: over so many links."""
+        name = type(message).__name__
+        self.by_type[name] = self.by_type.get(name, 0) + self._size(source, message) * links
+
+    def hops(self, source: str, target: str) -> int:
+        if (source, target) not in self._hops:
+            field = self._network.topology
+            path = (target,) if field is None else field.path(source, target)
+            self._hops[source, target] = 0 if path is None else len(path)
+        return self._hops[source, target]
+
+    def _count(self, source: str, target: str, message: Message) -> bool:
+        self.add(message, source, self.hops(source, target))
+        return False
 
 
 def sent(world: World) -> dict[str, dict[str, Sent]]:

@@ -31,6 +31,7 @@ Receive = Callable[..., None]
 Handlers = Mapping[type[Message], Handler]
 CLOSED: Handlers = {}
 Filter = Callable[[str, str, Message], bool]  # True: this message is lost
+PairLoss = Callable[[str, str], float]  # how often a message from one node to another is lost on its way, over all hops together
 Through = Callable[["Endpoint", "Endpoint", "Packet"], tuple[Any, "Packet"] | None]  # None: the sender keeps it to itself
 
 
@@ -167,6 +168,7 @@ class Network:
         self._links: dict[tuple[str, str], Link] = {}
         self._cuts: dict[object, Callable[[str, str], bool]] = {}
         self._filters: dict[object, Filter] = {}
+        self._pair_loss: PairLoss | None = None
         self._draws: dict[Link, Callable[[], float]] = {}
         self._drawn: Link | None = None  # the link of the last draw, which is mostly that of the next one
         self._draw: Callable[[], float] = float
@@ -218,6 +220,10 @@ class Network:
             self._cuts.pop(key, None)
         self._refresh()
 
+    def is_cut(self, source: str, target: str) -> bool:
+        """Does some cut or partition silence this direction now?"""
+        return any(cut(source, target) for cut in self._cuts.values())
+
     def clear(self) -> None:
         """End everything that a fault brought."""
         self._weather.clear()
@@ -232,6 +238,11 @@ class Network:
     def let_pass(self, key: object) -> None:
         """End one rule."""
         self._filters.pop(key, None)
+        self._refresh()
+
+    def set_pair_loss(self, loss: PairLoss | None) -> None:
+        """Messages are lost end to end, by who sends and who receives, and not hop by hop: what links say of loss counts no more."""
+        self._pair_loss = loss
         self._refresh()
 
     def watch(self) -> None:
@@ -267,18 +278,21 @@ class Network:
         if self.plain:
             fate = self.fates.pop() if self.fates else self.draw_fates()
             return (0.0, 0.0, link, "lost") if fate == LOST else (0.0, fate, link, "")
-        if self._cuts and self._is_cut(source, target):
+        if self._cuts and self.is_cut(source, target):
             return 0.0, 0.0, link, "cut"
         if self._filters and any(lost(source, target, message) for lost in self._filters.values()):
             return 0.0, 0.0, link, "dropped by the script"
         if self.topology is None:
             link = self._link_of(source, target)
-            if link.loss and self.chance() < link.loss:
+            loss = link.loss if self._pair_loss is None else self._pair_loss(source, target)
+            if loss and self.chance() < loss:
                 return 0.0, 0.0, link, "lost"
             return 0.0, self._delay(link), link, ""
         path = self.topology.path(source, target)
         if path is None:
             return 0.0, 0.0, link, "no path"
+        if self._pair_loss is not None and self.chance() < self._pair_loss(source, target):
+            return 0.0, 0.0, link, "lost"
         before = delay = 0.0
         here = source
         for hop in path:
@@ -290,15 +304,12 @@ class Network:
 
     def _hop_fails(self, here: str, hop: str, link: Link, target: str) -> str:
         """Why one link, or the relay at its end, does not pass a message on; "" if it does."""
-        if self._is_cut(here, hop):
+        if self.is_cut(here, hop):
             return f"cut before {hop}"
-        if link.loss and self.chance() < link.loss:
+        if link.loss and self._pair_loss is None and self.chance() < link.loss:
             return f"lost before {hop}"
         relay = self.endpoints.get(Address(hop, PORT))
         return "" if hop == target or (relay is not None and relay.up) else f"relay {hop} is down"
-
-    def _is_cut(self, source: str, target: str) -> bool:
-        return any(cut(source, target) for cut in self._cuts.values())
 
     def _link_of(self, source: str, target: str) -> Link:
         return self._links.get((source, target)) or (next(reversed(self._weather.values())) if self._weather else self._link)
@@ -320,7 +331,9 @@ class Network:
 
     def _refresh(self) -> None:
         link = self._link
-        troubled = self._links or self._weather or self._cuts or self._filters or self.topology or link.duplicate or link.tail
+        troubled = (
+            self._links or self._weather or self._cuts or self._filters or self._pair_loss or self.topology or link.duplicate or link.tail
+        )
         self.plain = not troubled  # All messages have the same kind of fate. Looking on must not change it, or no run could be replayed.
         self.calm = self.plain and not (self.trace or self.measure or self.through)
         self.fates.clear()

@@ -6,8 +6,7 @@ from random import Random
 
 from holdfast.features.gossip.lab.groups import GossipGroup, names_of
 from holdfast.features.gossip.protocol.profiles import Profile
-from holdfast.host import Message
-from holdfast.lab.accounting import sealed_bytes
+from holdfast.lab.accounting import HopBytes
 from holdfast.lab.links import Link, Uniform
 from holdfast.lab.topology import scattered
 
@@ -23,21 +22,17 @@ class RadioGroup(GossipGroup):
         names = names_of(members)
         field = scattered(names, Random(f"{seed}/field"), side=(members / DENSITY) ** 0.5, reach=REACH)
         super().__init__(seed, profile, link=Link(HOP_DELAY, loss=loss), topology=field)
-        self._hops: dict[tuple[str, str], int] = {}
-        self.hop_bytes = 0
+        self._counted: HopBytes | None = None
         self.form(names)
+
+    @property
+    def hop_bytes(self) -> int:
+        return 0 if self._counted is None else self._counted.total
 
     def count_hop_bytes(self) -> None:
         """From now on: the bytes of each message, once for each hop of its way."""
-        self.world.network.lose_if(self._count, self)
+        self._counted = HopBytes(self.world)
 
     def hops(self, source: str, target: str) -> int:
-        if (source, target) not in self._hops:
-            field = self.world.network.topology
-            path = None if field is None else field.path(source, target)
-            self._hops[source, target] = 0 if path is None else len(path)
-        return self._hops[source, target]
-
-    def _count(self, source: str, target: str, message: Message) -> bool:
-        self.hop_bytes += sealed_bytes(source, message) * self.hops(source, target)
-        return False
+        assert self._counted is not None
+        return self._counted.hops(source, target)
