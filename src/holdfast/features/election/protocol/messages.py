@@ -13,7 +13,7 @@ from msgspec import Meta
 from holdfast.bounds import MEMBERS_MAX, Growing, Label, Number, Seconds, Slot
 from holdfast.features.election.protocol.config import XY_MAX
 from holdfast.features.election.protocol.manner import Manner
-from holdfast.host import Message, NodeId
+from holdfast.host import Address, Message, NodeId
 
 RANK_BYTES_MAX = 136  # of a rank attribute: four tags of 33 bytes, and room
 
@@ -24,11 +24,12 @@ Few = Annotated[int, Meta(ge=0, le=XY_MAX)]
 
 
 class Standing(NamedTuple):
-    """A candidate as one list has it: its rank attribute, and how new that is."""
+    """A candidate as one list has it: its rank attribute, how new that is, and where it is told so: the initiator may not list it."""
 
     id: NodeId
     rank: RankKey
     inc: Number
+    address: Address
 
 
 class Unhealthy(NamedTuple):
@@ -93,11 +94,12 @@ class NotifyNack(OfElection, frozen=True, tag=115):
 
 
 class Leader(OfElection, frozen=True, tag=116):
-    """That life is named, or (``active``) leads."""
+    """That life is named, or (``active``) leads. ``final``: by an initiator that has finished."""
 
     term: Growing
     leader: NodeId
     active: bool
+    final: bool = False
 
 
 class LeaderAck(OfElection, frozen=True, tag=117):
