@@ -137,6 +137,8 @@ class LeaderChanged(Event, frozen=True):
     name: str
     leader: NodeId | None
     token: int
+    by: str = "seats"  # how it came to lead: "seats", or "election", which excludes no other leader
+    state: str = "active"  # a leader that may not act yet is no change
 
 
 class LeaderSuspected(Event, frozen=True):

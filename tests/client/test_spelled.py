@@ -38,7 +38,7 @@ from holdfast.errors import (
     Unavailable,
 )
 from holdfast.events import EventsLost, Joined, LeaderChanged, LeaderSuspected
-from holdfast.features.leadership.calls import LeaderView
+from holdfast.local.leaders import LeaderView
 from holdfast.features.mail import calls as mail_calls
 from holdfast.features.mail.client_base import CAST_BYTES_MAX, SEND_BYTES_MAX, TOPIC_BYTES_MAX, Received
 from holdfast.features.mail.protocol.inbox import PAYLOAD_BYTES_MAX as MAIL_BYTES_MAX

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from holdfast.features import rooms
-from holdfast.features.leadership.calls import LINES, LeaderView
+from holdfast.local.leaders import LINES, LeaderView
 from holdfast.local.calls import OWN, Call, Lines
 from holdfast.local.table import CallTable, tag_of
 

@@ -1,5 +1,7 @@
 """The verbs of tickets: ``holdfast ticket`` and ``holdfast run --ticket``."""
 
+from collections.abc import Mapping
+
 from holdfast.cli.parser import Flag
 from holdfast.cli.run.hold_flags import RunKind, Wanted
 from holdfast.cli.verbs import Entry, Offer, Table
@@ -24,7 +26,8 @@ def parsed_ticket(text: str, flag: str = "") -> tuple[str, int]:
     return pool, int(number)
 
 
-def _wanted(text: str, grace: float | None) -> Wanted:
+def _wanted(text: str, grace: float | None, more: Mapping[str, str]) -> Wanted:
+    del more
     pool, of = parsed_ticket(text, "--ticket ")
     return Wanted(f"ticket:{pool}", {"of": of}, grace)
 

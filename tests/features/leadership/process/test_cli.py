@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from holdfast.features.leadership.calls import LeaderView
+from holdfast.local.leaders import LeaderView
 from holdfast.host import NodeId
 from holdfast.local import calls
 from tests.cli.command import Run
