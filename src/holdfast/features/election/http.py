@@ -39,7 +39,7 @@ class LastElection(Struct, frozen=True):
     """How the last election went that began at this agent; ``outcome`` is empty while it runs."""
 
     why: str
-    ago: float  # seconds since it began
+    at: float  # wall clock when it began
     took: float
     x: int
     y: int
@@ -127,7 +127,8 @@ class ElectionHttp(HttpPart):
         return ElectionsAnswer(board.version, found, running.config.hold, "")
 
     def _version(self) -> int:
-        return 0 if self._running is None else self._running.board.version
+        """It grows with every change of a leader, and of how an election goes here."""
+        return 0 if self._running is None else self._running.board.version + self._running.facts
 
     def _lines(self) -> tuple[LeaderView, ...]:
         return () if self._running is None else self._running.board.views
@@ -158,18 +159,18 @@ def _election(running: ElectionAgent, name: str, line: LeaderView | None) -> Ele
         f=0 if state is None else state.f,
         needed=0 if state is None else state.needed,
         acks=() if state is None else tuple(sorted(state.acks))[:SHOWN_MAX],
-        last=None if last is None else _account(last, running.host.now),
+        last=None if last is None else _account(last, running.host.wall() - max(0.0, running.host.now - last.began_at)),
     )
 
 
-def _account(last: Account, now: float) -> LastElection:
+def _account(last: Account, began_at: float) -> LastElection:
     answers = (
         AnswerUsed(life.name, max(0.0, used.at), tuple(each.name for each in used.candidates), _values(used.excluded))
         for life, used in list(last.answers.items())[:SHOWN_MAX]
     )
     return LastElection(
         why=last.why,
-        ago=max(0.0, now - last.began_at),
+        at=began_at,
         took=last.took,
         x=last.x,
         y=last.y,

@@ -51,10 +51,12 @@ class ElectionAgent(Running):
         self.unusable_c: dict[str, CBoundUnusable] = {}  # names whose c is more than the group has members for
         self._begins_unusable: dict[str, CBoundUnusable] = {}
         self.terms_heard = 0
+        self.facts = 0  # that were heard
         self.ways.add(self)
 
     def on_event(self, event: Event) -> None:
         self.board.note()
+        self.facts += 1
         if isinstance(event, LeaderChanged):
             self.terms_heard += event.by == self.by and event.leader is not None
         elif isinstance(event, Initiated):
