@@ -22,8 +22,8 @@ FOUNDATION = "foundation"
 SPECS = {
     FOUNDATION: FOUNDATION, "ring": "ring", "detection": "detection", "fast-detection": "detection", "tickets": "tickets",
     "views": "views", "circuit-breaker": "views", "limits": "limits", "rate-limit": "limits", "gossip": "gossip",
+    "election": "election",
 }  # fmt: skip
-NOT_BUILT = ("election",)  # its specification comes with it
 FOLDERS = ("src/", "tests/")
 PAGES = (*(f"docs/spec/{page}.md" for page in sorted(set(SPECS.values()))), "docs/decisions.md")
 
@@ -32,7 +32,7 @@ ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 SECTION = r"\d{1,2}(?:\.\d{1,2})?(?![\w%]|\.[\d.])"
 CODE = r"(?:[DEFGHIP]|CB|RL)\d{1,3}[a-z]?(?!\w)"
 ASIDE = r"(?: \([^()]*\)| step \d+)?"
-NAMES = "|".join(sorted((*SPECS, *NOT_BUILT), key=len, reverse=True))
+NAMES = "|".join(sorted(SPECS, key=len, reverse=True))
 # A name and what is cited of it, with asides in brackets: "ring 8 (E9), 5.3, D14", "ring/E3".
 ITEM = rf"(?:{SECTION}|{CODE}){ASIDE}"
 TOKEN = re.compile(

@@ -1,7 +1,7 @@
-"""A fence: a resource admits the tokens of holders, and refuses those below the highest it has seen.  docs/election.md (fencing).
+"""A fence: a resource admits the tokens of holders, and refuses those below the highest it has seen.  docs/client.md (fencing).
 
-A leader by election is not the only one, and every holder may be late: it checks, stands still, and writes. So whatever it changes compares
-the token of the one who writes with the highest it admitted before. A fence does that comparison; the store decides how long it
+Every holder may be late: it checks that it holds, stands still, and writes. And some holders exclude no other. So whatever they change
+compares the token of the one who writes with the highest it admitted before. A fence does that comparison; the store decides how long it
 remembers: in this process, in a file of SQLite, or in the same transaction of SQLite as the change itself.
 """
 
@@ -57,7 +57,7 @@ class Fence:
     def admit(self, token: int) -> None:
         """Go on only if this returns. Raises ``StaleToken`` if a larger token was admitted before; the same one is admitted again."""
         if isinstance(token, bool) or not isinstance(token, int) or not 1 <= token <= TOKEN_MAX:
-            raise ConfigError(f"token: {shown(token)}; accepted is the token of a term or ticket, 1 to {TOKEN_MAX}")
+            raise ConfigError(f"token: {shown(token)}; accepted is the token of a grant, 1 to {TOKEN_MAX}")
         with self._lock:
             if not self._store.raised(token):
                 highest = self._store.highest()

@@ -38,7 +38,7 @@ class Modifier:
 class RunKind:
     """One kind of grant.
 
-    ``wanted`` makes of the flag's value, of ``--grace`` and of those ``modifiers`` that were given what is asked for. ``also`` are other
+    ``wanted`` makes of the flag's value and of ``--grace`` what is asked for; with ``modifiers``, also of those that were given, by name. ``also`` are other
     kinds that the flag can ask for, with the same variables. ``also_held`` stands in the first sentence of
     `holdfast run --help`, beside "a lock"; ``grace`` is the default of ``--grace``, where it is not a quarter of the hold. ``variables`` of
     the command's environment say which number of the hold each has: "token" or "number".
@@ -50,7 +50,7 @@ class RunKind:
         self,
         kind: str,
         flag: Flag,
-        wanted: Callable[[str, float | None, Mapping[str, str]], Wanted],
+        wanted: Callable[..., Wanted],
         *,
         also_held: str = "",
         grace: str = "",

@@ -25,8 +25,9 @@ def wanted_hold(given: Mapping[str, str | None], hold: str | None, option: tuple
             if given.get(modifier.parameter) is not None and kind.option not in asked_for:
                 raise ConfigError(f"{modifier.option}: says how {kind.option} is meant; accepted together with {kind.option}")
     for kind, text in short:
-        more = {each.parameter: value for each in kind.modifiers if (value := given.get(each.parameter)) is not None}
-        return kind.wanted(text, grace, more)
+        if not kind.modifiers:
+            return kind.wanted(text, grace)
+        return kind.wanted(text, grace, {each.parameter: value for each in kind.modifiers if (value := given.get(each.parameter)) is not None})
     if hold:
         parsed_hold(hold)
     return Wanted(hold or "", _options(option), grace)

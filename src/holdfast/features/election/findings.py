@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.agent.observe.findings import error, note, warning
 from holdfast.errors import shown
 from holdfast.features.election.protocol.ranks import decode, row_of
 
 if TYPE_CHECKING:
-    from holdfast.features.election.running import ElectionAgent
+    from holdfast.agent.grants.ways import Taken, Ways
+    from holdfast.features.election.protocol.elections import Elections
+    from holdfast.features.election.protocol.facts import CBoundUnusable, RankViolation
+    from holdfast.host import Host, Lists
     from holdfast.local.calls import Finding
 
 VIOLATIONS_FOR = 3600.0  # seconds for which a worse leader is told
@@ -18,7 +21,26 @@ UNSETTLED_FOR = 15.0  # seconds: a member that gossips is settled sooner, unless
 SMALL = 4  # members; in a smaller group c+1 answers are never to be had beside f dead ones
 
 
-def of_elections(agent: ElectionAgent) -> Iterator[Finding]:
+class Examined(Protocol):
+    """What doctor looks at: ``running.Examined``."""
+
+    by: str
+    lists: Lists
+    elections: Elections
+    ways: Ways
+
+    @property
+    def host(self) -> Host: ...
+    @property
+    def violations(self) -> Sequence[tuple[float, RankViolation]]: ...
+    @property
+    def unusable_c(self) -> Mapping[str, CBoundUnusable]: ...
+    def standing_since(self) -> Mapping[str, float]: ...
+    def taken(self, name: str) -> Taken | None: ...
+    def highest(self, name: str) -> int: ...
+
+
+def of_elections(agent: Examined) -> Iterator[Finding]:
     """Of all names that this agent knows."""
     for name in agent.elections.names():
         yield from _two_ways(agent, name)
@@ -34,7 +56,7 @@ def of_elections(agent: ElectionAgent) -> Iterator[Finding]:
     yield from _violations(agent)
 
 
-def _two_ways(agent: ElectionAgent, name: str) -> Iterator[Finding]:
+def _two_ways(agent: Examined, name: str) -> Iterator[Finding]:
     own, other = agent.taken(name), agent.ways.other(name, agent)
     if own is not None and other is not None:
         by, taken = other
@@ -44,7 +66,7 @@ def _two_ways(agent: ElectionAgent, name: str) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _rank_mismatch(agent: ElectionAgent, name: str) -> Iterator[Finding]:
+def _rank_mismatch(agent: Examined, name: str) -> Iterator[Finding]:
     ours, row = agent.elections.manner(name), row_of(name)
     for member in agent.lists.members():
         value = member.rows.get(row)
@@ -59,7 +81,7 @@ def _rank_mismatch(agent: ElectionAgent, name: str) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _unusable(agent: ElectionAgent) -> Iterator[Finding]:
+def _unusable(agent: Examined) -> Iterator[Finding]:
     members = len(agent.lists.members())
     for name, fact in sorted(agent.unusable_c.items()):
         if members < SMALL:
@@ -75,7 +97,7 @@ def _unusable(agent: ElectionAgent) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _violations(agent: ElectionAgent) -> Iterator[Finding]:
+def _violations(agent: Examined) -> Iterator[Finding]:
     since = agent.host.now - VIOLATIONS_FOR
     recent = [fact for at, fact in agent.violations if at >= since]
     for name in sorted({fact.name for fact in recent}):

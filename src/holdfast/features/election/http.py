@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from holdfast.agent.feature import Web
     from holdfast.agent.observe.metrics import Metric
+    from holdfast.features.election.metrics import ElectionSource
     from holdfast.features.election.protocol.shown import Account
-    from holdfast.features.election.running import ElectionAgent
     from holdfast.host import NodeId
 
 SHOWN_MAX = 64  # members in one account: an election of a thousand members asks 150
@@ -101,7 +101,7 @@ class ElectionHttp(HttpPart):
     routes = ROUTES
     page = Path(__file__).parent / "page"
 
-    def __init__(self, web: Web, running: ElectionAgent | None, why: str = "") -> None:
+    def __init__(self, web: Web, running: ElectionSource | None, why: str = "") -> None:
         """``running`` is None over another membership; then ``why`` says so."""
         self._web, self._running, self._why = web, running, why
         self.lists = (Lists(self._version, self._lines, self.answer, event="elections"),)
@@ -134,7 +134,7 @@ class ElectionHttp(HttpPart):
         return () if self._running is None else self._running.board.views
 
 
-def _election(running: ElectionAgent, name: str, line: LeaderView | None) -> ElectionAnswer:
+def _election(running: ElectionSource, name: str, line: LeaderView | None) -> ElectionAnswer:
     line = line or LeaderView(name, None, running.elections.highest(name), 0.0, ELECTION, ACTIVE)
     elections, state, manner = running.elections, running.elections.state(name), running.elections.manner(name)
     words = {} if manner is None else manner.words()

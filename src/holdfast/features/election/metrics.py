@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.agent.observe.metrics import Metric, Sample, counter, gauge, histogram, labelled
 
 if TYPE_CHECKING:
-    from holdfast.features.election.running import ElectionAgent
+    from holdfast.features.election.board import Board
+    from holdfast.features.election.kind import ElectKind
+    from holdfast.features.election.protocol.config import ElectionConfig
+    from holdfast.features.election.protocol.elections import Elections
+    from holdfast.host import Host
 
 NAMES_MAX = 64  # with numbers of their own: a label per name must not fill a database
 
@@ -43,7 +47,21 @@ GAUGES = {
 NAMED = {"tentative_now": "tentative", "active_now": "own"}
 
 
-def of_elections(running: ElectionAgent) -> Iterable[Metric]:
+class ElectionSource(Protocol):
+    """What HTTP shows of elections: ``running.ElectionAgent``."""
+
+    config: ElectionConfig
+    elections: Elections
+    kind: ElectKind
+    board: Board
+    terms_heard: int
+    facts: int
+
+    @property
+    def host(self) -> Host: ...
+
+
+def of_elections(running: ElectionSource) -> Iterable[Metric]:
     elections = running.elections
     numbers = elections.metrics()
     for name, text in GAUGES.items():
@@ -61,7 +79,7 @@ def of_elections(running: ElectionAgent) -> Iterable[Metric]:
     yield from _by_name(running)
 
 
-def _by_name(running: ElectionAgent) -> Iterable[Metric]:
+def _by_name(running: ElectionSource) -> Iterable[Metric]:
     found = [state for name in running.elections.names()[:NAMES_MAX] if (state := running.elections.state(name)) is not None]
     for name, text, value in (
         ("election_term", "The newest term of this name that was heard of.", lambda each: running.elections.highest(each.name)),

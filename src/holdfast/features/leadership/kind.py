@@ -64,7 +64,7 @@ class LeadKind:
         self.counts: Counter[str] = Counter()  # asked, refused
 
     @classmethod
-    def of(cls, leads: Leads, now: Callable[[], float], config: Config, enter: Callable[[str], int]) -> LeadKind:
+    def of(cls, leads: Leads, now: Callable[[], float], config: Config, enter: Callable[[str], int] = _alone) -> LeadKind:
         return cls(leads, now, term_length=config.term_length, longest=config.longest_grant, enter=enter)
 
     def acquire(self, name: str, options: Mapping[str, Any], holder: Holder) -> Wish:

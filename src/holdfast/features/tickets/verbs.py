@@ -1,7 +1,5 @@
 """The verbs of tickets: ``holdfast ticket`` and ``holdfast run --ticket``."""
 
-from collections.abc import Mapping
-
 from holdfast.cli.parser import Flag
 from holdfast.cli.run.hold_flags import RunKind, Wanted
 from holdfast.cli.verbs import Entry, Offer, Table
@@ -26,8 +24,7 @@ def parsed_ticket(text: str, flag: str = "") -> tuple[str, int]:
     return pool, int(number)
 
 
-def _wanted(text: str, grace: float | None, more: Mapping[str, str]) -> Wanted:
-    del more
+def _wanted(text: str, grace: float | None) -> Wanted:
     pool, of = parsed_ticket(text, "--ticket ")
     return Wanted(f"ticket:{pool}", {"of": of}, grace)
 

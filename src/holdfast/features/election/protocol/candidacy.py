@@ -21,7 +21,7 @@ from holdfast.features.election.protocol.shown import Role
 from holdfast.features.election.protocol.terms import Terms
 from holdfast.features.election.protocol.voting import Voting
 from holdfast.features.election.protocol.watching import Watching
-from holdfast.host import NodeId, Timer
+from holdfast.host import Member, NodeId, Timer
 from holdfast.kit.hold import LossReason
 
 WEAK_TICKS = 2  # in a row with too few voters listed, after which a leader steps down
@@ -78,8 +78,8 @@ class Candidacy:
 
     def _accept(self, source: NodeId, contest: Contest, notify: NotifyLeader) -> None:
         core = self._core
-        if contest.role is Role.ACTIVE:
-            self.step_down(contest, "superseded")
+        if contest.role is Role.ACTIVE or contest.unsure:
+            self.step_down(contest, "superseded")  # Its client acts under the former term.
         if source != core.me:
             self._crowning.drop_run(contest)
         contest.promised, contest.promised_to = max(notify.term, contest.promised), core.me
@@ -219,10 +219,10 @@ class Candidacy:
         active = contest.role is Role.ACTIVE
         return Leader(contest.name, contest.manner, contest.term, self._core.me, active, final=contest.final)
 
-    def announce(self, contest: Contest, to: NodeId) -> None:
+    def announce(self, contest: Contest, to: Member) -> None:
         """Say to one member that this one leads."""
         if contest.role is Role.ACTIVE:
-            self._core.outbox.put(to, self._leader(contest))
+            self._core.outbox.put_member(to, self._leader(contest))
 
     # Doubts, and the end (5.9).
 
@@ -283,7 +283,7 @@ class Candidacy:
     def _reset(self, contest: Contest) -> None:
         self._cancel(contest)
         contest.role, contest.term, contest.final, contest.unsure = Role.FOLLOWER, 0, False, False
-        contest.acks = {}
+        contest.acks, contest.n_seen = {}, 0
 
     def _cancel(self, contest: Contest) -> None:
         self._terms().cancel(contest.name)

@@ -50,7 +50,6 @@ class Run:
         self.nominee: NodeId | None = None
         self.term = 0  # nterm: of the last nomination
         self.hint = 0  # the highest term that an answer knew
-        self.known = 0  # the largest number of names that an answer knew
         self.final = False  # the nominee was told that this is the end
         self.done = False  # c+1 answers are there
         self.led = False  # the nominee leads already
@@ -94,7 +93,8 @@ class Contest:
         self.run: Run | None = None
         self.last: Account | None = None
         self.failures = 0  # elections in a row that came to nothing
-        self.retry = (0, 0)  # x and y of the one that came to nothing last; (0, 0): as configured
+        self.retry = (0, 0)  # x and y of an election that goes on in a moment; (0, 0): as configured
+        self.retry_sticky = True
         self.greetings = 0  # times in a row that an election waited for a majority of seats
         self.yields = 0  # elections in a row that were given up for another initiator
         self.silent: dict[NodeId, int] = {}  # nominees that did not answer, in so many elections in a row

@@ -155,6 +155,11 @@ class Core:
             return None
         return contest
 
+    def turn(self, contest: Contest, manner: Manner) -> None:
+        """A reign is known that was elected so, and this agent does not stand for the name otherwise."""
+        if contest.wish is None and contest.run is None and contest.role is Role.FOLLOWER:
+            contest.manner, contest.cached = manner, None
+
     def open(self, name: str, manner: Manner) -> Contest | None:
         if len(self.contests) >= NAMES_MAX and not self._make_room():
             self.counts["names_full"] += 1
@@ -180,8 +185,8 @@ class Core:
         led = contest.active is not None and not contest.active.over and self.is_listed(contest.active.leader)
         if contest.wish is not None or contest.run is not None or led:
             return False
-        contest.manner, contest.cached = manner, None
-        return True
+        self.turn(contest, manner)
+        return contest.manner == manner
 
     def _make_room(self) -> bool:
         """The name that was idle for longest goes; none that this agent has a part in, or promised something lately."""

@@ -66,7 +66,7 @@ class CValue:
             return core.config.c
         boost = contest.boost if core.now < contest.boost_until else 0
         if lists.observed_for() < BUCKET:
-            return n - 1  # Nothing was measured yet: ask everyone.
+            return n - 1  # Nothing was measured yet: ask all.
         measured = lists.c_measured()
         factor = SAFETY_TURBULENT if lists.turbulent() or lists.observed_for() < WINDOW else SAFETY
         return max(ceil(FLOOR * n), ceil(factor * measured) + 1 if measured else 0, boost)

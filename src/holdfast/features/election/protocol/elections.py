@@ -300,6 +300,9 @@ class Elections:
 
     def _on_word(self, source: NodeId, message: OfElection) -> None:
         """About a name."""
+        known = self._core.contests.get(message.name)
+        if isinstance(message, Leader) and known is not None and known.manner != message.manner:
+            self._hearing.on_otherwise(source, message)
         contest = self._core.meet(source, message.name, message.manner)
         if contest is not None:
             self._on[type(message)](source, contest, message)
@@ -322,7 +325,10 @@ class Elections:
         self._answering.on_query(source, contest, query)
 
     def _on_response(self, source: NodeId, contest: Contest, response: Response) -> None:
-        if not self._voting.on_answer(source, contest, response):
+        terms = (response.term, 0 if response.active is None else response.active.term)
+        if not all(map(self._core.credible, terms)):
+            self._core.counts["far_ahead"] += 1
+        elif not self._voting.on_answer(source, contest, response):
             self._initiator.take(contest, source, response)
 
     def _on_notify(self, source: NodeId, contest: Contest, notify: NotifyLeader) -> None:
@@ -345,7 +351,7 @@ class Elections:
             elif contest.active is not None and contest.active.leader.name == member.name:
                 self._ticking.look(contest)
             if isinstance(event, Joined) and member.id != self._core.me:
-                self._candidacy.announce(contest, member.id)
+                self._candidacy.announce(contest, member)
 
     def _lapse(self) -> None:
         """F9: before anything else, a deadline that has passed."""

@@ -27,8 +27,11 @@ class Hearing:
 
     def on_leader(self, source: NodeId, contest: Contest, message: Leader) -> None:
         core = self._core
-        if message.leader == core.me or not core.credible(message.term):
-            core.counts["own_leader" if message.leader == core.me else "far_ahead"] += 1
+        if not core.credible(message.term):
+            core.counts["far_ahead"] += 1
+            return
+        if message.leader == core.me:
+            self._on_own(source, contest, message)
             return
         if not message.active and source != message.leader:
             core.counts["secondhand"] += 1
@@ -42,13 +45,29 @@ class Hearing:
         if not message.active:
             self._watching.arm(contest)
 
+    def on_otherwise(self, source: NodeId, message: Leader) -> None:
+        """Of a name that is elected otherwise here: a larger reign counts all the same."""
+        if message.active and self._core.credible(message.term) and message.leader != self._core.me:
+            self._reigns.hear(source, message.name, message.manner, Crowned(message.term, message.leader, over=False))
+
+    def _on_own(self, source: NodeId, contest: Contest, message: Leader) -> None:
+        """That this member leads, by the word of another."""
+        self._core.counts["own_leader"] += 1
+        if message.active and source != self._core.me:
+            self._reigns.correct(contest, message.term)
+
+    def _check(self, source: NodeId, contest: Contest, message: Leader) -> None:
+        """A reign that was told by another than its leader: the leader hears of it, and denies it if it is none (H401)."""
+        member = self._core.listed.members.get(message.leader)
+        if source != message.leader and member is not None:
+            self._core.outbox.put_member(member, message)
+
     def _without(self, source: NodeId, contest: Contest, message: Leader) -> None:
         """No promises: reigns are ordered by (term, then better hash), here as in the table (D22)."""
         core, reigns = self._core, self._reigns
         new = (message.term, message.leader)
         if message.active:
-            if not reigns.learn(contest, Crowned(*new, over=False)):
-                self._correct(source, contest, new)
+            self._learn(source, contest, message)
             return
         if contest.shown is None or reigns.above(contest, new, contest.shown):
             contest.show(*new, core.now)
@@ -68,8 +87,8 @@ class Hearing:
                 self._step_down(contest, "superseded")
         elif not message.active:
             self._ack(source, contest, message.term, ok=False)
-        if message.active and not self._reigns.learn(contest, Crowned(*new, over=False)):
-            self._correct(source, contest, new)
+        if message.active:
+            self._learn(source, contest, message)
 
     def _promise(self, source: NodeId, contest: Contest, message: Leader) -> None:
         core, term = self._core, message.term
@@ -98,6 +117,12 @@ class Hearing:
         if contest.manner.by_members and contest.voter:
             core = self._core
             core.host.send(source, LeaderAck(contest.name, contest.manner, term, ok, contest.promised, core.known()))
+
+    def _learn(self, source: NodeId, contest: Contest, message: Leader) -> None:
+        if self._reigns.learn(contest, Crowned(message.term, message.leader, over=False)):
+            self._check(source, contest, message)
+        else:
+            self._correct(source, contest, (message.term, message.leader))
 
     def _correct(self, source: NodeId, contest: Contest, new: tuple[int, NodeId]) -> None:
         """A reign that is smaller than the newest one known is answered with that one."""

@@ -65,6 +65,7 @@ class Initiator:
             self._watching.arm(contest)
             return False
         if contest.manner.by_seats and not self._seats_heard(contest, why):
+            contest.retry, contest.retry_sticky = (x, y), sticky
             return False
         bounds = self._cvalue.for_election(contest)
         core.eids += 1
@@ -131,7 +132,7 @@ class Initiator:
         if run is None or answer.eid != run.eid or run.done or source in run.got:
             core.counts["late"] += 1
             return
-        if not self._is_sound(contest, answer):
+        if contest.manner.by_members and not answer.voter:
             core.counts["unsound"] += 1
             return
         if self._yields(contest, run, answer.busy):
@@ -139,7 +140,6 @@ class Initiator:
         run.got[source] = answer
         run.got_at[source] = core.now
         run.hint = max(run.hint, answer.term, 0 if answer.active is None else answer.active.term)
-        run.known = max(run.known, answer.known)
         core.counts["responses"] += 1
         if len(run.got) >= run.needed:
             self._finish(contest, run)
@@ -152,11 +152,6 @@ class Initiator:
             self._restart(contest, run)
         elif choice.best is not None and choice.best != run.nominee:
             self._nominate(contest, run, choice, final=not core.rules.confirm)
-
-    def _is_sound(self, contest: Contest, answer: Response) -> bool:
-        core = self._core
-        terms = [answer.term, 0 if answer.active is None else answer.active.term]
-        return all(core.credible(term) for term in terms) and (answer.voter or not contest.manner.by_members)
 
     def _yields(self, contest: Contest, run: Run, busy: NodeId | None) -> bool:
         """D11: a better-ranked initiator is at work, and none was named here yet."""
@@ -227,8 +222,11 @@ class Initiator:
             run.term = self._next_term(contest, run)
             core.counts["nominations"] += 1
             core.host.emit(Nominated(contest.name, run.eid, best, run.term, final, len(run.got)))
-        if choice.address is not None and best != core.me and not core.is_listed(best):
-            core.host.meet(best, choice.address)
+        member = core.listed.members.get(best)
+        if member is not None:
+            core.outbox.meet(member)  # It may never have been heard here.
+        elif choice.address is not None:
+            core.host.meet(best, choice.address)  # The own list lacks it; an answer says where it is.
         self._notify(contest, run)
 
     def _next_term(self, contest: Contest, run: Run) -> int:
@@ -334,7 +332,7 @@ class Initiator:
         """The same again after a pause, which doubles with each failure in a row (D12)."""
         core = self._core
         contest.failures += 1
-        contest.retry = (run.x, run.y)
+        contest.retry, contest.retry_sticky = (run.x, run.y), run.sticky
         factor = min(2.0 ** min(contest.failures - 1, 10), CONFUSED_MAX) if core.rules.backoff else 1.0
         self._watching.arm(contest)
         self._watching.later(contest, core.uniform(0, 2 * core.timeout) * factor, "retry")

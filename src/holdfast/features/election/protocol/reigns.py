@@ -77,8 +77,8 @@ class Reigns:
         """A name is met: what the table knows of it."""
         value = self._rows.raw(contest.name)
         row = None if value is None else _read(value)
-        if row is not None and row.name == contest.name and row.manner == contest.manner:
-            self.learn(contest, row.crowned)
+        if row is not None and row.name == contest.name:
+            self.hear(row.crowned.leader, row.name, row.manner, row.crowned)
 
     # What is heard.
 
@@ -97,6 +97,19 @@ class Reigns:
             return False
         self._adopt(contest, new)
         return True
+
+    def hear(self, source: NodeId, name: str, manner: Manner, new: Crowned) -> bool:
+        """A reign of a name, however that was elected: the larger one counts. True: it is news."""
+        core, contest = self._core, self._core.contests.get(name)
+        if contest is None or contest.manner == manner:
+            contest = core.meet(source, name, manner)
+            return contest is not None and self.learn(contest, new)
+        if contest.active is not None and not new.term > contest.active.term:
+            return False
+        core.turn(contest, manner)
+        if contest.manner != manner:
+            core.mismatch(source, contest, manner)
+        return self.learn(contest, new)
 
     def is_larger(self, contest: Contest, new: Crowned) -> bool:
         """Than the newest reign that is known."""
@@ -141,8 +154,8 @@ class Reigns:
         contest.raise_promise(new.term, new.leader)
         if contest.shown is None or new.term >= contest.shown[0]:
             contest.show(new.term, new.leader, core.now)
-        if contest.role is not Role.FOLLOWER and not mine and self.above(contest, (new.term, new.leader), (contest.term, core.me)):
-            self._follow.step_down(contest, "superseded")
+        if contest.role is not Role.FOLLOWER and self.above(contest, (new.term, new.leader), (contest.term, core.me)):
+            self._follow.step_down(contest, "superseded")  # Also by a reign that it is said to have, and has not.
         self._follow.on_reign(contest, new.term, new.leader)
         if new.over or (mine and not self._i_lead(contest, new)):
             self._end(contest, new)
@@ -165,11 +178,12 @@ class Reigns:
         mine = new.leader == self._core.me
         contest.active = Crowned(new.term, new.leader, over=True)
         if mine and not new.over:
-            self._core.host.after(0.0, lambda: self._correct(contest, new.term))
+            self._core.host.after(0.0, lambda: self.correct(contest, new.term))
         self.tell(contest)
         self._watching.on_gone(contest, resigned=True)
 
-    def _correct(self, contest: Contest, term: int) -> None:
+    def correct(self, contest: Contest, term: int) -> None:
+        """Another says that this member leads under that term. If it does not, that reign is over."""
         if not self._i_lead(contest, Crowned(term, self._core.me, over=False)):
             self._core.counts["corrected"] += 1
             self.over(contest, term)
@@ -207,10 +221,7 @@ class Reigns:
         if row is None or row.name != key:
             self._core.counts["misplaced"] += 1
             return
-        crowned = row.crowned
-        contest = self._core.meet(crowned.leader, row.name, row.manner)
-        if contest is not None:
-            self.learn(contest, crowned)
+        self.hear(row.crowned.leader, row.name, row.manner, row.crowned)
 
     def _is_credible(self, value: bytes) -> bool:
         row = _read(value)

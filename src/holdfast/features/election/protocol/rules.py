@@ -26,7 +26,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     restart_tentative: bool = True  # D7: the restart is allowed to an initiator that nominated itself
     only_unhealthy: bool = True  # D8: who is healthy is never left out; without, "top y" of zeros
     quorum: Quorum = "majority"  # D9: W
-    watch: bool = True  # D10: everyone who saw a QUERY starts one itself if no leader follows
+    watch: bool = True  # D10: all who saw a QUERY start one themselves if no leader follows
     yields: bool = True  # D11: of several initiators all but the best-ranked give up
     backoff: bool = True  # D12: the pause after a nominee that is silent doubles, and the nominee is probed
     newest_row: bool = True  # D13: of two rows of one candidate the newer one counts; without, the older

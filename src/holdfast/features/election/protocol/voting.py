@@ -22,6 +22,7 @@ from holdfast.features.election.protocol.watching import Watching
 from holdfast.host import NodeId, Storage, Timer
 from holdfast.kit.seats import Seats
 
+SYNC_ROUNDS = 12  # of questions of a voter without memory; then it begins anew
 PART = "election"  # of the storage: the last promise of each name
 
 
@@ -39,7 +40,9 @@ class Sync:
     def __init__(self, eid: int) -> None:
         self.eid = eid
         self.term = 0
+        self.known = 0  # the largest number of names that an answer knew
         self.answered: dict[str, None] = {}  # names
+        self.rounds = 0
         self.timer: Timer | None = None
 
 
@@ -53,14 +56,18 @@ class Voting:
         self._syncs: dict[str, Sync] = {}
         self._saving = 0
         self._started_at = core.now
+        self._timer: Timer | None = None  # at the end of the quarantine
 
     def start(self) -> None:
-        self._started_at = self._core.now
+        core = self._core
+        self._started_at = core.now
+        if core.rules.quarantined:
+            self._timer = core.host.after(QUARANTINE * core.ttl, self._on_quarantined)
 
     # W.
 
     def needed(self, contest: Contest, known: int = 0) -> int:
-        """W: acceptances that make a term. ``known``: the largest number of names that an answer of this run knew."""
+        """W: acceptances that make a term. ``known``: the largest number of names that an answer knew."""
         if not contest.manner.fencing:
             return 0
         if contest.manner.by_seats:
@@ -136,16 +143,26 @@ class Voting:
         if source.name != self._core.me.name:
             sync.answered[source.name] = None
             sync.term = max(sync.term, message.term, 0 if message.active is None else message.active.term)
-            contest.see(message.known)
+            sync.known = max(sync.known, message.known)
         self._judge(contest, sync)
         return True
 
     def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         for name in list(self._syncs):
             self._end(name)
 
+    def _on_quarantined(self) -> None:
+        for contest in tuple(self._core.contests.values()):
+            self.tick(contest)
+
     def _ask(self, contest: Contest) -> None:
         sync, core = self._syncs[contest.name], self._core
+        sync.rounds += 1
+        if sync.rounds > SYNC_ROUNDS:  # What was answered may have come from members that are gone.
+            core.eids += 1
+            sync = self._syncs[contest.name] = Sync(core.eids)
         question = Query(contest.name, contest.manner, sync.eid, 0, 0, contest.promised, sync=True)
         for member in core.others():
             if member.name not in sync.answered:
@@ -156,15 +173,15 @@ class Voting:
     def _judge(self, contest: Contest, sync: Sync) -> None:
         """Other names, min(W, N_ref-1) of them: with this member's own name they meet every majority that it may have forgotten."""
         core = self._core
-        names = max(core.known(), contest.n_seen)
-        if not core.settled(core.me) or len(sync.answered) < min(self.needed(contest), names - 1):
+        names = max(core.known(), sync.known)
+        if not core.settled(core.me) or len(sync.answered) < min(self.needed(contest, sync.known), names - 1):
             return
         self._end(contest.name)
         if sync.term > contest.promised:
             contest.promised, contest.promised_to = sync.term, SPENT
         contest.voter = True
         core.host.emit(VoterReady(contest.name, len(sync.answered)))
-        self._watching.arm(contest)
+        self._watching.arm(contest, soon=contest.stands and not self._watching.led(contest))
 
     def _end(self, name: str) -> None:
         sync = self._syncs.pop(name, None)

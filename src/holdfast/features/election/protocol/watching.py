@@ -1,6 +1,6 @@
 """Watching: when an election starts.  Spec: election 5.8, D10, D25; paper 004, III.B.
 
-Three ways: the watch fires, the leader is gone, somebody asks for one. Every member that saw a sign of an election arms its watch, so an
+Three ways: the watch fires, the leader is gone, a client asks for one. Every member that saw a sign of an election arms its watch, so an
 initiator that dies is no loss.
 """
 
@@ -120,7 +120,8 @@ class Watching:
         if core.contests.get(contest.name) is not contest or not self.needed(contest):
             return  # The tick arms it again when it is needed.
         awake = core.host.late <= PAUSE_MAX  # F11
-        if awake and contest.run is None and contest.quiet(core.now, RECENT_TIMEOUTS * core.timeout):
+        free = contest.run is None and contest.start is None  # else one runs, or begins in a moment
+        if awake and free and contest.quiet(core.now, RECENT_TIMEOUTS * core.timeout):
             core.counts["watch_fired"] += 1
             self._begin(contest, "watch")
         if not self.led(contest):

@@ -39,8 +39,10 @@ class Wiring:
     # Elections begin.
 
     def begin(self, contest: Contest, why: str) -> None:
-        x, y = contest.retry if why == "retry" else (0, 0)
-        self.initiator.begin(contest, why, x=x, y=y, sticky=why not in UNASKED)
+        goes_on = why in ("retry", "empty")
+        x, y = contest.retry if goes_on else (0, 0)
+        sticky = contest.retry_sticky if goes_on else why not in UNASKED
+        self.initiator.begin(contest, why, x=x, y=y, sticky=sticky)
 
     # A candidate's: ``candidacy.Crowning``, ``initiator.Named``.
 
