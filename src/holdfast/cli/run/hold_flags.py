@@ -38,8 +38,8 @@ class Modifier:
 class RunKind:
     """One kind of grant.
 
-    ``wanted`` makes of the flag's value and of ``--grace`` what is asked for; with ``modifiers``, also of those that were given, by name. ``also`` are other
-    kinds that the flag can ask for, with the same variables. ``also_held`` stands in the first sentence of
+    ``wanted`` makes of the flag's value and of ``--grace`` what is asked for; with ``modifiers``, also of those that were given, by name.
+    ``also`` are other kinds that the flag can ask for, with the same variables. ``also_held`` stands in the first sentence of
     `holdfast run --help`, beside "a lock"; ``grace`` is the default of ``--grace``, where it is not a quarter of the hold. ``variables`` of
     the command's environment say which number of the hold each has: "token" or "number".
     """

@@ -27,7 +27,9 @@ def wanted_hold(given: Mapping[str, str | None], hold: str | None, option: tuple
     for kind, text in short:
         if not kind.modifiers:
             return kind.wanted(text, grace)
-        return kind.wanted(text, grace, {each.parameter: value for each in kind.modifiers if (value := given.get(each.parameter)) is not None})
+        return kind.wanted(
+            text, grace, {each.parameter: value for each in kind.modifiers if (value := given.get(each.parameter)) is not None}
+        )
     if hold:
         parsed_hold(hold)
     return Wanted(hold or "", _options(option), grace)
