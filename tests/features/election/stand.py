@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from random import Random
+from typing import Any
 
 from holdfast.events import Failed, Joined, MembershipEvent, Updated
 from holdfast.features.election.protocol.config import ElectionConfig
@@ -213,13 +214,13 @@ class Client:
         return self.host.now < self.deadline
 
 
-def settings(made: Manner, **changes: object) -> ElectionConfig:
+def settings(made: Manner, **changes: Any) -> ElectionConfig:
     """With the manner of a test, TIMEOUT 0.2 s, and c and f as it says."""
     fields = {
         "variant": made.variant_name, "voters": made.voters_name, "rank": made.rank_names, "health": made.health_name,
         "timeout": TIMEOUT, "c": 2, "f": 0,
     }  # fmt: skip
-    return ElectionConfig(**{**fields, **changes})  # type: ignore[arg-type]
+    return ElectionConfig(**{**fields, **changes})
 
 
 class Stand:
@@ -227,7 +228,7 @@ class Stand:
 
     def __init__(
         self, *others: str, me: str = "m0", made: Manner = HYBRID, rules: Rules | None = None, candidates: Iterable[str] | None = None,
-        storage: FakeStorage | None = None, seats: Seats | None = None, boot: int = 1, **changes: object,
+        storage: FakeStorage | None = None, seats: Seats | None = None, boot: int = 1, **changes: Any,
     ) -> None:  # fmt: skip
         self.host = FakeHost(me, boot, storage=storage)
         self.manner, self.rows = made, Rows()
@@ -292,7 +293,6 @@ class Stand:
     def facts(self, kind: type[ElectionFact]) -> list[ElectionFact]:
         return [event for event in self.host.emitted if isinstance(event, kind)]
 
-    @property
     def role(self) -> Role:
         state = self.machine.state(NAME)
         return Role.FOLLOWER if state is None else state.role
@@ -302,7 +302,7 @@ class Town:
     """Several members, each with a machine; all are candidates when ``stand`` says so."""
 
     def __init__(
-        self, n: int, *, made: Manner = HYBRID, rules: Rules | None = None, seed: int = 0, **changes: object
+        self, n: int, *, made: Manner = HYBRID, rules: Rules | None = None, seed: int = 0, **changes: Any
     ) -> None:  # fmt: skip
         self.names = ranked_names(n)
         self.random = Random(seed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from holdfast.features.election.protocol.facts import ElectionFailed
@@ -17,7 +19,7 @@ INITIATOR = NODES[8]
 OTHERS = NODES[:8]
 
 
-def initiator(made: Manner, *, c: int = 2, f: int = 1, rules: Rules | None = None, **changes: object) -> Stand:
+def initiator(made: Manner, *, c: int = 2, f: int = 1, rules: Rules | None = None, **changes: Any) -> Stand:
     """Asks c+f+1 others, as the paper counts."""
     found = Stand(*OTHERS, me=INITIATOR, made=made, rules=rules or Rules(self_response=False), c=c, f=f, **changes).stand()
     return found.quiet()
@@ -208,7 +210,7 @@ def test_notifyleader_is_followed_by_one_multicast(made: Manner) -> None:
     stand.host.pass_time(0.0)
     found = [(to, message) for to, message in stand.host.take(Leader) if message.active]
     assert sorted(str(to) for to, _ in found) == sorted(str(life(name)) for name in OTHERS)
-    assert stand.role is Role.ACTIVE
+    assert stand.role() is Role.ACTIVE
 
 
 @pytest.mark.parametrize("made", ALL)

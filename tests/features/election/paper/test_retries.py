@@ -3,6 +3,8 @@ leaders")."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from holdfast.features.election.protocol.facts import ElectionFailed
@@ -72,7 +74,7 @@ def test_a_leader_that_dies_before_it_multicasts(made: Manner) -> None:
     assert town.leaders() == [town.names[1]]
 
 
-def silent(*, rules: Rules | None = None, **changes: object) -> Stand:
+def silent(*, rules: Rules | None = None, **changes: Any) -> Stand:
     """An initiator whose nominee never answers."""
     stand = Stand(*NODES[:4], me=NODES[4], made=BASE, rules=rules, c=1, f=0, **changes).stand().quiet()
     stand.begin()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from holdfast.events import ConfigMismatch
 from holdfast.features.election.protocol.config import UNANSWERED_MAX, XY_MAX
 from holdfast.features.election.protocol.messages import Leader, Query, Response
@@ -12,8 +14,8 @@ from tests.features.election.stand import BASE, HYBRID, NAME, PREFERRED, TIMEOUT
 NODES = ranked_names(6)
 
 
-def stand(**changes: object) -> Stand:
-    return Stand(*NODES[1:], me=NODES[0], **changes).stand().quiet()  # type: ignore[arg-type]
+def stand(**changes: Any) -> Stand:
+    return Stand(*NODES[1:], me=NODES[0], **changes).stand().quiet()
 
 
 def named(answer: Response | None) -> list[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from holdfast.features.election.protocol.facts import CBound, CBoundUnusable
@@ -10,8 +12,8 @@ from tests.features.election.stand import NAME, Stand
 MANY = [f"p{number}" for number in range(39)]  # with m0: 40 members
 
 
-def stand(others: list[str] = MANY, **changes: object) -> Stand:
-    return Stand(*others, **{"c": None, "f": None, **changes}).stand().quiet()  # type: ignore[arg-type]
+def stand(others: list[str] = MANY, **changes: Any) -> Stand:
+    return Stand(*others, **{"c": None, "f": None, **changes}).stand().quiet()
 
 
 def c_f(found: Stand) -> tuple[int, int]:

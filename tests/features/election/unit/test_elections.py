@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from holdfast.config import Config
@@ -18,8 +20,8 @@ NODES = ranked_names(5)
 TERM = 1_700_000_000_500
 
 
-def stand(**changes: object) -> Stand:
-    return Stand(*NODES[1:], me=NODES[0], **changes)  # type: ignore[arg-type]
+def stand(**changes: Any) -> Stand:
+    return Stand(*NODES[1:], me=NODES[0], **changes)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 101, "a\nb", "é" * 51])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import pytest
 
@@ -30,10 +31,10 @@ NODES = ranked_names(7)
 TERM = 1_700_000_000_500
 
 
-def stand(at: int = 6, **changes: object) -> Stand:
+def stand(at: int = 6, **changes: Any) -> Stand:
     """A member of the seven; all stand."""
     others = [name for index, name in enumerate(NODES) if index != at]
-    return Stand(*others, me=NODES[at], **changes).stand().quiet()  # type: ignore[arg-type]
+    return Stand(*others, me=NODES[at], **changes).stand().quiet()
 
 
 def outcome(found: Stand) -> str:
@@ -271,7 +272,7 @@ def test_preconditions() -> None:
     assert not begin(contest, "watch")  # It runs.
 
 
-def finished(**changes: object) -> tuple[Stand, int]:
+def finished(**changes: Any) -> tuple[Stand, int]:
     """c+1 answers; the nominee was told."""
     found = stand(made=BASE, **changes)
     found.begin()
@@ -392,7 +393,7 @@ def test_the_initiator_may_name_itself() -> None:
     for index in (1, 2):
         found.answer(NODES[index], [NODES[0]])
     assert found.host.take(NotifyLeader) == []
-    assert found.role is Role.ACTIVE
+    assert found.role() is Role.ACTIVE
     assert outcome(found) == "elected"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from holdfast.features.election.protocol.facts import Elected, SteppedDown
 from holdfast.features.election.protocol.manner import manner
 from holdfast.features.election.protocol.messages import AskTerm, Leader, LeaderAck, NotifyLeader, Query, TermWord
@@ -17,9 +19,9 @@ TERM = 1_700_000_000_500
 SEATS = manner("hybrid", "seats")
 
 
-def stand(**changes: object) -> Stand:
+def stand(**changes: Any) -> Stand:
     """Slots 0 and 1 are others'; slot 2 is this one's, which is not open yet."""
-    found = Stand(*NODES[1:], me=NODES[0], made=SEATS, **changes).stand()  # type: ignore[arg-type]
+    found = Stand(*NODES[1:], me=NODES[0], made=SEATS, **changes).stand()
     assert found.seats is not None
     found.seats.start()
     for slot, name in enumerate(NODES[1:3]):
@@ -60,9 +62,9 @@ def test_a_majority_of_slots_makes_a_term() -> None:
     word(found, 0, ask)
     word(found, 0, ask)
     word(found, 1, ask, source=NODES[3])
-    assert found.role is Role.TENTATIVE
+    assert found.role() is Role.TENTATIVE
     word(found, 1, ask)
-    assert found.role is Role.ACTIVE
+    assert found.role() is Role.ACTIVE
     assert found.client.granted == [TERM]
     assert [(message.term, message.active) for _, message in found.host.take(Leader)][-1] == (TERM, True)
 
@@ -74,7 +76,7 @@ def test_a_term_that_is_taken_is_given_up() -> None:
     ask = asks(found)[0][1]
     word(found, 0, ask, granted=False, number=TERM + 40)
     word(found, 1, ask, granted=False, number=TERM + 90)
-    assert found.role is Role.FOLLOWER
+    assert found.role() is Role.FOLLOWER
     assert [(fact.term, fact.why) for fact in found.facts(SteppedDown)] == [(TERM, "refused")]  # type: ignore[attr-defined]
     assert found.machine.highest(NAME) == TERM + 90
 
@@ -90,7 +92,7 @@ def test_a_seat_that_waits_is_asked_again() -> None:
     assert len(asks(found)) == 2
     for slot in (0, 1):
         word(found, slot, ask)
-    assert found.role is Role.ACTIVE
+    assert found.role() is Role.ACTIVE
 
 
 def test_silent_seats_end_with_the_candidacy() -> None:
@@ -98,7 +100,7 @@ def test_silent_seats_end_with_the_candidacy() -> None:
     found = stand()
     notify(found)
     found.host.pass_time(6 * TIMEOUT + 0.01)
-    assert found.role is Role.FOLLOWER
+    assert found.role() is Role.FOLLOWER
     found.host.take(AskTerm)
     found.host.pass_time(TIMEOUT)
     assert asks(found) == []
@@ -136,7 +138,8 @@ def test_a_seat_promises_each_term_once() -> None:
     """A2: by ``kit.promise``: one holder per number, nothing below it; the same one again is granted again."""
     town = Town(3, made=SEATS)
     town.run(3.0)
-    seat, said = town.names[0], []
+    seat = town.names[0]
+    said: list[tuple[bool, int]] = []
 
     def ask(who: str, term: int) -> None:
         town.elections[seat].on_message(town.hosts[who].me, AskTerm(NAME, SEATS, len(said), term, LENGTH))
@@ -202,5 +205,5 @@ def test_a_word_from_a_stranger_is_dropped() -> None:
     ask = asks(found)[0][1]
     for slot in (0, 1):
         found.machine.on_message(NodeId("stranger", 1), TermWord(NAME, SEATS, ask.serial, slot, True, TERM, 0.0, 0))
-    assert found.role is Role.TENTATIVE
+    assert found.role() is Role.TENTATIVE
     assert found.machine.counts["malformed"] == 2

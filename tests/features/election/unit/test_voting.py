@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from holdfast.errors import StorageDamaged
@@ -23,12 +25,12 @@ MEMBERS = manner("hybrid", "members")
 TTL = 6 * TIMEOUT
 
 
-def stand(at: int = 0, **changes: object) -> Stand:
+def stand(at: int = 0, **changes: Any) -> Stand:
     others = [name for index, name in enumerate(NODES) if index != at]
-    return Stand(*others, me=NODES[at], made=MEMBERS, **changes).stand()  # type: ignore[arg-type]
+    return Stand(*others, me=NODES[at], made=MEMBERS, **changes).stand()
 
 
-def voter(at: int = 0, **changes: object) -> Stand:
+def voter(at: int = 0, **changes: Any) -> Stand:
     found = stand(at, **changes)
     found.machine._core.contests[NAME].voter = True
     return found.quiet()
@@ -111,7 +113,7 @@ def test_a_non_voter_does_nothing() -> None:
     found.hear(NODES[4], NotifyLeader(NAME, MEMBERS, 1, TERM + 1, final=True))
     assert acks(found) == []
     assert found.ask(NODES[4]) is None
-    assert found.role is Role.FOLLOWER
+    assert found.role() is Role.FOLLOWER
     assert not found.machine._initiator.begin(found.machine._core.contests[NAME], "watch")
     leads(found, 1, TERM, active=True)
     assert found.machine.leader(NAME) is not None

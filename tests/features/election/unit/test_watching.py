@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from holdfast.features.election.protocol.config import INITIATORS
@@ -15,9 +17,9 @@ TERM = 1_700_000_000_500
 WATCH = 6 * TIMEOUT
 
 
-def stand(at: int = 4, *, stands: bool = True, **changes: object) -> Stand:
+def stand(at: int = 4, *, stands: bool = True, **changes: Any) -> Stand:
     others = [name for index, name in enumerate(NODES) if index != at]
-    found = Stand(*others, me=NODES[at], made=BASE, **changes)  # type: ignore[arg-type]
+    found = Stand(*others, me=NODES[at], made=BASE, **changes)
     return (found.stand() if stands else found).quiet()
 
 

@@ -76,7 +76,7 @@ class Elections:
         multicast: Multicast | None = None,
     ) -> None:
         """Makes the table ``elected`` in ``exchange``, publishes rows ``e:...`` in ``lists``, keeps promises in the parts ``election`` and,
-        as a seat, ``election-terms`` of ``host.storage``. ``broadcast`` is used above 1024 members. The laboratory alone hands in
+        as a seat, ``terms`` of ``host.storage``. ``broadcast`` is used above 1024 members. The laboratory alone hands in
         ``rules`` and ``multicast``."""
         self.config = config
         self.rules = Rules() if rules is None else rules

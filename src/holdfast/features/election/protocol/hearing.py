@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from holdfast.features.election.protocol.checks import is_life
 from holdfast.features.election.protocol.contest import Contest, Crowned
 from holdfast.features.election.protocol.core import Core
 from holdfast.features.election.protocol.messages import Leader, LeaderAck
@@ -27,8 +28,8 @@ class Hearing:
 
     def on_leader(self, source: NodeId, contest: Contest, message: Leader) -> None:
         core = self._core
-        if not core.credible(message.term):
-            core.counts["far_ahead"] += 1
+        if not core.credible(message.term) or not is_life(message.leader):
+            core.counts["malformed" if core.credible(message.term) else "far_ahead"] += 1
             return
         if message.leader == core.me:
             self._on_own(source, contest, message)
@@ -47,7 +48,8 @@ class Hearing:
 
     def on_otherwise(self, source: NodeId, message: Leader) -> None:
         """Of a name that is elected otherwise here: a larger reign counts all the same."""
-        if message.active and self._core.credible(message.term) and message.leader != self._core.me:
+        sound = self._core.credible(message.term) and is_life(message.leader)
+        if message.active and sound and message.leader != self._core.me:
             self._reigns.hear(source, message.name, message.manner, Crowned(message.term, message.leader, over=False))
 
     def _on_own(self, source: NodeId, contest: Contest, message: Leader) -> None:

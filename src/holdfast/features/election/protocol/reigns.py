@@ -14,6 +14,7 @@ from msgspec import Struct
 from holdfast.bounds import Growing, Label, Name
 from holdfast.errors import ConfigError
 from holdfast.events import LeaderChanged
+from holdfast.features.election.protocol.checks import is_life
 from holdfast.features.election.protocol.config import NAME_BYTES_MAX, TOPIC
 from holdfast.features.election.protocol.contest import Contest, Crowned
 from holdfast.features.election.protocol.core import Core
@@ -241,7 +242,9 @@ def _read(value: bytes) -> Row | None:
 
 def _valid(value: bytes) -> bool:
     row = _read(value)
-    return row is not None and 1 <= len(row.name.encode()) <= NAME_BYTES_MAX and is_sound(row.manner)
+    if row is None or not is_life(row.crowned.leader):
+        return False
+    return 1 <= len(row.name.encode()) <= NAME_BYTES_MAX and is_sound(row.manner)
 
 
 def _over(value: bytes) -> bool:

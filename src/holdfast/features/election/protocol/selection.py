@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from holdfast.features.election.protocol.checks import is_life, is_place
 from holdfast.features.election.protocol.contest import Contest, Run
 from holdfast.features.election.protocol.core import Core
 from holdfast.features.election.protocol.messages import Response, Standing, Unhealthy
@@ -66,6 +67,9 @@ def _newest(core: Core, run: Run) -> dict[NodeId, Standing]:
     found: dict[NodeId, Standing] = {}
     for answer in run.got.values():
         for each in answer.candidates[: run.x]:
+            if not (is_life(each.id) and is_place(each.address)):
+                core.counts["unsound"] += 1
+                continue
             known = found.get(each.id)
             if known is None or _is_newer(core, each, known):
                 found[each.id] = each
@@ -97,6 +101,6 @@ def _incumbent(contest: Contest, run: Run, out: set[NodeId]) -> NodeId | None:
     """The leader that an answer with the highest term of all lists (D14)."""
     top = max((answer.term for answer in run.got.values()), default=0)
     crowns = [answer.active for answer in run.got.values() if answer.term == top and answer.leader_listed and answer.active is not None]
-    found = [crown for crown in crowns if crown.term == top and crown.leader not in out]
+    found = [crown for crown in crowns if crown.term == top and crown.leader not in out and is_life(crown.leader)]
     best = max(found, key=lambda crown: contest.pair(crown.term, crown.leader), default=None)
     return None if best is None else best.leader

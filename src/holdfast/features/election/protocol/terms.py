@@ -20,7 +20,7 @@ from holdfast.kit.phase import Outcome, Phase, PhaseEnd, Questions, Weights
 from holdfast.kit.promise import Answer, HolderId, Promises
 from holdfast.kit.seats import Seats
 
-PART = "election-terms"  # of the seat's journal
+PART = "terms"  # of the seat's journal
 KEY = "el:"
 LENGTH = 0.001  # seconds: the shortest that a promise can be
 HEARD_TIMEOUTS = 2.0  # how lately a majority of seats must have been heard before an election starts
