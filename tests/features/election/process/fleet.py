@@ -51,7 +51,7 @@ class Electors:
     ) -> tuple[subprocess.Popen[bytes], Record]:
         """A command that ends with the reign of this agent."""
         record = Record(path)
-        words = [sys.executable, "-m", "holdfast", "run", "--agent", self.agents[number].socket, "--lead", name, "--by", "election", *flags]
+        words = [sys.executable, "-m", "holdfast", "run", "--agent", self.agents[number].socket, "--lead", name, "--by", "election"]
         command = [sys.executable, "-S", "-E", *map(str, (WORKER, record.path, *worker))]
         return subprocess.Popen([*words, "--", *command], stderr=subprocess.PIPE), record
 
