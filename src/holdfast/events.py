@@ -131,7 +131,7 @@ class ViewTripped(Event, frozen=True):
 ViewEvent = ViewChanged | Changing | ViewLost | ViewRestored | ViewTripped
 
 
-class LeaderChanged(Event, frozen=True):
+class LeaderChanged(Event, frozen=True, repr_omit_defaults=True):
     """Who leads, as known here. ``leader`` is None while no leader is known."""
 
     name: str
