@@ -7,8 +7,8 @@ LOCK := requirements-dev.txt
 # Debian packages that tests use, each with the command it brings. Without them these tests are skipped, and say so. (The package busybox
 # brings the same command without a cron daemon.)
 DEBIAN_PACKAGES := iproute2:ip nftables:nft chromium:chromium busybox-static:busybox
-# What nightly tests use beside them: an ensemble of ZooKeeper, which brings Java, and Redis, which limits are compared with.
-NIGHTLY_PACKAGES := zookeeper redis-server:redis-server
+# What nightly tests use beside them: an ensemble of ZooKeeper, which brings Java, and what is compared with: Redis (limits), serf (gossip).
+NIGHTLY_PACKAGES := zookeeper redis-server:redis-server serf:serf
 
 # (exec: make tells only the process it started that it ends, and that one must be the one that passes it on.)
 # What the longer jobs run; override on the command line, e.g. make test PYTEST_ARGS="tests/kit -x".

@@ -18,7 +18,7 @@ import pytest
 from holdfast.events import Event, Paused
 from holdfast.host import CALM_DATAGRAMS_MAX, SLEEP_MAX, Address, Message, NodeId, Storage
 from holdfast.net import host as net_host
-from holdfast.net.host import AWAY_AFTER, NetHost
+from holdfast.net.host import AWAY_AFTER, ON_TIME, NetHost
 from tests.net.machines import FakeClock, Ping, Talker, envelope, plain, port_of
 from tests.support.realtime import eventually, run
 
@@ -143,20 +143,82 @@ def test_a_stop_between_two_timers_is_noticed_before_the_second() -> None:
 
 
 def test_a_stop_while_datagrams_are_read_is_noticed_before_the_timers() -> None:
-    """F10, as above: the pause falls between two datagrams of one turn."""
+    """F10, as above: the pause falls behind the last datagram of a turn. H367: the turn before it read one."""
+    first_two = 1 + CALM_DATAGRAMS_MAX
 
     def play(it: Scene) -> None:
         def stopped(message: Message) -> None:
-            if message == Ping(CALM_DATAGRAMS_MAX - 1):
+            if message == Ping(first_two - 1):
                 it.clock.reading += 2.0
 
         it.talker.on_heard = stopped
         it.host.after(0.5, lambda: it.talker.write_down("timer"))
-        for serial in range(CALM_DATAGRAMS_MAX + 3):
+        for serial in range(first_two + 3):
             it.send(serial)
 
     order = [what for what, _ in scene(play, until="timer")]
-    assert order == ["Ping"] * CALM_DATAGRAMS_MAX + ["away"] + ["Ping"] * 3 + ["timer"]
+    assert order == ["Ping"] * first_two + ["away"] + ["Ping"] * 3 + ["timer"]
+
+
+class CountedReads(socket.socket):
+    """Says how often it was read, and how often in vain."""
+
+    reads = empty = 0
+
+    def recvfrom(self, *arguments: Any) -> Any:
+        self.reads += 1
+        try:
+            return super().recvfrom(*arguments)
+        except BlockingIOError:
+            self.empty += 1
+            raise
+
+
+def counted(host: NetHost) -> CountedReads:
+    """The socket of this host, from now on."""
+    sock = CountedReads(fileno=socket.dup(host.datagrams.fileno()))
+    host.datagrams._recvfrom = sock.recvfrom
+    return sock
+
+
+def test_one_datagram_is_one_read_and_a_timer_on_time_is_none() -> None:
+    """H367: the loop knows that the socket is empty, and says if there is more; many that wait are read in one turn all the same."""
+
+    async def main() -> None:
+        clock, host, talker, _ = await opened()
+        with counted(host) as sock, sender_to(host) as send:
+            for serial in range(3):
+                clock.reading += 0.05
+                send(serial)
+                await eventually(lambda serial=serial: len(talker.diary) > serial, "it was heard")  # type: ignore[misc]
+            assert (sock.reads, sock.empty) == (3, 0)
+            host.after(0.01, lambda: talker.write_down("timer"))
+            clock.reading += 0.01 + ON_TIME / 2
+            await eventually(lambda: talker.diary[-1][0] == "timer", "the timer ran")
+            assert (sock.reads, sock.empty) == (3, 0)
+            for serial in range(10):
+                send(serial)
+            await eventually(lambda: len(talker.diary) == 14, "all were heard")
+            assert (sock.reads, sock.empty) == (3 + 10 + 1, 1)
+        await host.close()
+
+    run(main())
+
+
+def test_a_timer_that_is_late_lets_datagrams_speak_first() -> None:
+    """F10, H367: what has waited behind a slow callback is heard before a timer judges, also in the turn of the timer."""
+
+    async def main() -> None:
+        clock, host, talker, _ = await opened()
+        with sender_to(host) as send:
+            host.after(0.02, lambda: talker.write_down("timer"))
+            clock.reading += 0.02 + ON_TIME * 2
+            send(0)
+            host._on_wake()  # as a loop that looks at its timers first
+            assert [what for what, _ in talker.diary] == ["Ping", "timer"]
+        await host.close()
+
+    run(main())
 
 
 def test_a_short_delay_is_no_pause() -> None:

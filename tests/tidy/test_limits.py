@@ -148,4 +148,4 @@ def test_make_installs_what_a_run_uses() -> None:
     """CONTRIBUTING: the nightly tests have an ensemble of ZooKeeper, and Java with it, and Redis; the short run installs none of them."""
     told = {target: subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True).stdout for target in TESTS}
     installs = {target: next(line for line in text.splitlines() if line.startswith("scripts/debian.sh")) for target, text in told.items()}
-    assert installs["test-all"] == f"{installs['test']} zookeeper redis-server:redis-server"
+    assert installs["test-all"] == f"{installs['test']} zookeeper redis-server:redis-server serf:serf"

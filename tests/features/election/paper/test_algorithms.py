@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.features.election.protocol.facts import ElectionFailed
 from holdfast.features.election.protocol.manner import Manner
-from holdfast.features.election.protocol.messages import Leader, NotifyLeader, Query
+from holdfast.features.election.protocol.messages import Leader, NotifyLeader, OfElection, Query
 from holdfast.features.election.protocol.rules import Rules
 from holdfast.features.election.protocol.shown import Role
 from tests.features.election.stand import BASE, HYBRID, NAME, OPTIMISTIC, PREFERRED, TIMEOUT, Stand, Town, life, ranked_names
@@ -229,3 +229,29 @@ def test_all_elect_the_lowest_hash(made: Manner) -> None:
     town = Town(5, made=made).stand()
     town.run_until(town.agreed)
     assert town.leaders() == [town.names[0]]
+
+
+def test_the_example_of_base() -> None:
+    """Fig. 1: four nodes, c=2, f=0, node 3 begins: two questions and two answers beside its own list, one NOTIFYLEADER, one multicast."""
+    town = Town(4, made=BASE, rules=Rules(watch=False), c=2, f=0).stand()
+    town.run(0.02)
+    town.elections[town.names[3]].elect(NAME)
+    town.run_until(town.agreed)
+    town.run(1.0)
+    said = [(source, type(message).__name__) for source, _, message in town.sent if isinstance(message, OfElection)]
+    initiator, leader = town.names[3], town.names[0]
+    assert said.count((initiator, "Query")) == 2
+    assert sum(kind == "Response" for _, kind in said) == 2
+    assert said.count((initiator, "NotifyLeader")) == 1
+    assert said.count((leader, "Leader")) == 3
+    assert len(said) == 8
+
+
+def test_x_never_passes_n() -> None:
+    """Algorithm 3 line 39: GETNEXTX is min(N, x+1)."""
+    stand = Stand(*NODES[:2], me=INITIATOR, made=PREFERRED, rules=Rules(self_response=False), c=1, f=0, x=2, y=3).stand().quiet()
+    stand.begin()
+    for _ in range(3):
+        for name in NODES[:2]:
+            stand.answer(name, [NODES[0]], {NODES[0]: 1.0})
+    assert [(query.x, query.y) for _, query in stand.host.take(Query)][::2] == [(2, 3), (3, 2), (3, 1), (3, 0)]

@@ -415,3 +415,18 @@ def test_standing_of_a_peer_needs_no_row_here() -> None:
     best = by_hash(NAME, ["unknown", NODES[0]])[0]
     assert found.notified()[-1][0] == best
     assert NodeId("unknown", 1) not in found.machine.candidates(NAME)
+
+
+@pytest.mark.parametrize("clock", [True, False])
+def test_terms_after_a_full_restart(clock: bool) -> None:
+    """D21: all restart, and nothing was saved. Counters alone begin at 1 again, and resources would refuse the new leader for ever."""
+    town = Town(3, made=BASE, rules=Rules(clock_terms=clock)).stand()
+    town.run_until(town.agreed)
+    before = town.clients[town.leaders()[0]].token
+    for name in town.names:
+        town.crash(name)
+    for name in town.names:
+        town.restart(name)
+    town.stand()
+    town.run_until(town.agreed)
+    assert (town.clients[town.leaders()[0]].token > before) is clock

@@ -336,3 +336,53 @@ def test_a_new_life_of_the_leader_is_another_one() -> None:
     found.lists.updated(NODES[2])
     found.host.pass_time(1.1)
     assert found.machine.leader(NAME) is None
+
+
+def test_a_reign_that_is_over_is_not_led_again() -> None:
+    """H401: a lie made this member write a term over; an initiator that does not know it names it under that term: it refuses."""
+    found = stand(0)
+    leads(found, 0, TERM, source=3)
+    found.hear(NODES[4], NotifyLeader(NAME, HYBRID, 1, TERM, final=True))
+    assert found.role() is Role.FOLLOWER
+    found.hear(NODES[4], NotifyLeader(NAME, HYBRID, 1, TERM + 1, final=True))
+    assert found.role() is Role.ACTIVE
+
+
+def test_an_over_that_another_wrote_ends_the_reign() -> None:
+    """The table cannot take it back, so all others hold the reign to be over: its client must hear so, too."""
+    found = lead(stand(0))
+    found.exchange.table("elected").learn([_row_of(TERM, NODES[0], over=True)])
+    assert (found.role(), found.client.lost) == (Role.FOLLOWER, ["superseded"])
+
+
+def test_the_leader_is_asked_until_it_answers() -> None:
+    """H401: with every tick, because a datagram may be lost; its own word ends it. The table may be the one that told it."""
+    found = stand(5)
+    found.exchange.table("elected").learn([_row_of(TERM, NODES[2])])
+    for _ in range(3):
+        found.host.pass_time(1.0)
+        assert [to for to, _ in found.host.take(Leader)] == [life(NODES[2])]
+    leads(found, 2, TERM)
+    found.host.pass_time(3.0)
+    assert found.host.take(Leader) == []
+
+
+def test_a_leader_that_is_asked_answers() -> None:
+    """H401: with its own word, to the one that asked."""
+    found = lead(stand(0))
+    leads(found, 0, TERM, source=3)
+    assert [(to, message.leader) for to, message in found.host.take(Leader)] == [(life(NODES[3]), life(NODES[0]))]
+    assert found.role() is Role.ACTIVE
+
+
+def test_reigns_of_two_manners_are_ordered_as_in_the_table() -> None:
+    """D22: of one term the better hash, also where the name was elected otherwise before; or a member would keep what the table has not."""
+    found = Stand(*NODES[:5], me=NODES[5])
+    leads(found, 3, TERM)
+    found.exchange.table("elected").learn([_row_of(TERM, NODES[3], over=True)])
+    leads(found, 2, TERM, made=BASE)
+    reign = found.machine.leader(NAME)
+    assert reign is not None
+    assert (reign.leader, reign.manner) == (life(NODES[2]), BASE)
+    leads(found, 4, TERM, made=HYBRID)
+    assert found.machine.leader(NAME) == reign

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from holdfast.errors import Unavailable
 from holdfast.features.election.protocol.facts import Elected, SteppedDown
 from holdfast.features.election.protocol.manner import manner
 from holdfast.features.election.protocol.messages import AskTerm, Leader, LeaderAck, NotifyLeader, Query, TermWord
@@ -207,3 +210,45 @@ def test_a_word_from_a_stranger_is_dropped() -> None:
         found.machine.on_message(NodeId("stranger", 1), TermWord(NAME, SEATS, ask.serial, slot, True, TERM, 0.0, 0))
     assert found.role() is Role.TENTATIVE
     assert found.machine.counts["malformed"] == 2
+
+
+def active() -> Stand:
+    found = stand(hold=60.0)
+    notify(found)
+    ask = asks(found)[0][1]
+    for slot in (0, 1):
+        word(found, slot, ask)
+    assert found.role() is Role.ACTIVE
+    return found
+
+
+def test_after_a_pause_the_seats_are_asked_again() -> None:
+    """5.9: the same term, of the same holder: granted again, unless a higher one was promised meanwhile."""
+    found = active()
+    found.host.pause(3.5)
+    assert found.role() is Role.TENTATIVE
+    ask = asks(found)[0][1]
+    assert ask.term == TERM
+    for slot in (0, 1):
+        word(found, slot, ask)
+    assert (found.role(), found.client.lost) == (Role.ACTIVE, [])
+    found.host.pause(3.5)
+    ask = asks(found)[0][1]
+    for slot in (0, 1):
+        word(found, slot, ask, granted=False, number=TERM + 5)
+    assert (found.role(), found.client.lost) == (Role.FOLLOWER, ["unsure"])
+
+
+def test_elect_says_that_it_cannot() -> None:
+    """Section 10: Unavailable; in mode ``seats`` it asks them first, in mode ``members`` it sees that too few are listed."""
+    made = manner("hybrid", "members")
+    found = Stand(*NODES[1:], me=NODES[0], made=made).stand()
+    found.machine._core.contests[NAME].voter = True
+    for name in NODES[2:]:
+        found.lists.lose(name)
+    with pytest.raises(Unavailable, match="too few of those that must agree"):
+        found.machine.elect(NAME)
+    seats = stand(rules=Rules(watch=False))
+    seats.host.pass_time(1.0)
+    seats.machine.elect(NAME)
+    assert seats.host.take(SeatHello)

@@ -114,3 +114,21 @@ def test_only_small_rows_ride_on_a_rumour() -> None:
     stand.host.pass_time(1.0)
     said = stand.node.myself.rumour()
     assert (said.rows, said.rows_at) == (None, stand.node.inc)
+
+
+def waits(stand: Stand) -> bool:
+    """A round of gossip is to come."""
+    return stand.node.rumours._timer is not None
+
+
+def test_two_members_have_nothing_to_tell_each_other() -> None:
+    """Gossip 5.6, H368: of two members each has only the word that the other one lives, which that one knows; no round goes on for it."""
+    stand = Stand("b").without_probes()
+    stand.host.pass_time(20.0)
+    assert [each.rumour.id.name for each in stand.node.queue.values()] == ["b"]
+    assert not waits(stand)
+    stand.say("b", rumour("c"))
+    assert waits(stand)
+    stand.clear()
+    stand.host.pass_time(2.0)
+    assert {each.id.name for each in stand.rumours_to("c")} >= {"b"}

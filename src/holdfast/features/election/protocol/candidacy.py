@@ -58,7 +58,7 @@ class Candidacy:
             self._reply(source, contest, self._leader(contest))
         elif contest.role is not Role.FOLLOWER and term == contest.term:
             self._again(source, contest, final=notify.final)
-        elif core.rules.nomination_terms and (term < contest.promised or (term == contest.promised and contest.promised_to != core.me)):
+        elif core.rules.nomination_terms and self._is_taken(contest, term):
             core.counts["nacks"] += 1
             self._reply(source, contest, NotifyNack(contest.name, contest.manner, notify.eid, contest.promised))
         elif not core.i_am_eligible(contest):
@@ -66,6 +66,13 @@ class Candidacy:
             self._reply(source, contest, NotifyNack(contest.name, contest.manner, notify.eid, term, gone=True))
         else:
             self._accept(source, contest, notify)
+
+    def _is_taken(self, contest: Contest, term: int) -> bool:
+        """It was promised, or led, already; a reign that is over is not led again under its term."""
+        active = contest.active
+        if active is not None and term <= active.term:
+            return True
+        return term < contest.promised or (term == contest.promised and contest.promised_to != self._core.me)
 
     def _again(self, source: NodeId, contest: Contest, *, final: bool) -> None:
         """Named under the same term once more. Where that makes it ACTIVE, all hear so."""
@@ -145,7 +152,8 @@ class Candidacy:
 
     def _leads(self, contest: Contest) -> bool:
         active = contest.active
-        return contest.role is Role.ACTIVE and active is not None and (active.term, active.leader) == (contest.term, self._core.me)
+        mine = (contest.term, self._core.me, False)
+        return contest.role is Role.ACTIVE and active is not None and (active.term, active.leader, active.over) == mine
 
     def _promised(self, contest: Contest) -> bool:
         """Mode ``seats``: ask the slots, once the initiator has finished."""

@@ -86,6 +86,7 @@ class Contest:
         self.active: Crowned | None = None
         self.shown: tuple[int, NodeId] | None = None
         self.shown_at = -inf
+        self.heard_from: tuple[int, NodeId] | None = None  # the reign that its leader itself spoke of last
         self.told: tuple[int, NodeId] | None = None  # LeaderChanged, as last emitted
         self.said_c = 0  # CBound, as last emitted
         self.floor = 0  # terms of this name are above it (F16)

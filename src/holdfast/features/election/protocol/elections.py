@@ -97,8 +97,8 @@ class Elections:
         self._hearing = Hearing(core, self._reigns, self._voting, self._watching, self._candidacy.step_down)
         self._posting = Posting(core)
         self._ticking = wiring.ticking = Ticking(
-            core, candidacy=self._candidacy, posting=self._posting, reigns=self._reigns, voting=self._voting, watching=self._watching,
-            terms=self._terms,
+            core, candidacy=self._candidacy, hearing=self._hearing, posting=self._posting, reigns=self._reigns, voting=self._voting,
+            watching=self._watching, terms=self._terms,
         )  # fmt: skip
         core.opened, core.forgotten = wiring.opened, wiring.forgotten
         cast = DirectMulticast(host, core.outbox, broadcast, self.on_message) if multicast is None else multicast
@@ -177,7 +177,8 @@ class Elections:
         if not core.takes_part(contest):
             raise Unavailable("this agent takes part in no election yet; wait until it is a settled member")
         self._initiator.end(contest, "overtaken")
-        self._initiator.begin(contest, "elect", sticky=False)
+        if not self._initiator.begin(contest, "elect", sticky=False) and contest.start is None:
+            raise Unavailable(f"no election of {shown(name)} can begin here: too few of those that must agree are reachable; try again")
 
     # What is known: hints, never waiting.
 

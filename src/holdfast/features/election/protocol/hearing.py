@@ -53,16 +53,25 @@ class Hearing:
             self._reigns.hear(source, message.name, message.manner, Crowned(message.term, message.leader, over=False))
 
     def _on_own(self, source: NodeId, contest: Contest, message: Leader) -> None:
-        """That this member leads, by the word of another."""
-        self._core.counts["own_leader"] += 1
-        if message.active and source != self._core.me:
+        """That this member leads, by the word of another, which asks whether it is true."""
+        core = self._core
+        core.counts["own_leader"] += 1
+        if not message.active or source == core.me:
+            return
+        if contest.role is Role.ACTIVE and contest.term == message.term:
+            core.host.send(source, message)
+        else:
             self._reigns.correct(contest, message.term)
 
-    def _check(self, source: NodeId, contest: Contest, message: Leader) -> None:
-        """A reign that was told by another than its leader: the leader hears of it, and denies it if it is none (H401)."""
-        member = self._core.listed.members.get(message.leader)
-        if source != message.leader and member is not None:
-            self._core.outbox.put_member(member, message)
+    def check(self, contest: Contest) -> None:
+        """A reign of which its leader itself did not speak: it is asked, and denies it if it is none (H401)."""
+        active, core = contest.active, self._core
+        if active is None or active.over or active.leader == core.me or contest.heard_from == (active.term, active.leader):
+            return
+        member = core.listed.members.get(active.leader)
+        if member is not None:
+            core.counts["asked_leader"] += 1
+            core.outbox.put_member(member, Leader(contest.name, contest.manner, active.term, active.leader, active=True, final=True))
 
     def _without(self, source: NodeId, contest: Contest, message: Leader) -> None:
         """No promises: reigns are ordered by (term, then better hash), here as in the table (D22)."""
@@ -121,8 +130,10 @@ class Hearing:
             core.host.send(source, LeaderAck(contest.name, contest.manner, term, ok, contest.promised, core.known()))
 
     def _learn(self, source: NodeId, contest: Contest, message: Leader) -> None:
+        if source == message.leader:
+            contest.heard_from = (message.term, message.leader)
         if self._reigns.learn(contest, Crowned(message.term, message.leader, over=False)):
-            self._check(source, contest, message)
+            self.check(contest)
         else:
             self._correct(source, contest, (message.term, message.leader))
 

@@ -10,9 +10,10 @@ from holdfast.kit.histogram import Histogram
 
 COUNTERS = (
     "started", "finished", "yielded", "failed", "restarts", "nominations", "rank_violations", "responses_used", "queries", "answered",
-    "notifies", "nacks", "tentative", "expired", "elected", "unsure", "stepped_down", "lapsed", "watch_fired", "corrections", "corrected",
-    "term_conflicts", "c_unusable", "mismatches", "malformed", "far_ahead", "unsound", "late", "secondhand", "own_leader", "silent",
-    "unanswered", "unsaved", "waited", "no_seats", "not_a_seat", "misplaced", "table_full", "names_full", "names_forgotten",
+    "notifies", "nacks", "tentative", "expired", "elected", "unsure", "stepped_down", "lapsed", "watch_fired", "corrections",
+    "corrected", "asked_leader", "term_conflicts", "c_unusable", "mismatches", "malformed", "far_ahead", "unsound", "late",
+    "secondhand", "own_leader", "silent", "unanswered", "unsaved", "waited", "no_seats", "not_a_seat", "misplaced", "table_full",
+    "names_full", "names_forgotten",
 )  # fmt: skip
 
 

@@ -88,6 +88,8 @@ class Reigns:
         known = contest.active
         if known is not None and (known.term, known.leader) == (new.term, new.leader):
             if new.over and not known.over:
+                if new.leader == self._core.me and self._i_lead(contest, new):
+                    self._follow.step_down(contest, "superseded")  # By the word of another; the table cannot take it back.
                 self._end(contest, new)
                 return True
             return False
@@ -100,17 +102,23 @@ class Reigns:
         return True
 
     def hear(self, source: NodeId, name: str, manner: Manner, new: Crowned) -> bool:
-        """A reign of a name, however that was elected: the larger one counts. True: it is news."""
+        """A reign of a name, however that was elected: the larger one counts, in the order of the table. True: it is news."""
         core, contest = self._core, self._core.contests.get(name)
         if contest is None or contest.manner == manner:
             contest = core.meet(source, name, manner)
             return contest is not None and self.learn(contest, new)
-        if contest.active is not None and not new.term > contest.active.term:
-            return False
-        core.turn(contest, manner)
+        known = contest.active
+        if known is None or contest.pair(new.term, new.leader) > contest.pair(known.term, known.leader):
+            if contest.role is not Role.FOLLOWER and contest.pair(new.term, new.leader) > contest.pair(contest.term, core.me):
+                self._follow.step_down(contest, "superseded")
+            core.turn(contest, manner)
+            self._adopt(contest, new)
+            news = True
+        else:
+            news = self.learn(contest, new)  # Perhaps the one that is known is over.
         if contest.manner != manner:
             core.mismatch(source, contest, manner)
-        return self.learn(contest, new)
+        return news
 
     def is_larger(self, contest: Contest, new: Crowned) -> bool:
         """Than the newest reign that is known."""

@@ -10,6 +10,7 @@ from holdfast.features.election.protocol.candidacy import Candidacy
 from holdfast.features.election.protocol.config import PAUSE_MAX
 from holdfast.features.election.protocol.contest import Contest
 from holdfast.features.election.protocol.core import Core
+from holdfast.features.election.protocol.hearing import Hearing
 from holdfast.features.election.protocol.posting import Posting
 from holdfast.features.election.protocol.reigns import Reigns
 from holdfast.features.election.protocol.shown import Role
@@ -23,9 +24,10 @@ class Ticking:
     """One timer for all names."""
 
     def __init__(
-        self, core: Core, *, candidacy: Candidacy, posting: Posting, reigns: Reigns, voting: Voting, watching: Watching, terms: Terms
-    ) -> None:
-        self._core, self._candidacy, self._posting, self._reigns = core, candidacy, posting, reigns
+        self, core: Core, *, candidacy: Candidacy, hearing: Hearing, posting: Posting, reigns: Reigns, voting: Voting, watching: Watching,
+        terms: Terms,
+    ) -> None:  # fmt: skip
+        self._core, self._candidacy, self._hearing, self._posting, self._reigns = core, candidacy, hearing, posting, reigns
         self._voting, self._watching, self._terms = voting, watching, terms
         self._due_at = 0.0
         self._timer: Timer | None = None
@@ -50,7 +52,6 @@ class Ticking:
                 self._posting.refresh(contest)
             except ConfigError:
                 self._core.counts["rows_full"] += 1
-        self._candidacy.on_tick(contest)
         before = contest.told
         self._reigns.tell(contest)
         if before is not None and contest.told is None:
@@ -73,4 +74,6 @@ class Ticking:
             self._terms.greet(every=self._terms.patience)
         for contest in contests:
             if self._core.contests.get(contest.name) is contest:
+                self._candidacy.on_tick(contest)
+                self._hearing.check(contest)
                 self.look(contest)

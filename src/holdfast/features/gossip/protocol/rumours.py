@@ -97,15 +97,20 @@ class Rumours:
             self._count(item)
         return (*first, *(item.rumour for item in taken))
 
-    def round(self, *, soon: bool = False) -> None:
-        """One round of gossip: to a few members drawn at random. ``soon``: in another callback, where a peer could cause many."""
+    def round(self, *, soon: bool = False) -> bool:
+        """One round of gossip: to a few members drawn at random. ``soon``: in another callback, where a peer could cause many. False if
+        there is no member to tell anything: of two, each has nothing but the word that the other one lives."""
         core = self._core
         if not self._items or core.n < 2:
-            return
-        for each in core.table.draw(core.host.random, core.config.gossip_fanout, core.is_other):
+            return False
+        drawn = core.table.draw(core.host.random, core.config.gossip_fanout, core.is_other)
+        told = len(drawn) < core.n - 1
+        for each in drawn:
             rumours = self.pick(each.id)
             if rumours:
+                told = True
                 (core.put if soon else core.send)(each.member, Gossip(rumours))
+        return told
 
     def tell(self, to: Member, rumour: Rumour) -> None:
         """This one, directly and at once; not counted."""
@@ -156,8 +161,8 @@ class Rumours:
             for name in level:
                 del self._items[name]
             level.clear()
-        self.round()
-        self.wake()
+        if self.round():
+            self.wake()
 
 
 def rumour_of(each: Entry, *, accusers: tuple[str, ...] = (), rows_at: int = 0, ago: int = 0) -> Rumour:

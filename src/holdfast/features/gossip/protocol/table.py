@@ -23,7 +23,8 @@ from holdfast.host import Address, Member, MemberStatus, NodeId
 
 HASH_BYTES = 8
 DRAWS_MAX = 64  # tries to hit a listed member before all of them are looked at: at least every other place is one, nearly always
-SHARED_MAX = 1024  # different hosts, ports and sets of rows that are kept once
+SHARED_MAX = 1024  # different sets of rows that are kept once
+PLACES_MAX = 128  # hosts and ports that are kept once: of many members on few machines, or of many machines at few ports
 NO_ROWS: Mapping[str, bytes] = MappingProxyType({})
 _STATUSES = (MemberStatus.ALIVE, MemberStatus.SUSPECTED, MemberStatus.DECIDED, MemberStatus.DECIDED)
 
@@ -84,7 +85,7 @@ def of_rumour(rumour: Rumour) -> Entry:
 # Each datagram brings new objects for what is said again and again. Kept once, it is 200 bytes less per member (gossip D22).
 
 
-@lru_cache(maxsize=SHARED_MAX)
+@lru_cache(maxsize=PLACES_MAX)
 def _same(value: V) -> V:
     return value
 
