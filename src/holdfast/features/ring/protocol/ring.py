@@ -279,10 +279,8 @@ class RingNode:
             return -inf
         lease, t_a, until = self.config.lease, self.config.t_a, inf
         for pair in self.pairs.values():  # A loop, not min() of a generator: every turn and every call passes here.
-            if pair.state is not State.DORMANT:
-                deadline = pair.deadline(lease, t_a)
-                if deadline < until:
-                    until = deadline
+            if pair.state is not State.DORMANT and (deadline := pair.deadline(lease, t_a)) < until:
+                until = deadline
         return until
 
     @property
@@ -444,9 +442,8 @@ class RingNode:
         self.lifecycle.remember()
         self.scouting.on_tick()
         self.neighbours.recompute()
-        self.orphans.on_tick()
-        self.news.on_tick()
-        self.freshness.on_tick()
+        for part in (self.orphans, self.news, self.freshness):
+            part.on_tick()
 
 
 def _nothing() -> None:
