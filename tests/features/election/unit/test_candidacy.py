@@ -357,6 +357,7 @@ def test_who_may_not_be_renewed_is_no_candidate() -> None:
     found = stand()
     found.machine.renew_allowed(NAME, False)
     assert found.machine.candidates(NAME)[:1] == (life(NODES[1]),)
+    assert found.machine._core.contests[NAME].row not in found.rows.members[NODES[0]].rows
     notify(found)
     assert [message.gone for _, message in found.host.take(NotifyNack)] == [True]
     found.machine.renew_allowed(NAME, True)

@@ -98,6 +98,7 @@ def test_names_are_bounded() -> None:
     assert "x0" not in found.machine.names()
     assert NAME in found.machine.names()
     assert found.machine.counts["names_forgotten"] == 1
+    assert sum(contest.watch is not None for contest in found.machine._core.contests.values()) <= NAMES_MAX
 
 
 def test_elect_needs_a_candidate() -> None:
@@ -212,6 +213,8 @@ def test_stop_is_silent() -> None:
     found.begin()
     found.machine.stop()
     found.host.sent.clear()
+    found.lists.lose(NODES[1])
+    found.lists.find(NODES[1])
     found.host.pass_time(20.0)
     assert found.host.sent == []
 

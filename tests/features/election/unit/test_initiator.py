@@ -430,3 +430,15 @@ def test_terms_after_a_full_restart(clock: bool) -> None:
     town.stand()
     town.run_until(town.agreed)
     assert (town.clients[town.leaders()[0]].token > before) is clock
+
+
+def test_answers_without_a_candidate_are_asked_again_later() -> None:
+    """5.5 (6): with y = 0 the set is empty only if no answer has a candidate: another election follows, with x and y as configured."""
+    found = stand(made=PREFERRED, c=1, y=0, rules=Rules(self_response=False))
+    found.begin()
+    found.answer(NODES[1])
+    found.answer(NODES[2])
+    assert outcome(found) == "empty"
+    found.host.take(Query)
+    found.host.pass_time(2 * TIMEOUT + 0.001)
+    assert {(query.x, query.y) for _, query in found.host.take(Query)} == {(5, 0)}

@@ -386,3 +386,32 @@ def test_reigns_of_two_manners_are_ordered_as_in_the_table() -> None:
     assert (reign.leader, reign.manner) == (life(NODES[2]), BASE)
     leads(found, 4, TERM, made=HYBRID)
     assert found.machine.leader(NAME) == reign
+
+
+def test_a_name_that_was_forgotten_is_recalled_from_the_table() -> None:
+    """Section 2: an idle name makes room; when it is met again, the table says who leads it."""
+    found = Stand(*NODES[:5], me=NODES[5])
+    found.exchange.table("elected").learn([_row_of(TERM, NODES[2])])
+    del found.machine._core.contests[NAME]
+    found.hear(NODES[1], Query(NAME, HYBRID, 1, 1, 0, 0))
+    reign = found.machine.leader(NAME)
+    assert reign is not None
+    assert (reign.leader, reign.token) == (life(NODES[2]), TERM)
+
+
+def test_a_leader_yields_to_a_larger_reign_of_another_manner() -> None:
+    """One name has one leader: its client hears ``lost``, and it does not lead on beside the other."""
+    found = lead(stand(0))
+    leads(found, 3, TERM - 1, made=BASE)
+    assert found.role() is Role.ACTIVE
+    leads(found, 3, TERM + 1, made=BASE)
+    assert (found.role(), found.client.lost) == (Role.FOLLOWER, ["superseded"])
+    assert found.machine.manner(NAME) == HYBRID
+
+
+def test_another_manner_makes_no_far_term_credible() -> None:
+    """H87, F1: what is refused of the own manner is refused of another."""
+    found = stand(5)
+    leads(found, 2, CLOCK_MIN + (1 << 41), made=BASE)
+    found.hear("p", Leader(NAME, BASE, TERM, NodeId("", 1), active=True))
+    assert known(found) is None

@@ -111,5 +111,5 @@ function lane(name, y, middle, last, answer) {
 function told(last) {
   const names = Object.keys(last.excluded);
   const out = names.length ? `, left out ${names.map((each) => short(each, 16)).join(", ")}` : "";
-  return `Last election here (${last.why}): ${last.answers.length} of ${plural(Object.keys(last.asked).length, "member")} asked and this agent answered${out}; ${OUTCOMES[last.outcome] ?? last.outcome}${last.took > 0 ? ` after ${spanText(last.took)}` : ""}.`;
+  return `Last election here (${last.why}): ${plural(Object.keys(last.asked).length, "member")} asked, ${plural(last.answers.length, "answer")} with its own${out}; ${OUTCOMES[last.outcome] ?? last.outcome}${last.took > 0 ? ` after ${spanText(last.took)}` : ""}.`;
 }

@@ -191,14 +191,14 @@ class Core:
     def _make_room(self) -> bool:
         """The name that was idle for longest goes; none that this agent has a part in, or promised something lately."""
         idle_since = self.now - QUARANTINE * self.ttl
-        for contest in sorted(self.contests.values(), key=lambda each: each.touched_at):
-            idle = contest.wish is None and contest.run is None and contest.role is Role.FOLLOWER
-            if idle and contest.touched_at <= idle_since:
-                del self.contests[contest.name]
-                self.counts["names_forgotten"] += 1
-                self.forgotten(contest)
-                return True
-        return False
+        idle = (each for each in self.contests.values() if each.wish is None and each.run is None and each.role is Role.FOLLOWER)
+        contest = min(idle, key=lambda each: each.touched_at, default=None)
+        if contest is None or contest.touched_at > idle_since:
+            return False
+        del self.contests[contest.name]
+        self.counts["names_forgotten"] += 1
+        self.forgotten(contest)
+        return True
 
 
 def _nowhere(message: Leader) -> None:

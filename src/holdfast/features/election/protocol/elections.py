@@ -83,7 +83,7 @@ class Elections:
         core = self._core = Core(host, lists, config, self.rules)
         self._seats = seats
         wiring = Wiring(config)
-        self._watching = Watching(core, wiring.begin)
+        self._watching = wiring.watching = Watching(core, wiring.begin)
         self._answering = Answering(core, self._watching)
         self._cvalue = wiring.cvalue = CValue(core)
         self._voting = wiring.voting = Voting(core, seats, self._watching)
@@ -104,6 +104,7 @@ class Elections:
         cast = DirectMulticast(host, core.outbox, broadcast, self.on_message) if multicast is None else multicast
         core.cast = lambda message: cast.cast(message, core.others())
         self._on: dict[type[Message], Callable[..., None]] = self._handlers()
+        self._stopped = False
         lists.subscribe(self._on_member)
 
     # What the agent calls: in the words of kit.hold.
@@ -269,6 +270,7 @@ class Elections:
         self._ticking.start()
 
     def stop(self) -> None:
+        self._stopped = True
         core = self._core
         self._ticking.stop()
         self._voting.stop()
@@ -345,6 +347,8 @@ class Elections:
     def _on_member(self, event: MembershipEvent) -> None:
         """The list changed: leaders may be gone, and newcomers must hear of those that this member is."""
         member = event.member
+        if self._stopped:
+            return
         for contest in tuple(self._core.contests.values()):
             if isinstance(event, Updated):
                 if member.id == self._core.me and contest.wish is not None:

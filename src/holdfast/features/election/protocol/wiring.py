@@ -16,7 +16,7 @@ from holdfast.features.election.protocol.reigns import Reigns
 from holdfast.features.election.protocol.terms import Terms
 from holdfast.features.election.protocol.ticking import Ticking
 from holdfast.features.election.protocol.voting import Voting
-from holdfast.features.election.protocol.watching import UNASKED
+from holdfast.features.election.protocol.watching import UNASKED, Watching
 from holdfast.host import NodeId
 from holdfast.kit.hold import LossReason
 
@@ -32,6 +32,7 @@ class Wiring:
     terms: Terms
     ticking: Ticking
     voting: Voting
+    watching: Watching
 
     def __init__(self, config: ElectionConfig) -> None:
         self._config = config
@@ -106,3 +107,4 @@ class Wiring:
 
     def forgotten(self, contest: Contest) -> None:
         self.voting.forget(contest)
+        self.watching.cancel(contest)
