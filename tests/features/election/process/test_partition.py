@@ -89,5 +89,5 @@ def test_two_reigns_in_a_partition(tmp_path: Path) -> None:
         for site in sites:
             site.group.leave()
             if site.run is not None and site.run.poll() is None:
-                site.run.terminate()
+                site.run.kill()  # its guardian ends the command, which is deaf to SIGTERM
                 site.run.wait(WAIT)
