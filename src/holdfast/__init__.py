@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from holdfast.client.aio.group import Group, join
     from holdfast.client.aio.holds import Holding
+    from holdfast.client.fence import Fence
     from holdfast.client.members import Members
     from holdfast.errors import (
         AcquireTimeout,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         NameConflict,
         NotAMember,
         NoTicket,
+        StaleToken,
         StorageDamaged,
         StorageError,
         StorageLocked,
@@ -73,6 +75,7 @@ __all__ = [
     "PoolView",
     "GroupViews",
     "Holding",
+    "Fence",
     "Members",
     "Received",
     "AcquireTimeout",
@@ -101,6 +104,7 @@ __all__ = [
     "NoTicket",
     "NodeId",
     "NotAMember",
+    "StaleToken",
     "Storage",
     "StorageDamaged",
     "StorageError",
@@ -126,6 +130,7 @@ _OF_CLIENT = {
     "PoolView": "features.tickets.client_base",
     "GroupViews": "features.views.client",
     "Holding": "client.aio.holds",
+    "Fence": "client.fence",
     "Members": "client.members",
     "Received": "features.mail.client_base",
 }

@@ -20,6 +20,7 @@ HoldfastError
 |- HoldLost                      what was held is held no more
 |  |- LeadershipLost             another client may lead now
 |  `- TicketLost                 another client may hold this ticket now
+|- StaleToken                    a fence admitted a larger token before: its holder has a successor
 |- Unavailable                   the call cannot be served now: no seat, no such kind of grant, no listener, or a full queue
 |  |- NoTicket                   every ticket of the pool is held, and the caller did not want to wait
 |  `- Tripped                    the view gave a peer up before it answered
@@ -162,6 +163,16 @@ class TicketLost(HoldLost):
     def __init__(self, text: str = "", *, ticket: int | None = None, token: int = 0, reason: str = "") -> None:
         super().__init__(text)
         self.ticket, self.token, self.reason = ticket, token, reason
+
+
+class StaleToken(HoldfastError):
+    """``Fence.admit`` refuses a token: a larger one was admitted before, so its holder is not the latest one, and must not go on."""
+
+    NUMBERS = ("token", "highest")
+
+    def __init__(self, text: str = "", *, token: int = 0, highest: int = 0) -> None:
+        super().__init__(text)
+        self.token, self.highest = token, highest
 
 
 class Unavailable(HoldfastError):

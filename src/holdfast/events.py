@@ -131,12 +131,14 @@ class ViewTripped(Event, frozen=True):
 ViewEvent = ViewChanged | Changing | ViewLost | ViewRestored | ViewTripped
 
 
-class LeaderChanged(Event, frozen=True):
+class LeaderChanged(Event, frozen=True, repr_omit_defaults=True):
     """Who leads, as known here. ``leader`` is None while no leader is known."""
 
     name: str
     leader: NodeId | None
     token: int
+    by: str = "seats"  # how it came to lead: "seats", or "election", which excludes no other leader
+    state: str = "active"  # a leader that may not act yet is no change
 
 
 class LeaderSuspected(Event, frozen=True):

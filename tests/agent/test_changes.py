@@ -12,9 +12,9 @@ from msgspec.msgpack import encode
 
 from holdfast.agent.socket.view import NAMES_MAX, ViewChanges, Viewer
 from holdfast.client.mirror import changed
-from holdfast.features.leadership.calls import LeaderView
 from holdfast.host import Address, Member, NodeId
 from holdfast.local.calls import GroupView
+from holdfast.local.leaders import LeaderView
 from tests.support.calls import leader_lines
 
 ME = Member(NodeId("me", 1), Address("10.0.0.1", 7946), {})

@@ -38,7 +38,6 @@ from holdfast.errors import (
     Unavailable,
 )
 from holdfast.events import EventsLost, Joined, LeaderChanged, LeaderSuspected
-from holdfast.features.leadership.calls import LeaderView
 from holdfast.features.mail import calls as mail_calls
 from holdfast.features.mail.client_base import CAST_BYTES_MAX, SEND_BYTES_MAX, TOPIC_BYTES_MAX, Received
 from holdfast.features.mail.protocol.inbox import PAYLOAD_BYTES_MAX as MAIL_BYTES_MAX
@@ -47,6 +46,7 @@ from holdfast.host import Grant, NodeId
 from holdfast.kit.broadcast import PAYLOAD_BYTES_MAX as RUMOUR_BYTES_MAX
 from holdfast.local import calls, ends
 from holdfast.local.frame import framed
+from holdfast.local.leaders import LeaderView
 from holdfast.net.clock import now
 from tests.client.fake_agent import SILENCE, FakeAgent, encode, member, view
 from tests.client.spelling import Aio, Spelling

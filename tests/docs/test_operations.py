@@ -10,6 +10,7 @@ import pytest
 from holdfast.agent.observe import agent_metrics, http_app, metrics
 from holdfast.agent.observe.doctor import SECURITY
 from holdfast.config import TAG_BYTES_MAX, TAGS_BYTES_MAX, TAGS_MAX
+from holdfast.features.election import metrics as election_metrics
 from holdfast.features.gossip import http as gossip_http
 from holdfast.features.leadership import metrics as lead_metrics
 from holdfast.features.limits import http as limit_http
@@ -57,6 +58,8 @@ def exposed() -> set[str]:
     ring = {f"ring_{ring_http.RING_SECONDS.get(name, name)}" for name in ring_http.RING_GAUGES}
     plain |= {f"gossip_{gossip_http.NAMED.get(name, name)}" for name in gossip_http.GAUGES}
     plain |= {f"gossip_{name}_total" for name in gossip_http.COUNTERS}
+    plain |= {f"election_{election_metrics.NAMED.get(name, name)}" for name in election_metrics.GAUGES}
+    plain |= {f"election_{name}_total" for name in election_metrics.COUNTERS}
     plain |= {name for name, _ in (*view_http.GAUGES.values(), *view_http.COUNTERS.values())}
     plain |= {
         name for table in (limit_http.NUMBERS, limit_http.COUNTERS, limit_http.GAUGES, limit_http.SECONDS) for name, _ in table.values()

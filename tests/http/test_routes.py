@@ -19,7 +19,7 @@ from tests.tidy.tree import ROOT
 
 EVERY_PANEL = sorted(PAGE.parents[2].glob("features/*/page"))
 PANELS = [folder for folder in EVERY_PANEL if folder.parent.name != "gossip"]  # of this agent: the other membership brings its own
-STYLED = ("ring", "leadership", "tickets", "views", "limits")  # panels with styles of their own, in the order of the page
+STYLED = ("ring", "leadership", "tickets", "views", "limits", "election")  # panels with styles of their own, in the order of the page
 ROUTES = every_route(kind_of(Config()))
 READING = [route for route in ROUTES if route.method == "GET" and route.media == "application/json"]
 ASKED = {"/v1/members/{name}": "/v1/members/b", "/v1/owner": "/v1/owner?key=cart:42", "/v1/events": "/v1/events?internal=true"}
@@ -183,9 +183,9 @@ def test_the_page_and_its_parts_are_served(group: StubGroup) -> None:
     """H216: / is the page, with the panels of the membership and of features; every file beside it is served with its type, and nothing
     above the folder is."""
     page = ask(group.url, "/")
-    sections = ("ring", "leaders", "pools", "views", "limits")
+    sections = ("ring", "leaders", "pools", "views", "limits", "elections")
     assert [name for name in sections if f'<section class="card {name}'.encode() not in page.body] == []
-    assert b'data-panels="ring/panel.js leadership/panel.js tickets/panel.js views/panel.js limits/panel.js"' in page.body
+    assert b'data-panels="ring/panel.js leadership/panel.js tickets/panel.js views/panel.js limits/panel.js election/panel.js"' in page.body
     assert page.status == 200
     assert page.headers["content-type"].startswith("text/html")
     for folder, below in ((PAGE, ""), *((panel, f"/{panel.parent.name}") for panel in PANELS)):

@@ -21,6 +21,8 @@ from holdfast.agent.observe.metrics import Metric
 from holdfast.agent.socket.events import EventHub
 from holdfast.config import Config, check_tags
 from holdfast.events import LeaderChanged, LeaderSuspected
+from holdfast.features.election.agent import NoElection
+from holdfast.features.election.http import ElectionHttp, ElectionsAnswer
 from holdfast.features.farewell.agent import FarewellAgent
 from holdfast.features.leadership.agent import NoLeadership
 from holdfast.features.leadership.http import LeadersAnswer, LeadershipHttp
@@ -81,6 +83,31 @@ class LeadershipHttpStub(LeadershipHttp):
         return self._stub.leaders.version
 
 
+class ElectionStub(NoElection):
+    """Knows no election, until a test says how they are."""
+
+    def __init__(self) -> None:
+        super().__init__("elections: none")
+        self.said = ElectionsAnswer(0, (), None, "")
+
+    def http(self, web: Web) -> HttpPart:
+        return ElectionHttpStub(web, self)
+
+
+class ElectionHttpStub(ElectionHttp):
+    """Answers as the stub says."""
+
+    def __init__(self, web: Web, stub: ElectionStub) -> None:
+        self._stub = stub
+        super().__init__(web, None)
+
+    def answer(self) -> ElectionsAnswer:
+        return self._stub.said
+
+    def _version(self) -> int:
+        return self._stub.said.version
+
+
 class ViewsStub(NoViews):
     """Missing, until a test gives it a back end by script and says how this agent uses it."""
 
@@ -133,12 +160,14 @@ class StubAgent:
         )
         limits: Any = SimpleNamespace(host=host, config=config, overlay=Overlay())
         self.limits = LimitsStub(limits)
+        self.election = ElectionStub()
         self.features: dict[str, Running] = {
             "farewell": FarewellAgent(farewell),
             "leadership": self.leadership,
             "tickets": NoTickets(self.seats_missing, config),
             "views": self.views,
             "limits": self.limits,
+            "election": self.election,
         }
         for machine in machines:
             host.node.add(machine)

@@ -31,7 +31,6 @@ from holdfast.disk.state_directory import State
 from holdfast.drops import Drop
 from holdfast.errors import HoldfastError
 from holdfast.events import Event, Internal
-from holdfast.features.leadership import calls as leader_calls
 from holdfast.features.leadership.running import LeadershipAgent
 from holdfast.features.mail.calls import MessageItem
 from holdfast.features.ring.agent import RingSide
@@ -43,6 +42,7 @@ from holdfast.lab.checker import Checker
 from holdfast.lab.disk import LabDisk
 from holdfast.lab.registry import experiments, scenarios
 from holdfast.lab.scenario import run
+from holdfast.local import leaders
 from holdfast.local.calls import VERSION, Call, EventItem, FromAgent, GrantItem
 from holdfast.local.frame import framed
 from holdfast.local.news import encoded_fields, name_of
@@ -61,7 +61,7 @@ __all__ = [
 ]  # fmt: skip
 
 LOCAL_VERSION = VERSION
-LINES = {leader_calls.LINES: leader_calls.LeaderView}  # what features add to a view, by the name of the feature
+LINES = dict.fromkeys(leaders.LINES, leaders.LeaderView)  # what features add to a view, by the name of the feature
 # What ``Pushed`` carries; calls say in ``answers`` what ``Done`` carries.
 STREAMED: tuple[Any, ...] = (EventItem, MessageItem, GrantItem, ViewItem)
 

@@ -6,8 +6,8 @@ import msgspec
 from msgspec import Raw
 
 from holdfast.features import rooms
-from holdfast.features.leadership.calls import LINES, LeaderView
 from holdfast.local.calls import OWN, Call, Lines
+from holdfast.local.leaders import LINES, LeaderView
 from holdfast.local.table import CallTable, tag_of
 
 
@@ -22,7 +22,7 @@ def _is_call(kind: object) -> bool:
 
 def leader_lines(*leaders: LeaderView) -> Lines:
     """As a view has them."""
-    return {LINES: {line.name: Raw(msgspec.msgpack.encode(line)) for line in leaders}}
+    return {LINES[0]: {line.name: Raw(msgspec.msgpack.encode(line)) for line in leaders}}
 
 
 CALLS = tuple(sorted((*OWN, *(kind for kinds in of_features().values() for kind in kinds)), key=tag_of))

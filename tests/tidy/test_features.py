@@ -38,6 +38,7 @@ ALLOWED = {
     "events.py": "the events for users of the features that ship: one import for programs",
     "errors.py": "the errors for users of the features that ship: one tree (docs/client.md)",
     "kit/overlay.py": "`Views` where there may be none: mail sends by it and does not know views (H5)",
+    "local/leaders.py": "one table of who leads what, of both ways to lead a name (H421)",
     "kit/positions.py": "the name of the ring is in the hash of every position, as it always was (H321)",
     "config/settings.py": "the tables that ship are bases of Config, so that a type checker knows their settings (H216)",
     "client/members.py": "the owner of a key follows from positions on the ring, without a question to the agent (H214)",

@@ -24,6 +24,7 @@ class Held:
     """One ``Acquire``: asked for, granted, over."""
 
     lost_error: ClassVar[type[HoldLost]] = HoldLost  # what ``check`` raises
+    method: ClassVar[str] = ""  # of ``group``, that makes it; "": the name of its kind
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
@@ -71,14 +72,19 @@ class Held:
         return made(error, text, self._numbers)
 
     @property
+    def hint(self) -> str:
+        """Why it may be that it is not granted, where the agent says nothing."""
+        return "another client holds it, or too few seats answer (`holdfast seats`)"
+
+    @property
     def grant(self) -> Grant:
         return Grant(self.kind, self.name, self.token, self.deadline, self.number)
 
     def _enter(self) -> None:
         """A block of its own for each: what was held once is never held again (F9)."""
         if self._entered:
-            text = f"{self.kind} {shown(self.name)}: was entered before; accepted is one block for each call of `group.{self.kind}`"
-            raise ConfigError(text)
+            call = f"group.{self.method or self.kind}"
+            raise ConfigError(f"{self.kind} {shown(self.name)}: was entered before; accepted is one block for each call of `{call}`")
         self._entered = True
 
     # A stream of the conversation.
@@ -157,7 +163,7 @@ def not_granted(held: Held, timeout: float | None) -> AcquireTimeout:
         return AcquireTimeout(f"{text}; it waited at position {held.position}", held.position)
     if held.waits_for:
         return AcquireTimeout(text)
-    return AcquireTimeout(f"{text}; another client holds it, or too few seats answer (`holdfast seats`)")
+    return AcquireTimeout(f"{text}; {held.hint}")
 
 
 def delay_text(why: str, seconds: float) -> str:

@@ -26,6 +26,7 @@ FEATURES = (
     "holdfast.features.views.agent:ViewFeature",
     "holdfast.features.limits.agent:LimitsFeature",
     "holdfast.features.gossip.agent:GossipFeature",
+    "holdfast.features.election.agent:ElectionFeature",
 )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from enum import Enum
+from functools import cache
 
 from msgspec import Struct
+from msgspec.structs import fields
 
 from holdfast.host import Address, NodeId
 
@@ -40,8 +42,16 @@ def show(value: object) -> str:
 
 def _show_struct(value: object) -> str:
     assert isinstance(value, Struct)
-    inside = ", ".join([f"{name}={show(getattr(value, name))}" for name in value.__struct_fields__])
+    names = value.__struct_fields__
+    if value.__struct_config__.repr_omit_defaults:  # fields that came later, and mostly say nothing new
+        names = tuple(name for name, default in _with_defaults(type(value)) if getattr(value, name) != default)
+    inside = ", ".join([f"{name}={show(getattr(value, name))}" for name in names])
     return f"{type(value).__name__}({inside})"
+
+
+@cache
+def _with_defaults(kind: type[Struct]) -> tuple[tuple[str, object], ...]:
+    return tuple((field.name, field.default) for field in fields(kind))
 
 
 def _show_bytes(value: object) -> str:

@@ -39,6 +39,9 @@ class FakeLeads:
     def renew_allowed(self, name: str, allowed: bool) -> None:
         self.allowed[name] = allowed
 
+    def exceed(self, name: str, number: int) -> None:
+        self.done.append(f"exceed {name} {number}")
+
     def _end(self, name: str, what: str) -> None:
         if self.candidacies.pop(name, None) is not None:
             self.leading.pop(name, None)

@@ -22,6 +22,7 @@ from holdfast.agent.grants.bodies import NOT_ASKED, Asked, Body, body_of
 from holdfast.agent.grants.granted import NEVER, Granted, Session, State, Tokens, Turns
 from holdfast.agent.grants.kinds import GrantKind, RefusedKind
 from holdfast.agent.grants.owned import Keys
+from holdfast.agent.grants.ways import Ways
 from holdfast.errors import ConfigError, Forked, HoldLost, Unavailable, shown
 from holdfast.events import AtRisk, Lost, Released, TokenRefused
 from holdfast.events import Granted as GrantedEvent
@@ -46,6 +47,7 @@ class Grants:
         self.host = host
         self.keys = Keys(host)
         self.kinds: dict[str, GrantKind] = {}
+        self.ways = Ways()
         self.draining = False
         self.counts: Counter[str] = Counter()  # granted, lost, token_refused, and released by reason
         self._sessions: dict[int, dict[int, Granted]] = {}  # session -> serial -> grant

@@ -32,8 +32,8 @@ class Reign(NamedTuple):
 class Candidate:
     """One client that asks to lead."""
 
-    def __init__(self, name: str, path: str) -> None:
-        self.name = name
+    def __init__(self, name: str, path: str, kind: str) -> None:
+        self.name, self._kind = name, kind
         self.reign: Reign | None = None
         self._call = AgentCall(path, program="holdfast demo")
         self._ask()
@@ -55,7 +55,7 @@ class Candidate:
         self._call.close()
 
     def _ask(self) -> None:
-        self._serial = self._call.begin(Acquire, ("lead", NAME, {}), NOBODY, sink=self)
+        self._serial = self._call.begin(Acquire, (self._kind, NAME, {}), NOBODY, sink=self)
 
     def push(self, item: Any) -> None:
         news: GrantItem = ITEMS[Acquire](item)
@@ -74,12 +74,14 @@ class Candidate:
 class Candidates:
     """All of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str = "lead") -> None:
+        """``kind`` of the grant that they ask for."""
+        self._kind = kind
         self._asking: dict[str, Candidate] = {}
         self.reigns: dict[int, Reign] = {}  # by token, as they came
 
     def ask(self, name: str, path: str) -> None:
-        self._asking[name] = Candidate(name, path)
+        self._asking[name] = Candidate(name, path, self._kind)
 
     def listen(self) -> None:
         for name, candidate in list(self._asking.items()):

@@ -301,7 +301,7 @@ class Story:
         self.sharing.ask()
         if clock.now() - self._looked_at >= LOOK_INTERVAL:
             for running in list(self.fleet.running.values()):
-                _look(running)
+                look(running)
             self._looked_at = clock.now()
         self._tick()
 
@@ -411,7 +411,7 @@ def _sees(running: Running, count: int) -> bool:
     return running.metrics.get("ring_pairs_active", 0.0) >= count - 1
 
 
-def _look(running: Running) -> None:
+def look(running: Running) -> None:
     from holdfast.errors import HoldfastError
 
     try:

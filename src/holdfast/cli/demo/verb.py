@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from holdfast.agent.observe.http_extra import has_http
 from holdfast.cli.demo.fleet import Fleet
 from holdfast.cli.demo.share import RATE, Shares
-from holdfast.cli.demo.story import NAMES, NeverHappened, Story
+from holdfast.cli.demo.story import NAMES, NeverHappened, Promise, Story
 from holdfast.cli.demo.view import View, view_for
 from holdfast.cli.exits import ENVIRONMENT, FOUND, OK
 from holdfast.cli.options import JSON
@@ -25,6 +25,7 @@ from holdfast.errors import ConfigError, installing, shown
 from holdfast.features.leadership.timing import takeover_bound
 
 GROUP = "demo"
+MEMBERSHIPS = ("ring", "gossip")
 STALLED = 0.5  # in T_l: a machine that stood still for longer cannot be held to bounds that are counted in T_l
 
 
@@ -33,13 +34,20 @@ def demo(
     preset: Annotated[
         str, Flag("--preset", help=f"Timing: {', '.join(PRESETS)}; larger ones for busy machines.", metavar="NAME")
     ] = "local",
+    membership: Annotated[
+        str, Flag("--membership", help="ring (default), or gossip: a shorter demo, of a leader by election.", metavar="KIND")
+    ] = "ring",
     stay: Annotated[bool, Flag("--stay", help="Keep the group up until Ctrl-C, to look at the page.")] = False,
     as_json: Annotated[bool, JSON] = False,
 ) -> int:
     """A live group on this machine. Seven agents form a ring, the leader is killed, another leads; exit 0 only if all went as promised."""
     if preset not in PRESETS:
         raise ConfigError(f"--preset {shown(preset)}: accepted are {', '.join(PRESETS)}")
+    if membership not in MEMBERSHIPS:
+        raise ConfigError(f"--membership {shown(membership)}: accepted are {', '.join(MEMBERSHIPS)}")
     view = view_for(as_json=as_json)
+    if membership == "gossip":
+        return _elected(preset, view, stay=stay, as_json=as_json)
     with _interruptible(), TemporaryDirectory(prefix="holdfast-demo-") as folder:
         fleet = Fleet(Path(folder), _settings(preset), NAMES, http=has_http())
         story = Story(fleet, Config(preset=preset), step=view.step, note=view.note, tick=view.tick)
@@ -55,8 +63,46 @@ def demo(
     return _verdict(story, broken, as_json=as_json)
 
 
+def _elected(preset: str, view: View, *, stay: bool, as_json: bool) -> int:
+    """Over gossip: an election, a death of the leader, the next reign."""
+    from holdfast.cli.demo import elect
+
+    config = Config(preset=preset, membership="gossip")
+    with _interruptible(), TemporaryDirectory(prefix="holdfast-demo-") as folder:
+        fleet = Fleet(Path(folder), {**_settings(preset), "membership": "gossip"}, elect.NAMES, http=has_http())
+        fleet.on_event = view.event
+        story = elect.ElectStory(fleet, config, step=view.step, tick=view.tick)
+        broken = ""
+        try:
+            story.run()
+            if stay:
+                with suppress(KeyboardInterrupt):
+                    view.step(f"The group stays up{f', its page is {fleet.page}' if fleet.page else ''}. Ctrl-C ends it.")
+                    story.stay()
+            story.leave()
+        except NeverHappened as never:
+            story.late, broken = max(story.late, story.lateness()), str(never)
+        finally:
+            with _uninterrupted():
+                fleet.tell()
+                view.close()
+                story.close()
+                fleet.close()
+    kept = not broken and all(promise.kept for promise in story.promises)
+    stalled = not kept and story.late > STALLED * elect.probe(config)
+    if as_json:
+        print_json({"verdict": "pass" if kept else "stalled" if stalled else "miss", "never": broken, **story.facts()})
+    else:
+        _print_promises(story.promises, broken)
+        print(f"\n{ELECTED if kept else BROKEN}")
+    if stalled:
+        _say_stalled(story.late, elect.probe(config))
+        return ENVIRONMENT
+    return OK if kept else FOUND
+
+
 def _settings(preset: str) -> dict[str, Any]:
-    """All seven share them: sealed with a key of their own."""
+    """All of them share them: sealed with a key of their own."""
     from holdfast.wire.keys import generate
 
     return {"group": GROUP, "preset": preset, "key": generate(), "log_level": "warning"}
@@ -95,24 +141,37 @@ def _verdict(story: Story, broken: str, *, as_json: bool) -> int:
     else:
         _sum_up(story, broken, kept=kept, stalled=stalled)
     if stalled:
-        text = f"this machine stood still for {story.late:.2f} s, too long for promises that are counted in {story.config.lease:g} s"
-        print(f"holdfast: {text}; run it again, or with --preset lan", file=sys.stderr)
+        _say_stalled(story.late, story.config.lease)
         return ENVIRONMENT
     return OK if kept else FOUND
 
 
-def _sum_up(story: Story, broken: str, *, kept: bool, stalled: bool) -> None:
+def _say_stalled(late: float, unit: float) -> None:
+    text = f"this machine stood still for {late:.2f} s, too long for promises that are counted in {unit:g} s"
+    print(f"holdfast: {text}; run it again, or with --preset lan", file=sys.stderr)
+
+
+def _print_promises(promises: list[Promise], broken: str) -> None:
     print("\nWhat was promised, and what was measured:\n")
-    rows = [("kept" if each.kept else "BROKEN", each.what, each.measured, each.promised) for each in story.promises]
+    rows = [("kept" if each.kept else "BROKEN", each.what, each.measured, each.promised) for each in promises]
     print_table(("", "WHAT", "MEASURED", "PROMISED"), [*rows, ("BROKEN", broken, "", "")] if broken else rows)
+
+
+def _sum_up(story: Story, broken: str, *, kept: bool, stalled: bool) -> None:
+    _print_promises(story.promises, broken)
     if kept:
         assert story.takeover is not None
         names, took = len(story.fleet.names), story.takeover.seconds
         print(KEPT.format(names=names, lease=story.config.lease, failed=story.bounds.failed, took=took))
     elif not stalled:
-        print("\nNOT everything happened as promised.")
+        print(f"\n{BROKEN}")
 
 
+BROKEN = "NOT everything happened as promised."
+ELECTED = (
+    "Everything happened as promised. One of the members led without a seat and without a majority; it was killed, and the others elected\n"
+    "the next one, under a larger term. In a partition each side would have a leader: let what it changes compare terms (docs/election.md)."
+)
 KEPT = """
 Everything happened as promised. In words: {names} programs on this machine formed a group without any server, and one of them led. It was
 killed without a word: {took:.2f} s later another one led, with a larger token, and never both at once. Its neighbours noticed within two

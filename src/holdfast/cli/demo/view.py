@@ -147,7 +147,8 @@ def first_told(said: Said, told: set[tuple[str, str, int]]) -> str:
     if news in told or (said.event == "Joined" and said.by == said.about):
         return ""
     told.add(news)
-    return f"{shown(said.by)} says: {shown(said.about)} {MEANING.get(said.event, said.event)}"
+    meaning = "is gone" if said.event == "Failed" and not said.certain else MEANING.get(said.event, said.event)
+    return f"{shown(said.by)} says: {shown(said.about)} {meaning}"
 
 
 def picture(story: Story) -> RenderableType:

@@ -24,27 +24,42 @@ class Wanted(NamedTuple):
     lengthened: bool = False  # the hold was asked for with the grace on top
 
 
+class Modifier:
+    """A flag that says more about what another flag asks for."""
+
+    __slots__ = ("flag", "option", "parameter")
+
+    def __init__(self, flag: Flag) -> None:
+        self.flag = flag
+        self.option = flag.names[0]
+        self.parameter = self.option.strip("-").replace("-", "_")
+
+
 class RunKind:
     """One kind of grant.
 
-    ``wanted`` makes of the flag's value and of ``--grace`` what is asked for. ``also_held`` stands in the first sentence of
+    ``wanted`` makes of the flag's value and of ``--grace`` what is asked for; with ``modifiers``, also of those that were given, by name.
+    ``also`` are other kinds that the flag can ask for, with the same variables. ``also_held`` stands in the first sentence of
     `holdfast run --help`, beside "a lock"; ``grace`` is the default of ``--grace``, where it is not a quarter of the hold. ``variables`` of
     the command's environment say which number of the hold each has: "token" or "number".
     """
 
-    __slots__ = ("also_held", "flag", "grace", "kind", "option", "parameter", "variables", "wanted")
+    __slots__ = ("also", "also_held", "flag", "grace", "kind", "modifiers", "option", "parameter", "variables", "wanted")
 
     def __init__(
         self,
         kind: str,
         flag: Flag,
-        wanted: Callable[[str, float | None], Wanted],
+        wanted: Callable[..., Wanted],
         *,
         also_held: str = "",
         grace: str = "",
         variables: Mapping[str, str],
+        modifiers: tuple[Flag, ...] = (),
+        also: tuple[str, ...] = (),
     ) -> None:
         self.kind, self.flag, self.wanted = kind, flag, wanted
+        self.modifiers, self.also = tuple(map(Modifier, modifiers)), also
         self.also_held, self.grace, self.variables = also_held, grace, variables
         self.option = flag.names[0]
         self.parameter = self.option.strip("-").replace("-", "_")

@@ -269,7 +269,7 @@ class GrantHold(Connected):
     def environ(self) -> Mapping[str, str]:
         token = str(self._asked.token)
         told = {**super().environ, "HOLDFAST_HOLD": f"{self._kind}:{self._name}", "HOLDFAST_TOKEN": token}
-        variables = (kind.variables for kind in kinds() if kind.kind == self._kind)
+        variables = (kind.variables for kind in kinds() if self._kind in (kind.kind, *kind.also))
         return told | {name: str(getattr(self._asked, which)) for names in variables for name, which in names.items()}
 
     def register(self, pid: int, *, before: float = 0.0, mark: str = "") -> None:

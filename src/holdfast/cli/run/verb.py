@@ -26,6 +26,7 @@ def taking_kinds(verb: Callable[..., int]) -> Callable[..., int]:
     """The verb with flags for what the features offer to hold, and to wait for first, behind the words of the command."""
     hints = get_type_hints(verb, include_extras=True)
     kinds_given = {kind.parameter: kind.flag for kind in kinds()} | {first.parameter: first.flag for first in firsts()}
+    kinds_given |= {modifier.parameter: modifier.flag for kind in kinds() for modifier in kind.modifiers}
     del hints["given"]
     declared = {name: Annotated[str | None, flag] for name, flag in kinds_given.items()}
     verb.__annotations__ = {"words": hints.pop("words"), **declared, **hints}

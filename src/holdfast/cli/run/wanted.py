@@ -19,8 +19,17 @@ def wanted_hold(given: Mapping[str, str | None], hold: str | None, option: tuple
     short = [(kind, text) for kind in kinds() if (text := given.get(kind.parameter))]
     if short and (hold or option or len(short) > 1):
         raise ConfigError(f"{short[0][0].option}: stands for --hold and its options; accepted is one of {flags()}")
+    asked_for = {kind.option for kind, _ in short}
+    for kind in kinds():
+        for modifier in kind.modifiers:
+            if given.get(modifier.parameter) is not None and kind.option not in asked_for:
+                raise ConfigError(f"{modifier.option}: says how {kind.option} is meant; accepted together with {kind.option}")
     for kind, text in short:
-        return kind.wanted(text, grace)
+        if not kind.modifiers:
+            return kind.wanted(text, grace)
+        return kind.wanted(
+            text, grace, {each.parameter: value for each in kind.modifiers if (value := given.get(each.parameter)) is not None}
+        )
     if hold:
         parsed_hold(hold)
     return Wanted(hold or "", _options(option), grace)

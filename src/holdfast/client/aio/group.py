@@ -22,6 +22,8 @@ from holdfast.client.members import Members
 from holdfast.client.options import Options, checked, make_plan
 from holdfast.client.ownership import OWNS_TIMEOUT
 from holdfast.errors import AgentLost, Timeout
+from holdfast.features.election import client as election
+from holdfast.features.election.client_base import manner_of
 from holdfast.features.leadership import client as leadership
 from holdfast.features.leadership.client import Term
 from holdfast.features.leadership.client_base import Leader, leaders_of
@@ -167,7 +169,8 @@ class Group:
 
     def leader(self, name: str) -> Leader | None:
         """Who leads this name, as this agent heard it last, or None if no leader is known. A hint where to ask, and no permission to act:
-        news take their time. Never waits; ``watch`` says ``LeaderChanged`` when it is another one."""
+        news take their time. ``by`` says how it came to lead; one whose ``state`` is "tentative" may not act yet. Never waits; ``watch``
+        says ``LeaderChanged`` when it is another one."""
         return self.leaders.get(checks.text(name, "name"))
 
     @property
@@ -234,7 +237,18 @@ class Group:
             return None
         return ownership.heard(key, asked_at, owned)
 
-    def lead(self, name: str, *, grace: Seconds = 0.0, timeout: Seconds | None = None) -> Term:
+    def lead(
+        self,
+        name: str,
+        *,
+        by: str = "seats",
+        variant: str | None = None,
+        voters: str | None = None,
+        rank: str | Sequence[str] | None = None,
+        health: str | None = None,
+        grace: Seconds = 0.0,
+        timeout: Seconds | None = None,
+    ) -> Term:
         """Lead a name for the length of a block: enter it with ``async with``. It begins when this process
         leads, and its end gives the leadership up.
 
@@ -246,19 +260,41 @@ class Group:
         A term is promised for one and a half heartbeats and the ``grace`` at a time, and renewed twice per heartbeat. A longer grace
         leaves more time to stop when it cannot be renewed, and lets the next leader wait longer after a crash. Clients of one agent
         take turns. Raises ``AcquireTimeout`` after ``timeout`` seconds, ``ConfigError`` for a grace that is too long or if there are no
-        seats, ``LeadershipLost`` if it is lost before the block begins."""
-        return leadership.lead(self._link, name, grace, timeout)
+        seats, ``LeadershipLost`` if it is lost before the block begins.
+
+        ``by="election"`` needs no seats and no majority, over ``membership="gossip"``: the members that ask for the name elect the best of
+        them, also on each side of a partition. So ``term.exclusive`` is False and another process may lead at the same time: let what it
+        changes admit ``term.token`` first (``holdfast.Fence``). ``variant`` is "hybrid", "preferred", "optimistic" or "base"; ``voters``
+        is "none", "seats" or "members", who must agree to a term; ``rank`` is "hash", "tag:NAME" or "-tag:NAME", or several of them; and
+        ``health`` "suspicions", "own", "false_positives" or "tag:NAME". All who ask for a name say the same."""
+        return leadership.lead(self._link, name, grace, timeout, manner_of(by, variant, voters, rank, health))
 
     def while_leader(
-        self, name: str, *, grace: Seconds = 0.0, timeout: Seconds | None = None
+        self,
+        name: str,
+        *,
+        by: str = "seats",
+        variant: str | None = None,
+        voters: str | None = None,
+        rank: str | Sequence[str] | None = None,
+        health: str | None = None,
+        grace: Seconds = 0.0,
+        timeout: Seconds | None = None,
     ) -> Callable[[Callable[[Term], Awaitable[R]]], Callable[[], Awaitable[R]]]:
         """A decorator: calling the function then waits until this process leads the name, and runs it with the ``term``.
 
         When the term ends it is stopped and, once this process leads again, begun anew; what it returns by itself is returned. With
         asyncio it is cancelled, ``grace`` seconds before the deadline unless the term is renewed. A thread cannot be stopped: there it
-        has to look at ``term.valid``, or call ``term.check()``, and return. ``grace`` and ``timeout`` (of each waiting) are those of
+        has to look at ``term.valid``, or call ``term.check()``, and return. ``timeout`` (of each waiting) and all others are those of
         ``lead``."""
-        return leadership.while_leader(self._link, name, grace, timeout)
+        return leadership.while_leader(self._link, name, grace, timeout, manner_of(by, variant, voters, rank, health))
+
+    async def elect(self, name: str) -> None:
+        """Ask for an election of this name now, in which its leader is one candidate among others: the best-ranked one may take over.
+        Returns when this agent has begun it; ``watch`` says ``LeaderChanged`` if another one leads.
+
+        Raises ``ConfigError`` if no member asks to lead it by election, ``Unavailable`` while this agent takes part in nothing."""
+        await election.elect(self._link, name)
 
     def ticket(
         self,

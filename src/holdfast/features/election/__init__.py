@@ -1,5 +1,3 @@
-"""Election among all members of a group that gossips: a leader also where no majority is, named by a term and chosen by rank."""
+"""Churn-tolerant elections: a leader where no majority is, and therefore not an exclusive one."""
 
-from __future__ import annotations
-
-KIND = "elect"  # of its grants
+KIND = "elect"  # of grant: how clients ask for it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from holdfast.cli.agent_call import AgentCall, socket_path
 from holdfast.cli.exits import FOUND, OK
@@ -13,9 +13,12 @@ from holdfast.cli.parser import Flag, Word
 from holdfast.cli.show import print_json, print_table, say
 from holdfast.client.holding import delay_text
 from holdfast.errors import ConfigError, Timeout, shown
-from holdfast.features.leadership.calls import LINES, LeaderView, leaders_in, read_line
 from holdfast.local.calls import GroupView, Info, Look, Watch
+from holdfast.local.leaders import ACTIVE, LINES, LeaderView, leaders_in, read_line, shown_of
 from holdfast.net.clock import now
+
+if TYPE_CHECKING:
+    from holdfast.client.mirror import Mirror
 
 
 def leader(
@@ -40,7 +43,7 @@ def leader(
     if as_json:
         print_json({"leaders": [_json(line) for line in lines]})
     elif lines:
-        print_table(("NAME", "LEADER", "TOKEN", "SINCE"), [_row(line) for line in lines])
+        print_table(("NAME", "LEADER", "TOKEN", "SINCE", "BY"), [_row(line) for line in lines])
     if any(line.leader is not None for line in lines):
         return OK
     if delay:
@@ -57,7 +60,7 @@ def _awaited(call: AgentCall, name: str, until: float) -> GroupView:
 
     mirror = Mirror(lambda: call.tell(Look, waiter=mirror))
     call.open(Watch, False, sink=mirror, through=partial(Opening, mirror))
-    while (line := mirror.lines(LINES, read_line).get(name)) is None or line.leader is None:
+    while (line := _lines(mirror).get(name)) is None or line.leader is None or line.state != ACTIVE:
         left = until - now()
         if left <= 0:
             if delay := call.ask(Info).get("seats_delay"):
@@ -67,11 +70,16 @@ def _awaited(call: AgentCall, name: str, until: float) -> GroupView:
     return mirror.view
 
 
+def _lines(mirror: Mirror) -> dict[str, LeaderView]:
+    return shown_of(mirror.lines(feature, read_line) for feature in LINES)
+
+
 def _json(line: LeaderView) -> dict[str, Any]:
     who = None if line.leader is None else {"name": line.leader.name, "boot": line.leader.boot}
-    return {"name": line.name, "leader": who, "token": line.token, "since": line.since}
+    return {"name": line.name, "leader": who, "token": line.token, "since": line.since, "by": line.by, "state": line.state}
 
 
 def _row(line: LeaderView) -> tuple[str, ...]:
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line.since))
-    return line.name, "none" if line.leader is None else str(line.leader), str(line.token), since
+    by = line.by if line.state == ACTIVE else f"{line.by}, {line.state}"
+    return line.name, "none" if line.leader is None else str(line.leader), str(line.token), since, by

@@ -13,7 +13,7 @@ from holdfast.client.aio.link import Link
 from holdfast.client.checks import Seconds
 from holdfast.client.loop.held import Ended, worked
 from holdfast.errors import LeadershipLost
-from holdfast.features.leadership.client_base import KIND, check_function, checked_name
+from holdfast.features.leadership.client_base import ELECT, KIND, NOT_ELECTED, Manner, check_function, checked_name
 
 R = TypeVar("R")
 
@@ -25,21 +25,36 @@ class Term(Holding):
     is dead or this process was stopped for a while. ``token`` grows with every term of the name, everywhere: give it to what you write
     to, and let that refuse smaller ones. ``deadline`` moves as the term is renewed; ``left`` is what remains.
     ``await term.lost`` returns when the term is over; ``why`` says why.
+
+    A term by an election has the same names and another promise: ``exclusive`` is False, because another process may lead the same name at
+    the same time, each with a token of its own.
     """
 
     lost_error = LeadershipLost
+    method = "lead"
+
+    @property
+    def exclusive(self) -> bool:
+        """While it is valid no other client of the group leads the same name."""
+        return self.kind == KIND
+
+    @property
+    def hint(self) -> str:
+        return super().hint if self.exclusive else NOT_ELECTED
 
     async def resign(self) -> None:
         """Give the leadership up now. Say it when nothing is done under it any more: the next candidate leads about a round trip later."""
         await self.release()
 
 
-def lead(link: Link, name: str, grace: Seconds, timeout: Seconds | None) -> Term:
-    return link.hold(Term, KIND, checked_name(name), {"grace": checks.duration(grace, "grace")}, timeout)
+def lead(link: Link, name: str, grace: Seconds, timeout: Seconds | None, manner: Manner = None) -> Term:
+    """``manner``: how it is elected; None: the seats decide."""
+    options = {"grace": checks.duration(grace, "grace"), **(manner or {})}
+    return link.hold(Term, KIND if manner is None else ELECT, checked_name(name), options, timeout)
 
 
 def while_leader(
-    link: Link, name: str, grace: Seconds, timeout: Seconds | None
+    link: Link, name: str, grace: Seconds, timeout: Seconds | None, manner: Manner = None
 ) -> Callable[[Callable[[Term], Awaitable[R]]], Callable[[], Awaitable[R]]]:
     checked_name(name)
     checks.limit(timeout)
@@ -47,7 +62,7 @@ def while_leader(
 
     def decorated(function: Callable[[Term], Awaitable[R]]) -> Callable[[], Awaitable[R]]:
         check_function(function)
-        return wraps(function)(partial(_lead_again, partial(lead, link, name, grace, timeout), function, notice))
+        return wraps(function)(partial(_lead_again, partial(lead, link, name, grace, timeout, manner), function, notice))
 
     return decorated
 

@@ -14,7 +14,7 @@ from holdfast.client.sync.holds import Holding
 from holdfast.client.sync.link import Link
 from holdfast.client.threads.held import Ended, worked
 from holdfast.errors import LeadershipLost
-from holdfast.features.leadership.client_base import KIND, check_function, checked_name
+from holdfast.features.leadership.client_base import ELECT, KIND, NOT_ELECTED, Manner, check_function, checked_name
 
 R = TypeVar("R")
 
@@ -26,27 +26,44 @@ class Term(Holding):
     is dead or this process was stopped for a while. ``token`` grows with every term of the name, everywhere: give it to what you write
     to, and let that refuse smaller ones. ``deadline`` moves as the term is renewed; ``left`` is what remains.
     ``term.lost.wait()`` returns when the term is over; ``why`` says why.
+
+    A term by an election has the same names and another promise: ``exclusive`` is False, because another process may lead the same name at
+    the same time, each with a token of its own.
     """
 
     lost_error = LeadershipLost
+    method = "lead"
+
+    @property
+    def exclusive(self) -> bool:
+        """While it is valid no other client of the group leads the same name."""
+        return self.kind == KIND
+
+    @property
+    def hint(self) -> str:
+        return super().hint if self.exclusive else NOT_ELECTED
 
     def resign(self) -> None:
         """Give the leadership up now. Say it when nothing is done under it any more: the next candidate leads about a round trip later."""
         self.release()
 
 
-def lead(link: Link, name: str, grace: Seconds, timeout: Seconds | None) -> Term:
-    return link.hold(Term, KIND, checked_name(name), {"grace": checks.duration(grace, "grace")}, timeout)
+def lead(link: Link, name: str, grace: Seconds, timeout: Seconds | None, manner: Manner = None) -> Term:
+    """``manner``: how it is elected; None: the seats decide."""
+    options = {"grace": checks.duration(grace, "grace"), **(manner or {})}
+    return link.hold(Term, KIND if manner is None else ELECT, checked_name(name), options, timeout)
 
 
-def while_leader(link: Link, name: str, grace: Seconds, timeout: Seconds | None) -> Callable[[Callable[[Term], R]], Callable[[], R]]:
+def while_leader(
+    link: Link, name: str, grace: Seconds, timeout: Seconds | None, manner: Manner = None
+) -> Callable[[Callable[[Term], R]], Callable[[], R]]:
     checked_name(name)
     checks.limit(timeout)
     notice = checks.duration(grace, "grace")
 
     def decorated(function: Callable[[Term], R]) -> Callable[[], R]:
         check_function(function)
-        return wraps(function)(partial(_lead_again, partial(lead, link, name, grace, timeout), function, notice))
+        return wraps(function)(partial(_lead_again, partial(lead, link, name, grace, timeout, manner), function, notice))
 
     return decorated
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from holdfast.agent.feature import Web
     from holdfast.agent.observe.metrics import Metric
-    from holdfast.features.leadership.calls import LeaderView
     from holdfast.features.leadership.metrics import LeadershipSource
+    from holdfast.local.leaders import LeaderView
 
 
 class LeaderAnswer(Struct, frozen=True):

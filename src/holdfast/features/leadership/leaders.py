@@ -12,8 +12,8 @@ from msgspec import Raw
 from msgspec.msgpack import Encoder
 
 from holdfast.events import LeaderChanged
-from holdfast.features.leadership.calls import LeaderView
 from holdfast.host import NodeId
+from holdfast.local.leaders import LeaderView
 
 NAMES_MAX = 4096  # as many as a seat keeps promises for; beyond, names without a leader are forgotten first
 

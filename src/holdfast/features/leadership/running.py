@@ -7,6 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from holdfast.agent.feature import Parts, Running
+from holdfast.agent.grants.ways import Taken
 from holdfast.agent.observe.findings import WORRY, error, warning
 from holdfast.errors import shown
 from holdfast.events import Event, LeaderChanged, LeaderSuspected
@@ -14,6 +15,7 @@ from holdfast.features.leadership.kind import LeadKind
 from holdfast.features.leadership.leaders import Board
 from holdfast.features.leadership.protocol.leadership import Leadership
 from holdfast.kit.promise import KEYS_MAX
+from holdfast.local.leaders import SEATS
 
 if TYPE_CHECKING:
     from holdfast.agent.feature import HttpPart, Web
@@ -26,6 +28,7 @@ class LeadershipAgent(Running):
     """One ``Leadership``."""
 
     on_seats = True
+    by = SEATS
     hears = (LeaderChanged,)
     warning = (LeaderSuspected,)
 
@@ -33,13 +36,27 @@ class LeadershipAgent(Running):
         host = parts.host
         self.config, self.me, self._wall, self._life = parts.config, host.me, host.wall, parts.life
         self.leadership = Leadership(host, parts.membership, seats, parts.exchange, parts.config.leadership_config())
-        self.kind = self.grant_kind = LeadKind.of(self.leadership, lambda: host.now, parts.config)
+        ways = parts.grants.ways
+        self.kind = self.grant_kind = LeadKind.of(self.leadership, lambda: host.now, parts.config, lambda name: ways.enter(name, self))
+        ways.add(self)
         self.leaders = self.view_lines = Board()
         self.machines = (self.leadership,)
 
     def on_event(self, event: Event) -> None:
         assert isinstance(event, LeaderChanged)
-        self.leaders.note(event, self._wall())
+        if event.by == self.by:
+            self.leaders.note(event, self._wall())
+
+    # A way to lead a name.
+
+    def taken(self, name: str) -> Taken | None:
+        led, waits = self.leadership.leader(name), self.leadership.candidates(name)
+        if led is not None:
+            return Taken(led.leader, "leads")
+        return Taken(waits[0], "waits") if waits else None
+
+    def highest(self, name: str) -> int:
+        return self.leadership.highest(name)
 
     def view(self) -> GroupView:
         return self._life.view()

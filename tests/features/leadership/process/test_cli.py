@@ -9,9 +9,9 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from holdfast.features.leadership.calls import LeaderView
 from holdfast.host import NodeId
 from holdfast.local import calls
+from holdfast.local.leaders import LeaderView
 from tests.cli.command import Run
 from tests.cli.fake_agent import GROUP_VIEW, Client, FakeAgent
 from tests.support.calls import leader_lines

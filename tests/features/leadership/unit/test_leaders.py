@@ -7,10 +7,10 @@ import pytest
 from holdfast.config import load
 from holdfast.events import LeaderChanged
 from holdfast.features.leadership import leaders
-from holdfast.features.leadership.calls import LeaderView, read_line
 from holdfast.features.leadership.leaders import Board
 from holdfast.features.leadership.timing import takeover_bound
 from holdfast.host import NodeId
+from holdfast.local.leaders import LeaderView, read_line
 
 A, B = NodeId("a", 1), NodeId("b", 2)
 

@@ -141,9 +141,9 @@ class Reigns:
             return
         contest.told = believed
         if believed is None:
-            self._core.host.emit(LeaderChanged(contest.name, None, contest.promised))
+            self._core.host.emit(LeaderChanged(contest.name, None, contest.promised, "election"))
         else:
-            self._core.host.emit(LeaderChanged(contest.name, believed[1], believed[0]))
+            self._core.host.emit(LeaderChanged(contest.name, believed[1], believed[0], "election"))
 
     # How it is done.
 

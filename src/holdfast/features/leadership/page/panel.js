@@ -6,7 +6,7 @@ import { age, spanText } from "../text.js";
 const STORY_SECONDS = 120; // a new leader belongs to a vacancy that is not older
 
 export const words = {
-  LeaderChanged: (f) => [f.leader ? "hold" : "doubt", f.leader, f.leader ? `leads ${f.name}` : `No leader of ${f.name} is known`, f.leader ? `Token ${f.token}` : ""],
+  LeaderChanged: (f) => [f.leader ? "hold" : "doubt", f.leader, f.leader ? `leads ${f.name}` : `No leader of ${f.name} is known`, f.leader ? `Token ${f.token}${f.by === "election" ? ", by election" : ""}` : ""],
   LeaderSuspected: (f) => [f.cleared ? "hold" : "doubt", f.leader, f.cleared ? `leads ${f.name}: cleared` : `leads ${f.name}: suspected`, f.cleared ? "The suspicion was wrong." : "It was not heard in time. Nothing is decided."],
   "detection.FoundDead": (f) => ["ask", f.life, "is missed by a majority of the seats", `Another one shall lead ${f.names.join(", ")}.`],
   "detection.RoundAsked": (f) => ["", null, `This agent asks to lead ${f.name}`, `Token ${f.number}`],

@@ -107,6 +107,15 @@ class Leadership:
             campaign.allow(allowed)
             self.office.arm()
 
+    def highest(self, name: str) -> int:
+        """The highest number of that name that was heard of; 0: none."""
+        return self.reigns.highest(name)
+
+    def exceed(self, name: str, number: int) -> None:
+        """The next terms of this name have tokens above that: it was led in another way under it (F16)."""
+        if self.office.credible(number):
+            self.reigns.exceed(name, number)
+
     def is_leader(self, name: str) -> bool:
         """Compared with the clock at every call (F9)."""
         campaign = self.office.campaigns.get(name)

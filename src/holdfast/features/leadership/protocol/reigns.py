@@ -74,6 +74,12 @@ class Reigns:
         reign = self._reigns.get(name)
         return 0 if reign is None else reign.highest
 
+    def exceed(self, name: str, number: int) -> None:
+        """No round of it up to that number will be asked for."""
+        reign = self._known(name)
+        if reign is not None and number > reign.highest:
+            reign.spent = number
+
     def unheard(self, name: str) -> Collection[NodeId]:
         """Who was named as the next one, and was not heard in its time."""
         reign = self._reigns.get(name)

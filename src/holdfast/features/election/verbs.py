@@ -1,0 +1,5 @@
+"""The verb of elections. ``holdfast leader`` and ``holdfast run --lead`` are those of leadership, of both ways to lead."""
+
+from holdfast.cli.verbs import Entry, Offer
+
+OFFER = Offer({"elect": Entry("features.election.cli:elect", "Ask for an election of a name now: the best-ranked may take over.")})
