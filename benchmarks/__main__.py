@@ -26,6 +26,7 @@ NAMES = {
     "tickets-load": "100, 300 and 1000 tickets of one pool, held by 200 clients of three agents; takes five minutes",
     "views": "joins, crashes, killed seats, idle costs; letters by the overlay, beside ZooKeeper's; takes 14 minutes",
     "limits": "one rate for many processes: Holdfast, Redis and five libraries side by side; takes ten minutes",
+    "page": "what the page of 1000 members costs the browser; takes two minutes, and needs Chromium",
     "membership": "crashes, pauses and idle costs of members: Holdfast, kinship and serf side by side; takes half an hour",
     "gossip": "what gossip costs in groups of 16 to 1000 real members, and of 10,000 in the lab; takes half an hour",
     "ring": "what ring membership costs, on sockets and in the lab; Figure 9 at full size",

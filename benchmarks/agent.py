@@ -16,6 +16,7 @@
     since_bytes       of the answer to a client that missed one change among 1000 members and asks what changed since its version
     since_ms          CPU milliseconds of that client until ``group.members`` has it
     packets_of_equation_2   UDP packets that an idle member sends / the 4k per T_l that Equation 2 of the paper asks for
+    packets_of_equation_2_ring   the same of a group without seats: the ring alone, which is what the paper counts
 
 One group serves all but one row: at T_l = 1 s, with a key, state directories and three seats. First it is left alone and watched, then
 one of its agents is asked. A second group, without seats, shows what an agent needs that runs the ring alone.
@@ -77,6 +78,7 @@ RATIOS = {  # of seconds: a rate is the other way round
     "api_p50_ratio_settled": ("owns", "echo_settled"),
     "api_p50_ratio_granted": ("granted", "echo"),
     "api_p50_ratio_look": ("look", "echo_view"),
+    **{f"two_cores_{kind}": (f"{kind}_apart", kind) for kind in ("owns", "granted", "look", "echo")},
     "api_rate_ratio": ("echo_piped", "owns_piped"),
     "api_rate_ratio_look": ("echo_view_piped", "look_piped"),
     "api_rate_ratio_unbatched": ("echo_piped_unbatched", "owns_piped"),
@@ -86,7 +88,8 @@ RATIOS = {  # of seconds: a rate is the other way round
     "event_ratio_look": ("event", "event_look"),
     "event_ratio_told": ("event_told", "event_look"),
 }
-ONE_BY_ONE = ("owns", "echo", "echo_settled", "granted", "look", "echo_view")
+ONE_BY_ONE = ("owns", "echo", "echo_settled", "granted", "look", "echo_view")  # both sides on one core
+ON_TWO_CORES = ("owns_apart", "granted_apart", "look_apart", "echo_apart")
 PIPED = ("owns_piped", "echo_piped", "echo_piped_unbatched", "look_piped", "echo_view_piped")
 ROUNDS = 12
 CROWD = 1000  # members of the group that `holdfast members` is to list within its goal
@@ -112,6 +115,7 @@ class Size(NamedTuple):
     lease: float = 1.0  # T_l
     settle_seconds: float = 15.0  # between the forming of the group and the first look
     idle_seconds: float = 60.0
+    idle_ring_seconds: float = 24.0  # without seats: three times as long as it takes until lists are compared again
     calls: int = 500  # one by one, per round
     piped: int = 5000  # by 50 tasks, per round
 
@@ -128,7 +132,7 @@ def run(rounds: int = ROUNDS, size: Size = SIZE) -> Report:
         idle = watched(agents, size)
         contest = Contest(stack, agents[0], Path(folder), size)
         seconds = take_turns(contest.contestants(), rounds)
-    ratios = {**_of_idle(idle), "rss_ring_mib": max(ring["rss_mib"]), **{name: ratio(seconds, *pair) for name, pair in RATIOS.items()}}
+    ratios = {**_of_idle(idle), **_of_ring(ring), **{name: ratio(seconds, *pair) for name, pair in RATIOS.items()}}
     for name in ("cli_members", "cli_members_1000", "cli_members_1000_terminal"):
         ratios[f"{name}_ms"] = min(seconds[name]) * 1000
     ratios["event_ms"] = min(seconds["event"]) * 1000
@@ -171,15 +175,21 @@ def watched(agents: Sequence[AgentProcess], size: Size) -> dict[str, Any]:
     }
 
 
-def ring_alone(folder: Path, size: Size) -> dict[str, list[float]]:
-    """Memory of a group without seats, settled as the other one."""
+def ring_alone(folder: Path, size: Size) -> dict[str, Any]:
+    """Memory and traffic of a group without seats, settled as the other one."""
     show_progress(f"a group of {size.members} without seats")
     with group_without_seats(size.members, folder, size.lease) as agents:
         time.sleep(size.settle_seconds)
-        return {
+        memory = {
             "rss_mib": [round(agent.rss_mib, 2) for agent in agents],
             "private_mib": [round(agent.private_mib, 2) for agent in agents],
         }
+        traffic, began_at = [agent.traffic() for agent in agents], time.monotonic()
+        show_progress(f"and is left alone for {size.idle_ring_seconds:g} s")
+        time.sleep(size.idle_ring_seconds)
+        seconds = time.monotonic() - began_at
+        sent = [_since(agent.traffic(), before) for agent, before in zip(agents, traffic, strict=True)]
+    return {**memory, **sent_per_member(sent, seconds, size)}
 
 
 def sent_per_member(sent: Sequence[Traffic], seconds: float, size: Size) -> dict[str, float]:
@@ -204,6 +214,13 @@ def _served(agent: AgentProcess) -> float:
         with urlopen(agent.http + page) as answer:
             answer.read()
     return agent.rss_mib
+
+
+def _of_ring(ring: Mapping[str, Any]) -> dict[str, float]:
+    return {
+        "rss_ring_mib": max(ring["rss_mib"]),
+        "packets_of_equation_2_ring": ring["packets_per_second"] / ring["equation_2_packets_per_second"],
+    }
 
 
 def _of_idle(idle: Mapping[str, Any]) -> dict[str, float]:
@@ -234,7 +251,7 @@ class Contest:
     def contestants(self) -> dict[str, Contestant]:
         members, crowd = ([sys.executable, "-m", "holdfast", "members", "--agent", path] for path in (self._agent.socket, self._crowd[0]))
         return {
-            **{kind: partial(self._asked, kind, self._size.calls) for kind in ONE_BY_ONE},
+            **{kind: partial(self._asked, kind, self._size.calls) for kind in (*ONE_BY_ONE, *ON_TWO_CORES)},
             **{kind: partial(self._asked, kind, self._size.piped) for kind in PIPED},
             "start_agent": self._started,
             "start_imports": self._imported,

@@ -56,7 +56,7 @@ class Suspected(Event, frozen=True):
 
 
 class Cleared(Event, frozen=True):
-    """A suspicion was wrong."""
+    """A suspicion was wrong, or no member is left that could declare what was decided."""
 
     member: Member
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar, cast
 
 from msgspec import Meta
 
@@ -68,6 +68,7 @@ class Node:
         self.drops: Drops = Drops()
         self._transmit = transmit
         self._machines: list[Machine] = []
+        self._uses: dict[type[Any], Any] = {}  # the machine that was found for each interface
         self._routes: dict[type[Message], Route] = {}
         self.digests: dict[type[Message], bytes] = {}  # what the envelope of each type carries
         self._addresses: dict[NodeId, Address] = {}
@@ -112,6 +113,7 @@ class Node:
             self._routes[kind] = Route(machine.on_message, digest, machine)
             self.digests[kind] = digest
         self._machines.append(machine)
+        self._uses.clear()
         if self._running:
             self._on_changed()
             machine.start()
@@ -124,6 +126,7 @@ class Node:
         if self._running:
             machine.stop()
         del self._machines[at]
+        self._uses.clear()
         for kind in machine.handles:
             del self._routes[kind], self.digests[kind]
             for handlers in self._passes:
@@ -133,9 +136,12 @@ class Node:
 
     def use(self, interface: type[T]) -> T:
         """The one machine that offers this narrow interface (Membership, Broadcast, Seats ...)."""
-        found = [machine for machine in self._machines if isinstance(machine, interface)]
-        assert len(found) == 1, f"{len(found)} machines offer {interface.__name__}"
-        return found[0]
+        known = self._uses.get(interface)
+        if known is None:
+            found = [machine for machine in self._machines if isinstance(machine, interface)]
+            assert len(found) == 1, f"{len(found)} machines offer {interface.__name__}"
+            known = self._uses[interface] = found[0]
+        return cast(T, known)
 
     def start(self) -> None:
         assert not self._running

@@ -14,7 +14,8 @@ from holdfast.agent.life.agent import Agent
 from holdfast.agent.life.home import Home
 from holdfast.agent.observe.logs import Log
 from holdfast.config import load
-from holdfast.kit.slots import OwnSlots
+from holdfast.host import Address
+from holdfast.kit.slots import NO_SEATS, WRITTEN_CHARS_MAX, OwnSlots, Slot, written
 
 OTHERS = ("127.0.0.1:1", "127.0.0.1:2")
 
@@ -71,3 +72,13 @@ def test_settings_that_name_no_seats_say_which_is_missing(tmp_path: Path) -> Non
     assert not has_seats
     assert missing == slots.missing
     assert "seats" in missing
+
+
+def test_a_list_of_seats_as_text() -> None:
+    """F12: as the setting takes it; what is too long is cut, and still another text for another list."""
+    assert written(()) == NO_SEATS
+    assert written((Slot(0, "s1", Address("10.0.0.1", 1)), Slot(1, "10.0.0.2:1", Address("10.0.0.2", 1)))) == "s1@10.0.0.1:1, 10.0.0.2:1"
+    long = [tuple(Slot(number, f"{number}{'s' * 120}{end}", Address("10.0.0.1", number + 1)) for number in range(5)) for end in "ab"]
+    one, other = map(written, long)
+    assert len(one) == len(other) == WRITTEN_CHARS_MAX
+    assert one != other

@@ -8,13 +8,16 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
+import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from benchmarks.agent import ONE_BY_ONE, PIPED, RATIOS, Size, echo_server, least_cpu, sent_per_member
+from benchmarks.agent import ON_TWO_CORES, ONE_BY_ONE, PIPED, RATIOS, Size, echo_server, least_cpu, sent_per_member
+from benchmarks.agent_calls import placed
 from benchmarks.agent_echo import EchoConnection, EchoLine
 from benchmarks.agent_events import Watched
 from benchmarks.agent_fleet import Traffic, compile_package, cpu_seconds
@@ -46,7 +49,20 @@ def test_each_side_keeps_its_best_round() -> None:
 def test_every_contestant_is_compared() -> None:
     """A number that stands in no ratio is not worth its time."""
     compared = {name for pair in RATIOS.values() for name in pair}
-    assert {*ONE_BY_ONE, *PIPED} <= compared
+    assert {*ONE_BY_ONE, *ON_TWO_CORES, *PIPED} <= compared
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this machine has one core")
+def test_who_asks_and_who_answers_are_where_the_kind_says() -> None:
+    """H333: one by one on the same core, or on two; tasks at once where the scheduler puts them. Afterwards it is as before."""
+    cores = os.sched_getaffinity(0)
+    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as server:
+        for kind, sharing in (("owns", {True}), ("owns_apart", {False}), ("owns_piped", {True})):
+            with placed(kind, server.pid):
+                ours, theirs = os.sched_getaffinity(0), os.sched_getaffinity(server.pid)
+                assert {ours == theirs} == sharing
+                assert {len(ours), len(theirs)} == ({len(cores)} if "piped" in kind else {1})
+            assert os.sched_getaffinity(0) == os.sched_getaffinity(server.pid) == cores
 
 
 def test_changes_reach_the_client_without_a_look() -> None:

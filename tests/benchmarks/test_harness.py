@@ -25,7 +25,7 @@ SIZES: dict[str, tuple[ModuleType, Any]] = {
     "simulator": (simulator, TINY),
     "datagrams": (datagrams, datagrams.Size(window=4, messages=20, alone=5, warm=5)),
     "memory": (memory, TINY),
-    "agent": (agent, agent.Size(members=2, lease=0.4, settle_seconds=0.2, idle_seconds=0.5, calls=10, piped=50)),
+    "agent": (agent, agent.Size(members=2, lease=0.4, settle_seconds=0.2, idle_seconds=0.5, idle_ring_seconds=0.2, calls=10, piped=50)),
     "forming": (forming, forming.Size(agents=(2,), presets=("local",), starts=1)),
     "leadership": (leadership, leadership.QUICK._replace(systems=("flock",), candidates=2, calm_seconds=0.1, busy_seconds=0.2)),
     "tickets": (tickets, tickets.Size(("flock",), ("smallest",), cycles=2, clients=2, seconds=0.1)),
@@ -82,7 +82,7 @@ def test_turns_alternate_and_the_first_round_does_not_count() -> None:
 def test_every_benchmark_is_tried() -> None:
     """Every name has a tiny size here, except those that take minutes; these have tests of their own beside this file."""
     assert NAMES.keys() - SIZES.keys() == {
-        "ring-real", "leadership-kills", "tickets-storm", "tickets-load", "http-load", "views", "limits",
+        "ring-real", "leadership-kills", "tickets-storm", "tickets-load", "http-load", "views", "limits", "page",
     }  # fmt: skip
 
 

@@ -109,6 +109,25 @@ def test_closed_port_and_one_seat(holdfast: Run, fleet: Fleet, healthy: AgentPro
     joiner.stop()
 
 
+def test_seats_that_differ(holdfast: Run, tmp_path: Path) -> None:
+    """F12: an agent without seeds counts no seats, and one that names it in seeds takes it for the seat; doctor says so at both ends, and
+    what to set. With that setting the finding is gone, and the seat is heard."""
+    with Fleet(tmp_path) as fleet:
+        first = fleet.start(name="a")
+        second = fleet.start(name="b", seeds=[first.address])
+        for agent in (first, second):
+            found = diagnosed(holdfast, agent, "seats_differ", about="a")
+            assert found["severity"] == "error"
+            assert f"a counts none; b counts {first.address}." in found["text"]
+            assert found["advice"].startswith(f'Set seats = ["{first.address}"] on a and restart')
+        first.stop()
+        first = fleet.start(name="a", bind=first.address, seeds=[second.address], seats=[first.address], state_dir=str(tmp_path / "state"))
+        until(lambda: first.said("Joined", member=second.id) or second.said("Joined", member=first.id), "they are one group again")
+        for agent in (first, second):
+            ended = holdfast("doctor", "--agent", agent.socket, "--timeout", "1.5", "--json")
+            assert "seats_differ" not in {each["code"] for each in ended.json["findings"]}
+
+
 def test_other_timing(holdfast: Run, fleet: Fleet, healthy: AgentProcess) -> None:
     """F4: another T_l is remembered with both values, by the name of the setting, at both ends."""
     other = fleet.start(name="slow", seeds=[healthy.address], lease=0.7)

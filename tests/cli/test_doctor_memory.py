@@ -14,7 +14,7 @@ from holdfast.agent.feature import Running
 from holdfast.agent.membership import Hints
 from holdfast.agent.observe.doctor import Examination
 from holdfast.agent.observe.sightings import GONE_AFTER, MISMATCHES_MAX, Noticed, Sightings
-from holdfast.agent.observe.symptoms import of_seats
+from holdfast.agent.observe.symptoms import of_seat_lists, of_seats
 from holdfast.config import Config
 from holdfast.drops import Drop
 from holdfast.events import ConfigMismatch, Event, Paused, StorageFailed
@@ -24,7 +24,7 @@ from holdfast.features.tickets.running import TicketAgent
 from holdfast.host import Address, NodeId
 from holdfast.kit.delay import JUST_STARTED, Delay
 from holdfast.kit.seats import SeatSeen, SeatState
-from holdfast.kit.slots import Slot, find_slots
+from holdfast.kit.slots import NO_SEATS, Slot, find_slots
 from holdfast.local.calls import Finding
 
 SLOTS = tuple(Slot(number, f"s{number}", Address("127.0.0.1", 7000 + number)) for number in range(3))
@@ -335,3 +335,28 @@ def test_a_seat_full_of_cells(stub: Stub, anchors: int, others: int, tombstones:
     tickets.me, tickets.tickets = stub.me, SimpleNamespace(guardian=SimpleNamespace(table=table, unusable={}))
     stub.features["tickets"] = tickets
     assert found(stub) == codes
+
+
+def lists(**counted: str) -> list[Finding]:
+    return list(of_seat_lists(counted, "me"))
+
+
+def test_one_list_of_seats_is_no_finding() -> None:
+    """F12: the same list everywhere, or none anywhere."""
+    assert lists(me="s1@10.0.0.1:7946", b="s1@10.0.0.1:7946") == []
+    assert lists(me=NO_SEATS, b=NO_SEATS) == []
+
+
+def test_lists_of_seats_that_differ() -> None:
+    """F12: the finding names the agents by the list that they count; what most agents count is what the others have to set, and among
+    as many, what this one counts."""
+    (found,) = lists(me="10.0.0.1:1", a="10.0.0.2:1", b="10.0.0.2:1", c=NO_SEATS)
+    assert (found.code, found.severity, found.about) == ("seats_differ", "error", "c, me")
+    assert "a, b count 10.0.0.2:1; c counts none; me counts 10.0.0.1:1." in found.text
+    assert found.advice.startswith('Set seats = ["10.0.0.2:1"] on c, me and restart')
+    (found,) = lists(me="x@10.0.0.1:1, y@10.0.0.3:1, z@10.0.0.4:1", a="10.0.0.2:1")
+    assert found.advice.startswith('Set seats = ["x@10.0.0.1:1", "y@10.0.0.3:1", "z@10.0.0.4:1"] on a and restart')
+    (found,) = lists(me=NO_SEATS, a=NO_SEATS, b="10.0.0.2:1")
+    assert found.about == "a, me"
+    (found,) = lists(me="10.0.0.2:1", **{f"n{number}": NO_SEATS for number in range(9)})
+    assert found.about == "n0, n1, n2, n3, n4 and 4 more"

@@ -10,6 +10,7 @@ import pytest
 from holdfast.agent.observe import agent_metrics, http_app, metrics
 from holdfast.agent.observe.doctor import SECURITY
 from holdfast.config import TAG_BYTES_MAX, TAGS_BYTES_MAX, TAGS_MAX
+from holdfast.features.gossip import http as gossip_http
 from holdfast.features.leadership import metrics as lead_metrics
 from holdfast.features.limits import http as limit_http
 from holdfast.features.mail import http as mail_http
@@ -27,7 +28,7 @@ SOURCES += [
     for path in sorted((ROOT / "src" / "holdfast" / "features").glob(f"*/{name}.py"))
 ]
 FINDING = re.compile(r'\b(?:error|warning|note|say|Finding)\(\s*"([a-z_]+)"')
-METRIC = re.compile(r"\bholdfast_([a-z_]+)")
+METRIC = re.compile(r"\bholdfast_([a-z0-9_]+)")
 
 
 def codes() -> set[str]:
@@ -54,6 +55,8 @@ def exposed() -> set[str]:
     text = "".join(Path(str(module.__file__)).read_text() for module in modules)
     plain = set(re.findall(r'(?:counter|gauge|labelled|histograms?|Metric)\(\s*"([a-z_]+)"', text))
     ring = {f"ring_{ring_http.RING_SECONDS.get(name, name)}" for name in ring_http.RING_GAUGES}
+    plain |= {f"gossip_{gossip_http.NAMED.get(name, name)}" for name in gossip_http.GAUGES}
+    plain |= {f"gossip_{name}_total" for name in gossip_http.COUNTERS}
     plain |= {name for name, _ in (*view_http.GAUGES.values(), *view_http.COUNTERS.values())}
     plain |= {
         name for table in (limit_http.NUMBERS, limit_http.COUNTERS, limit_http.GAUGES, limit_http.SECONDS) for name, _ in table.values()

@@ -89,7 +89,8 @@ def base(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def exposed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Types by name, as a real agent with a seat of its own exposes them; a client of it takes part in views and uses a limit."""
+    """Types by name, as a real agent with a seat of its own exposes them, whose client takes part in views and uses a limit; and as one
+    that gossips does."""
     with Fleet(tmp_path_factory.mktemp("watching")) as fleet:
         agent = fleet.start(name="a", http="127.0.0.1:0", key=None, group="alone")
         until(lambda: ask(str(agent.ready["http"]), "/readyz").status == 200, "its seat votes")
@@ -99,7 +100,9 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
             types, samples = parsed(ask(str(agent.ready["http"]), "/metrics").body.decode())
         assert (samples["holdfast_view_number"] > 0, samples["holdfast_view_members"], samples["holdfast_view_clients"]) == (True, 1, 1)
         assert (samples["holdfast_seats"], samples["holdfast_seats_voting"], samples["holdfast_seat_voting"]) == (1, 1, 1)
-        yield types
+        gossip = fleet.start(name="b", http="127.0.0.1:0", key=None, group="other", membership="gossip")
+        more, _ = parsed(ask(str(gossip.ready["http"]), "/metrics").body.decode())
+        yield {**more, **types}
 
 
 @pytest.mark.parametrize("where", sorted(expressions()))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from holdfast.agent.feature import HttpPart, Running, Web
 from holdfast.agent.grants.grants import Grants
+from holdfast.agent.membership import Side
 from holdfast.agent.observe.http import HttpServer
 from holdfast.agent.observe.metrics import Metric
 from holdfast.agent.socket.events import EventHub
@@ -31,7 +32,7 @@ from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.features.tickets.missing import NoTickets
 from holdfast.features.views.missing import NoViews
-from holdfast.host import TAG_ROW, Address, Member, NodeId
+from holdfast.host import TAG_ROW, Address, Machine, Member, NodeId
 from holdfast.kit.overlay import Overlay
 from holdfast.kit.slots import OwnSlots
 from holdfast.local.calls import GroupView
@@ -116,21 +117,19 @@ class StubAgent:
 
     def __init__(self, config: Config, host: NetHost, seeds: tuple[Address, ...]) -> None:
         self.config, self.host, self.me = config, host, host.me
-        machines = standalone(host, RingConfig(lease=config.lease, k=config.k, seeds=seeds, found=not seeds))
-        self.ring = machines.ring
-        self.side = RingSide(self.ring)
+        self.side, machines = self.membership_of(seeds)
         self.membership = self.side.standing
         self.seats = None
         self.seats_missing = "seats: none are configured"
         self.ended = False
         self.grants = Grants(host)
-        self.events = EventHub(lambda: self.ring.version, host.wall, asyncio.get_running_loop().call_soon)
+        self.events = EventHub(lambda: self.membership.version, host.wall, asyncio.get_running_loop().call_soon)
         host.on_event = self.events.publish
         self.emitted = 0  # not counted here
         self.leadership = LeadershipStub(self)
         self.views = ViewsStub(self)
         farewell: Any = SimpleNamespace(
-            host=host, membership=self.ring, life=SimpleNamespace(on_asked_to_leave=lambda: None), config=config
+            host=host, membership=self.membership, life=SimpleNamespace(on_asked_to_leave=lambda: None), config=config
         )
         limits: Any = SimpleNamespace(host=host, config=config, overlay=Overlay())
         self.limits = LimitsStub(limits)
@@ -146,25 +145,31 @@ class StubAgent:
         for each in self.features["farewell"].machines:
             host.node.add(each)
 
+    def membership_of(self, seeds: tuple[Address, ...]) -> tuple[Side, Sequence[Machine]]:
+        """What stands for the membership, and all machines that it needs."""
+        machines = standalone(self.host, RingConfig(lease=self.config.lease, k=self.config.k, seeds=seeds, found=not seeds))
+        self.ring = machines.ring
+        return RingSide(self.ring), machines
+
     @classmethod
-    async def start(cls, config: Config, seeds: tuple[Address, ...]) -> StubAgent:
+    async def start(cls, config: Config, seeds: tuple[Address, ...]) -> Self:
         host = await NetHost.open(NodeId(config.name, 1_700_000_000_000), Address("127.0.0.1", 0), Plain(config.group))
         agent = cls(config, host, seeds)
         host.start()
         agent.set_tags(config.tags)
-        agent.ring.publish("holdfast:v", b"0.1.0")
+        agent.membership.publish("holdfast:v", b"0.1.0")
         if seeds:
-            agent.ring.join()
+            agent.membership.join()
         return agent
 
     @property
     def state(self) -> str:
-        return "member" if self.ring.is_member else "joining"
+        return "member" if self.membership.is_member else "joining"
 
     def view(self) -> GroupView:
-        members = self.ring.members()
+        members = self.membership.members()
         positions = tuple(self._position(member) for member in members)
-        return GroupView(self.ring.version, self.state, Member(self.me, self.host.address, {}), members, positions)
+        return GroupView(self.membership.version, self.state, Member(self.me, self.host.address, {}), members, positions)
 
     def _position(self, member: Member) -> int:
         return next(ring_id.pos for ring_id, entry in self.ring.list.of_name(member.name) if entry.node == member.id)
@@ -182,7 +187,7 @@ class StubAgent:
     def set_tags(self, tags: Mapping[str, str | None]) -> None:
         check_tags({name: value for name, value in tags.items() if value is not None})
         for name, value in tags.items():
-            self.ring.publish(TAG_ROW + name, None if value is None else value.encode())
+            self.membership.publish(TAG_ROW + name, None if value is None else value.encode())
 
     def drain(self, done: Callable[[], None]) -> None:
         self.ended = True
@@ -199,6 +204,9 @@ class StubAgent:
         self.host._stop_turns()
         self.host.streams.abort()
         self.host.datagrams.close()
+
+
+A = TypeVar("A", bound=StubAgent)
 
 
 class StubGroup:
@@ -221,10 +229,13 @@ class StubGroup:
         return self.run(called())
 
     def add(self, name: str, *, tags: Mapping[str, str] | None = None, lease: float = 0.4, group: str = "orders", **more: Any) -> StubAgent:
-        config = Config(group=group, name=name, tags=tags or {}, preset="local", lease=lease, **more)
+        return self.take(StubAgent, Config(group=group, name=name, tags=tags or {}, preset="local", lease=lease, **more))
+
+    def take(self, kind: type[A], config: Config) -> A:
+        """An agent of this kind, with these settings."""
         seeds = tuple(agent.host.address for agent in list(self.agents.values())[:3])
-        agent = self.run(StubAgent.start(config, seeds))
-        self.agents[name] = agent
+        agent = self.run(kind.start(config, seeds))
+        self.agents[config.name] = agent
         if config.http:
             self.http = self.run(HttpServer.start(agent))  # type: ignore[arg-type]
         return agent

@@ -47,7 +47,7 @@ def test_another_membership_has_no_ring_on_the_page(page: Page, group: StubGroup
     agent = group.add("kelp")
     until(lambda: group.call(lambda: agent.ring.is_member), "a ring of one")
     standing = StaticMembership(agent.host, {"kelp": agent.host.address})
-    agent.side = StaticSide(standing)  # type: ignore[assignment]
+    agent.side = StaticSide(standing)
     placed = agent.view
     agent.view = lambda: replace(placed(), positions=())  # type: ignore[method-assign]
     group.http = group.run(served(agent))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import signal
 import socket
 import subprocess
@@ -16,8 +17,13 @@ from typing import Any
 import pytest
 
 from holdfast import sync
+from holdfast.features.gossip.past import KEPT_MAX, SAMPLE_INTERVAL, Past, Sample
+from holdfast.features.gossip.protocol.messages import Observation, Status
+from holdfast.features.gossip.protocol.node import GossipNode
+from holdfast.host import NodeId
 from tests.http.wire import ask
 from tests.page.chromium import Page
+from tests.page.stub_gossip import crowd
 from tests.support.agents import AgentProcess, Fleet, until
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "_static"
@@ -147,6 +153,55 @@ def test_picture_of_limits(page: Page, tmp_path: Path, pictures: Path) -> None:
         page.picture(pictures / "page-limits.png", "#limits")
         page.open(str(fleet.agents[0].ready["http"]), width=1360, height=1500, scale=1.0, dark=True, calm=True)
         page.until("document.querySelectorAll('.limit[data-is=stable]').length === 3")
+        assert page.errors == []
+
+
+class Lived(Past):
+    """As if it had run for ten minutes, and a switch had lost messages in the middle of them."""
+
+    def __init__(self, node: GossipNode) -> None:
+        super().__init__(node)
+        self._samples.clear()
+        now = node.core.host.now
+        for number in range(KEPT_MAX - 1):
+            trouble = max(0, 9 - abs(number - 62) // 2)
+            c = 0 if number < 60 else 11 if number < 74 else 14
+            sample = Sample(now - SAMPLE_INTERVAL * (KEPT_MAX - 1 - number), c, 60 <= number <= 79, trouble + (number % 13 == 0), 0, 0)
+            self._samples.append(sample)
+
+
+@pytest.mark.nightly
+def test_picture_of_the_field(page: Page, pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand members by word, and ten minutes by script: some suspected, some gone, one close up."""
+    monkeypatch.setattr("holdfast.features.gossip.http.Past", Lived)
+    names, chance = [f"web-{number:04}" for number in range(1000)], random.Random(4)
+    rows = {"tag:zone": b"eu-1", "tag:role": b"web", "holdfast:v": b"0.4.0", "gossip:settled": b"1"}
+    with crowd(names) as group:
+        for name in chance.choices(names, k=36):
+            group.say((name, Status.SUSPECT), (name, Status.ALIVE))
+        for name in chance.sample(names, 5):
+            group.say((name, Status.SUSPECT), (name, Status.DEAD))
+        group.say(*((name, Status.LEFT) for name in chance.sample(names, 4)))
+
+        def compared() -> None:
+            for number, name in enumerate(chance.sample(names, 9)):
+                group.node.syncs._found(NodeId(name, 1), 3 if number == 4 else 0)
+            group.node.measured.push(Observation(14, 400.0))
+            for name in names:
+                group.node.distances.measured(NodeId(name, 1), chance.uniform(0.0004, 0.002))
+
+        group.group.call(compared)
+        doubted = chance.sample(names[300:], 4)
+        for name in doubted:
+            group.say((name, Status.ALIVE), rows=rows)
+            group.say((name, Status.SUSPECT), accusers=("web-0099", "web-0712"))
+        group.group.call(lambda: group.node.distances.measured(NodeId(doubted[-1], 1), 0.0011))
+        page.open(group.group.url, width=1440, height=1150, scale=1.5, calm=True)
+        page.until("document.querySelectorAll('#gossip-doubt-list li').length >= 4")
+        page.js("document.querySelector('#gossip-doubt-list .pick').click()")
+        page.until("document.querySelectorAll('#gossip-zoom-rows li').length === 3")
+        time.sleep(1.5)
+        page.picture(pictures / "page-gossip.png")
         assert page.errors == []
 
 

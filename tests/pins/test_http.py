@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from holdfast import sync
+from holdfast import HoldfastError, sync
 from tests.http.wire import ask
-from tests.pins.conftest import FOLDER, Pinned
+from tests.pins.conftest import FOLDER, Pinned, difference
 from tests.pins.doors import Drop, openapi_document, security_findings, source_texts
 from tests.support.agents import AgentProcess, Fleet
+from tests.support.realtime import TRIES, repeated
 
 SAMPLE = re.compile(r"^(?P<name>\w+?)(?:_bucket|_sum|_count)?(?:\{(?P<labels>.*)\})? \S+$")
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -22,6 +23,7 @@ FINDING = re.compile(r'(?<![.\w])(?P<severity>error|warning|note|say|Finding)\(\
 SOMETIMES = ("limits_total", "drops_total", "ring_departures_total", "lead_ballots_total", "view_refused_total")
 OTHER_COUNTS = "What the ring counts as"
 PATIENCE, POLL = 30.0, 0.2  # seconds until every metric has its first value; the difference says which has none
+MARGIN = 0.2  # seconds: a third of the shortest time for which an agent of this preset may be silent
 SETTLED = 8.0  # seconds, when the file is written anew: nothing says how many there will be
 
 
@@ -75,23 +77,42 @@ def use(a: AgentProcess, b: AgentProcess, look: Callable[[], None]) -> None:
 
 def test_metrics(pinned: Pinned, rewrite: bool, tmp_path: Path) -> None:
     """docs/http.md: dashboards and alerts name these metrics: of an agent with a seat, whose clients and peers use everything."""
+    golden = set() if rewrite else set((FOLDER / "metrics.txt").read_text(encoding="utf-8").splitlines())
+
+    def attempt(number: int) -> str:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        try:
+            seen = metrics_in_use(folder, golden)
+        except HoldfastError as error:
+            return f"{type(error).__name__}: {error}"
+        if not rewrite and (found := difference(FOLDER / "metrics.txt", seen)) and number < TRIES - 1:
+            return found
+        pinned("metrics", seen)
+        return ""
+
+    repeated(attempt, margin=MARGIN)
+    assert [name for name in SOMETIMES if not any(f'"{name}", "counter"' in " ".join(text.split()) for text in source_texts())] == []
+
+
+def metrics_in_use(folder: Path, golden: set[str]) -> list[str]:
+    """What an agent shows whose clients and peers use everything, as soon as all of ``golden`` is there."""
     port = free_port()
-    with Fleet(tmp_path, seats=[f"a@127.0.0.1:{port}"]) as fleet:
-        a = fleet.start(name="a", bind=f"127.0.0.1:{port}", state_dir=str(tmp_path / "state"), http="127.0.0.1:0")
+    seen: list[str] = []
+    with Fleet(folder, seats=[f"a@127.0.0.1:{port}"]) as fleet:
+        a = fleet.start(name="a", bind=f"127.0.0.1:{port}", state_dir=str(folder / "state"), http="127.0.0.1:0")
         b = fleet.start(name="b", seeds=[a.address])
         a.until_said("Joined", member=b.id)
-        golden = set() if rewrite else set((FOLDER / "metrics.txt").read_text(encoding="utf-8").splitlines())
 
         def look() -> None:
-            end_at = time.monotonic() + (SETTLED if rewrite else PATIENCE)
-            seen = seen_by(a)
-            while (rewrite or golden - set(seen)) and time.monotonic() < end_at:
+            end_at = time.monotonic() + (PATIENCE if golden else SETTLED)
+            seen[:] = seen_by(a)
+            while (golden - set(seen) or not golden) and time.monotonic() < end_at:
                 time.sleep(POLL)
-                seen = seen_by(a)
-            pinned("metrics", seen)
+                seen[:] = seen_by(a)
 
         use(a, b, look)
-    assert [name for name in SOMETIMES if not any(f'"{name}", "counter"' in " ".join(text.split()) for text in source_texts())] == []
+    return seen
 
 
 def test_routes(pinned: Pinned) -> None:

@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from random import Random
 from types import TracebackType
 
@@ -246,3 +247,32 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, link
 
 def _loopback(block: int, index: int) -> Address:
     return Address(f"127.0.{block}.{index + 1}", 0)
+
+
+@contextmanager
+def in_a_thread(names: Sequence[str], *, seed: int = 0) -> Iterator[tuple[Mesh, Callable[[Callable[[], None]], None]]]:
+    """A mesh whose links work while the test waits, and how to call it."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    mesh = Mesh(names, seed=seed)
+
+    async def call(act: Callable[[], None]) -> None:
+        act()
+
+    try:
+        asyncio.run_coroutine_threadsafe(mesh.__aenter__(), loop).result()
+        yield mesh, lambda act: asyncio.run_coroutine_threadsafe(call(act), loop).result()
+    finally:
+        asyncio.run_coroutine_threadsafe(mesh.__aexit__(None, None, None), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def somewhere(mesh: Mesh, name: str) -> str:
+    """A free port at the address by which the mesh knows this node."""
+    host = mesh.bind(name).host
+    with socket.socket() as each:
+        each.bind((host, 0))
+        return f"{host}:{each.getsockname()[1]}"

@@ -6,7 +6,7 @@ what runs: its machines, its kind of grant, its calls, and what people see of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from math import inf
 from types import MappingProxyType
@@ -95,6 +95,8 @@ class Reply(Protocol):
     def version(self) -> str: ...
     @property
     def paused(self) -> float: ...
+    @property
+    def seats(self) -> str: ...
 
 
 class Pinger(Protocol):
@@ -151,6 +153,7 @@ class Calls(NamedTuple):
 
     at_once: Mapping[type[Call], Handler] = NONE  # calls that only read what the agent knows
     in_turn: Mapping[type[Call], Handler] = NONE  # calls that enter a protocol
+    needs: Mapping[type[Call], Sequence[str]] = NONE  # modules that the first call of a type loads; imported one by one before it (H382)
 
 
 class Running:
@@ -166,6 +169,7 @@ class Running:
     gate: Gate | None = None
     pinger: Pinger | None = None
     view_lines: ViewLines | None = None
+    needs: Sequence[str] = ()  # modules that ``calls`` loads; imported one by one before it is asked (H382)
 
     def on_event(self, event: Event) -> None:
         """One of ``hears``."""

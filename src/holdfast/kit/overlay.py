@@ -6,7 +6,7 @@ with the first client that wants them and end with the last one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from holdfast.host import Carried, Message, NodeId, View, ViewMember, Views
@@ -14,6 +14,10 @@ from holdfast.host import Carried, Message, NodeId, View, ViewMember, Views
 
 class Lender(Protocol):
     """What offers views in this node."""
+
+    @property
+    def modules(self) -> Sequence[str]:
+        """What ``begin`` loads."""
 
     def begin(self, user: object) -> Views:
         """This node takes part, at least until ``end``. Raises ``ConfigError`` if it cannot."""

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from hashlib import blake2b
 from ipaddress import ip_address
 from typing import NamedTuple
 
+from holdfast.bounds import TEXT_CHARS_MAX
 from holdfast.errors import ConfigError, shown
 from holdfast.host import Address
 
 COUNTS = (1, 3, 5)  # 2k+1 slots tolerate k failures; an even list tolerates no more than the odd one below it
 SEEDS_AS_SEATS = 3
 PORT_MAX = 65_535
+WRITTEN_CHARS_MAX = TEXT_CHARS_MAX  # of a list of seats in a message; five with names of 30 letters
+NO_SEATS = "none"
 HOST_CHARS_MAX = 253  # RFC 1035: a name in text
 HOST_TEXT = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")  # labels as a resolver takes them
 ACCEPTED = "accepted are NAME@HOST:PORT, with an address or the DNS name of one machine as HOST, and IP:PORT; IPv6 in brackets"
@@ -73,6 +77,15 @@ def find_slots(
 def own_slot(slots: Sequence[Slot], name: str, address: Address) -> int | None:
     """The number of the slot that an agent of this name and address sits in; None if it is no seat."""
     return next((slot.number for slot in slots if address == slot.address or (slot.named and name == slot.name)), None)
+
+
+def written(slots: Sequence[Slot]) -> str:
+    """The list as the setting ``seats`` takes it. The same text means the same list; one that is too long is cut and ends with a digest."""
+    text = ", ".join(f"{slot.name}@{slot.address}" if slot.named else str(slot.address) for slot in slots) or NO_SEATS
+    if len(text) <= WRITTEN_CHARS_MAX:
+        return text
+    end = f"... {blake2b(text.encode(), digest_size=4).hexdigest()}"
+    return text[: WRITTEN_CHARS_MAX - len(end)] + end
 
 
 def literal(text: str) -> Address | None:

@@ -20,15 +20,23 @@ class Calm(Checker):
         self._disturbed = False
         self._state: dict[str, tuple[NodeId, bool]] = {}
         self._since: dict[str, float] = {}
+        self._known = 0  # turns of fate that are in ``_state``
+        self._stopped = False  # some process is stopped: since now, at every look
 
     def after(self, world: World, host: LabHost | None) -> None:
         disturbed = world.network.disturbed
         if disturbed or self._disturbed:
             self._links_since = world.now  # Also in the event that ends it: until now it lay over the links.
         self._disturbed = disturbed
+        if self._stopped or self._known != world.turns_of_fate:
+            self._look_at_processes(world)
+
+    def _look_at_processes(self, world: World) -> None:
+        self._known, self._stopped = world.turns_of_fate, False
         for name, each in world.nodes.items():
-            state = each.me, each.running
-            if self._state.get(name) != state or (not each.running and not each.dead):
+            state, stopped = (each.me, each.running), not each.running and not each.dead
+            self._stopped = self._stopped or stopped
+            if stopped or self._state.get(name) != state:
                 self._since[name] = world.now or -inf  # A process that starts with the world is no news.
                 self._state[name] = state
 

@@ -71,6 +71,7 @@ class World:
         self.trace = trace
         self.listeners: list[Callable[[LabHost, Event], None]] = []
         self.events = 0  # messages delivered and timers run
+        self.turns_of_fate = 0  # how often a process was started, killed, stopped or set going: onlookers look at all only then
         self._build, self._life = build, life
         for name in names:
             self.start(name)
@@ -100,6 +101,7 @@ class World:
         kind = WatchedHost if self.watched else LabHost
         host = kind(self, endpoint, me, self.disks[name], rate=self.drift.get(name, 1.0), offset=offset)
         self.nodes[name] = host
+        self.turns_of_fate += 1
         endpoint.open(host.node)
         self._note("* start {}", me)
         for machine in self._build(host):
@@ -112,6 +114,7 @@ class World:
         host = self.nodes[name]
         if not host.dead:
             self._note("* crash {}", host.me)
+            self.turns_of_fate += 1
             host.die()
             self.step(None, _nothing)
 
@@ -146,6 +149,7 @@ class World:
         host = self.nodes[name]
         if host.running:
             self._note("* stop {}", host.me)
+            self.turns_of_fate += 1
             host.stop()
 
     def resume(self, name: str, order: str = "host") -> None:
@@ -153,6 +157,7 @@ class World:
         host = self.nodes[name]
         if not host.running and not host.dead:
             self._note("* resume {}", host.me)
+            self.turns_of_fate += 1
             host.resume(order)
 
     def at(self, when: float, callback: Callable[[], None]) -> LabTimer:

@@ -60,6 +60,13 @@ class Stand:
     def hear(self, source: str, message: Message, *, boot: int = 1) -> None:
         self.node.on_message(life(source, boot), message)
 
+    def bury(self, *names: str) -> None:
+        """Their suspicions end here."""
+        for name in names:
+            found = self.node.entry(name)
+            assert found is not None
+            self.node.merge.bury(found)
+
     def without_probes(self) -> Stand:
         """Nothing but what a test says makes a member suspicious."""
         self.node.prober.stop()

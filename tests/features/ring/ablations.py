@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.features.ring.lab.draws import around_the_ring
 from holdfast.features.ring.lab.scenarios.ring import RingScenario
-from holdfast.lab.faults import Cut, Fault, Plan, Weather
+from holdfast.lab.faults import Cut, Fault, Pause, Plan, Weather
 from holdfast.lab.links import Link, Uniform
 from holdfast.lab.scenario import Setup
 
@@ -73,10 +73,25 @@ class BurstScenario(RingScenario):
         return replace(setup, names=names, plan=Plan((weather,)), parameters=parameters)
 
 
+class StallScenario(RingScenario):
+    """H380: members stand still for about as long as they take to win against some and lose to others."""
+
+    def setup(self, random: Random) -> Setup:
+        setup = super().setup(random)
+        names = tuple(f"n{i}" for i in range(random.randint(5, 9)))
+        stalls = [
+            Pause(round(6.0 + 4.0 * i + random.random(), 3), random.choice(names), round(random.uniform(1.1, 1.75), 3)) for i in range(9)
+        ]
+        parameters = {key: value for key, value in setup.parameters.items() if ":" not in key and key != "odd"}
+        parameters |= {"seeds": 3.0, "k": 3.0, "ambushes": 0.0, "early_news": 1.0}
+        return replace(setup, names=names, plan=Plan(tuple(stalls)), parameters=parameters)
+
+
 SCENARIOS: dict[str, type[RingScenario]] = {
     "mixed": RingScenario,
     "direct": DirectScenario,
     "odd": OddScenario,
     "regroup": RegroupScenario,
     "burst": BurstScenario,
+    "stall": StallScenario,
 }

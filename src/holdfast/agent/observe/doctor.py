@@ -22,6 +22,7 @@ from holdfast.agent.observe.sightings import GONE_AFTER
 from holdfast.drops import Drops
 from holdfast.host import DATAGRAM_BYTES_MAX, FANOUT_MAX, Address, MemberStatus, NodeId
 from holdfast.kit.seats import SeatState
+from holdfast.kit.slots import written
 from holdfast.local.calls import Finding
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ class Examination:
         yield from symptoms.of_membership(agent)
         for feature in agent.features.values():
             yield from feature.findings()
+        yield from self._of_seat_lists()
         yield from symptoms.of_seats(agent, self._began_at)
         yield from symptoms.of_settings(agent.config, agent.home.state.path if agent.home.state is not None else None, seat=_is_seat(agent))
         for feature in agent.features.values():
@@ -257,6 +259,12 @@ class Examination:
                 f"Give all agents of the group the same {field} and restart those that differ.",
             )  # fmt: skip
             yield from self._aged(found, self._agent.sightings.mismatches.get(peer, -inf))
+
+    def _of_seat_lists(self) -> Iterator[Finding]:
+        """F12: the list of seats comes from settings, so it is the same everywhere only if these are."""
+        told = {reply.life.name: reply.seats for reply in self._replies.values() if reply is not None and reply.seats}
+        if told:
+            yield from symptoms.of_seat_lists({**told, self._agent.me.name: written(self._agent.slots.all)}, self._agent.me.name)
 
     def _of_pauses(self) -> Iterator[Finding]:
         agent = self._agent

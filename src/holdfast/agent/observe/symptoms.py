@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from holdfast.agent.observe.seat_views import seat_views
 from holdfast.config import Config, is_loopback
 from holdfast.kit.delay import Delay
 from holdfast.kit.seats import SeatState
+from holdfast.kit.slots import NO_SEATS
 from holdfast.local.calls import Finding, SeatView
 from holdfast.local.verdict import verdict
 from holdfast.net import clock
@@ -26,6 +27,7 @@ FORGETFUL = ("tmpfs", "ramfs")  # file systems that a reboot empties
 LARGE_GROUP = 64  # members from which a default receive buffer overflows in a pause of one lease
 MOUNTS = Path("/proc/self/mountinfo")
 FIELDS_BEFORE_TYPE = " - "
+NAMES_MAX = 5  # agents that one finding names
 COMING = ("serving", "waiting", "asking")  # states of a seat that votes, or will without any help
 
 
@@ -110,6 +112,31 @@ def of_seats(agent: Agent, heard_since: float) -> Iterator[Finding]:
     if not coming:
         say = error if sum(view.state in ("serving", "waiting") for view in views) <= len(views) // 2 else warning
         yield say("few_seats", "seats", f"{verdict(views)}.", "Bring the other seats back; `holdfast seats` says how each one is.")
+
+
+def of_seat_lists(lists: Mapping[str, str], me: str) -> Iterator[Finding]:
+    """F12: ``lists`` has the seats that each agent counts, by its name, as ``kit.slots.written``."""
+    counting: dict[str, list[str]] = {}
+    for name in sorted(lists):
+        counting.setdefault(lists[name], []).append(name)
+    if len(counting) < 2:
+        return
+    # The list of most agents, of as many the own one. Where none is counted there is nothing to set.
+    chosen = max((each for each in counting if each != NO_SEATS), key=lambda each: (len(counting[each]), me in counting[each], each))
+    others = [name for each, names in counting.items() if each != chosen for name in names]
+    said = "; ".join(f"{_several(names)} {'counts' if len(names) == 1 else 'count'} {each}" for each, names in counting.items())
+    setting = ", ".join(f'"{each}"' for each in chosen.split(", "))
+    yield error(
+        "seats_differ", _several(others),
+        f"Agents of this group have different seats: {said}. Between them nothing exclusive is granted, and no view comes about.",
+        f"Set seats = [{setting}] on {_several(others)} and restart: every agent needs the same seats, or the same first three seeds."
+        " An agent that is named there needs a state_dir.",
+    )  # fmt: skip
+
+
+def _several(names: list[str]) -> str:
+    more = len(names) - NAMES_MAX
+    return ", ".join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _of_waiting(views: tuple[SeatView, ...], delay: Delay | None, *, coming: bool) -> Iterator[Finding]:

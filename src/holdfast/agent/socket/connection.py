@@ -309,7 +309,10 @@ class Connection(asyncio.BufferedProtocol):
         except UNREADABLE as error:
             self._on_unreadable(body, error)
         else:
-            self._on_call(call)
+            if self._table.needs and self._table.load(type(call)):
+                self._bodies.appendleft(body)  # One module was imported for it. This slice ends when its time is over (H382).
+            else:
+                self._on_call(call)
 
     def _on_call(self, call: Call) -> None:
         if not self._grows(call.serial):
@@ -335,6 +338,9 @@ class Connection(asyncio.BufferedProtocol):
         except Unavailable as missing:
             if self._grows(head.serial):
                 self.refuse(head.serial, missing)
+            return
+        if found is None:
+            self._bodies.appendleft(body)  # It is read again when another module is there (H382).
             return
         if found:
             self._on_frame(body)

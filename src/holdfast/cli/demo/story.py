@@ -26,7 +26,8 @@ LEAD_TIMEOUT = 30.0  # seconds; fresh seats wait for the longest grant once
 SHARE_TIMEOUT = 30.0  # seconds; seven programs begin within two
 FORM_TIMEOUT = 40.0  # seconds; a quiet machine takes 3 to 8 at the preset local
 DECLARE_LEASES = 30.0  # in T_l: long after every bound, so that a promise that is broken is measured too
-RETURN_TIMEOUT = 60.0  # seconds; a restarted member is back after some T_l, on a machine that is far too busy after some tries
+START_TIMEOUT = 10.0  # seconds; a process starts, knocks, and what it says is read, on a machine that is far too busy
+RETURN_LEASES = 22.0  # in T_l: a try that fails and its wait (8), a join (3), and until all doubts of that time are over (11: ring I15)
 LEAVE_TIMEOUT = 15.0  # seconds for a goodbye to be heard, and for processes to end
 LOOK_INTERVAL = 0.25  # seconds between two looks at member lists and numbers
 KEYS = tuple(f"cart:{number}" for number in range(1, 65))  # one of them is owned by another member than the first
@@ -246,7 +247,7 @@ class Story:
         self._step(f"{victim.name} starts again, under its old name and with its old state directory.")
         self.fleet.start(victim.name)
         self.sharing.find()
-        self._until(self._formed, RETURN_TIMEOUT, f"{victim.name} is back in every list")
+        self._until(self._formed, START_TIMEOUT + RETURN_LEASES * self.config.lease, f"{victim.name} is back in every list")
         view = self.fleet.running[victim.name].view
         assert view is not None
         newer = view.me.id.boot > victim.boot

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from holdfast.agent.membership import HttpSide
 from holdfast.agent.observe.metrics import Metric, counter, gauge, histogram, labelled, word
-from holdfast.agent.observe.openapi import Route
+from holdfast.agent.observe.openapi import Parameter, Route
+from holdfast.agent.observe.sse import Lists
+from holdfast.bounds import MEMBERS_MAX
+from holdfast.errors import ConfigError, shown
+from holdfast.features.gossip.closeup import GossipMemberAnswer, closeup
+from holdfast.features.gossip.field import Field, FieldAnswer
+from holdfast.features.gossip.past import Past, PastAnswer
 from holdfast.features.gossip.protocol.messages import Status
 from holdfast.kit.positions import position_of
 
@@ -19,9 +27,11 @@ if TYPE_CHECKING:
 
     from holdfast.agent.feature import Web
     from holdfast.features.gossip.protocol.node import GossipNode
-    from holdfast.host import Member
+    from holdfast.host import NodeId
 
 SHOWN_MAX = 64  # members with news in one answer; there may be thousands without
+UNHEALTHY_LEAST = 0.05  # what is left of one suspicion after 20 minutes; below it a member has no news
+NAME_CHARS_MAX = 255
 
 # The texts are for operators who write alerts.
 GAUGES = {
@@ -98,6 +108,7 @@ class GossipAnswer(Struct, frozen=True):
     boot: int
     inc: int  # how often it has spoken for itself
     members: int
+    suspects: int  # of these
     tombstones: int
     lhm: int
     settled: bool
@@ -112,19 +123,54 @@ class GossipAnswer(Struct, frozen=True):
     timing: GossipTiming
 
 
-ROUTES = (Route("GET", "/v1/gossip", "gossip", "What this agent's member of a group that gossips believes.", GossipAnswer),)
+NAME = Parameter("name", "query", "Name of a member.", {"type": "string", "minLength": 1, "maxLength": NAME_CHARS_MAX}, required=True)
+START = Parameter("start", "query", "From this place on.", {"type": "integer", "minimum": 0, "maximum": MEMBERS_MAX, "default": 0})
+LIMIT = Parameter(
+    "limit", "query", "At most so many.", {"type": "integer", "minimum": 1, "maximum": MEMBERS_MAX, "default": MEMBERS_MAX}
+)  # fmt: skip
+ROUTES = (
+    Route("GET", "/v1/gossip", "gossip", "What this agent's member of a group that gossips believes.", GossipAnswer),
+    Route(
+        "GET", "/v1/gossip/field", "gossip_field", "All that this agent remembers, members and those that are gone, by their places.",
+        FieldAnswer, parameters=(START, LIMIT), errors=(400,),
+    ),
+    Route(
+        "GET", "/v1/gossip/member", "gossip_member", "One member, as this agent believes it to be.", GossipMemberAnswer,
+        parameters=(NAME,), errors=(400, 404),
+    ),
+    Route("GET", "/v1/gossip/past", "gossip_past", "c, turbulence and suspicions over the last ten minutes.", PastAnswer),
+)  # fmt: skip
 
 
 class GossipHttp(HttpSide):
     """Everything here only looks."""
 
     routes = ROUTES
+    page = Path(__file__).parent / "page"
 
     def __init__(self, web: Web, node: GossipNode) -> None:
         self._web, self._node = web, node
+        field, past = self._field, self._past = Field(node), Past(node)
+        self.lists = (
+            Lists(lambda: field.version, lambda: range(node.table.size), lambda: field.answer(0, MEMBERS_MAX), event="gossip/field"),
+            Lists(lambda: past.version, lambda: range(len(past)), past.answer, event="gossip/past"),
+        )
 
     async def gossip(self, request: Request) -> Response:
         return self._web.again("gossip", self.part)  # type: ignore[no-any-return]
+
+    async def gossip_field(self, request: Request) -> Response:
+        start, limit = (_number(request, each) for each in (START, LIMIT))
+        return self._web.again(f"gossip field {start} {limit}", lambda: self._field.answer(start, limit))  # type: ignore[no-any-return]
+
+    async def gossip_member(self, request: Request) -> Response:
+        name = request.query_params.get("name", "")
+        if not 0 < len(name) <= NAME_CHARS_MAX:
+            raise ConfigError(f"name: {len(name)} characters; accepted are 1 to {NAME_CHARS_MAX}")
+        return self._web.json(closeup(self._node, name, self._field.place(name)))  # type: ignore[no-any-return]
+
+    async def gossip_past(self, request: Request) -> Response:
+        return self._web.again("gossip past", self._past.answer)  # type: ignore[no-any-return]
 
     def beat(self) -> Mapping[str, GossipAnswer]:
         return {"gossip": self.part()}
@@ -141,6 +187,7 @@ class GossipHttp(HttpSide):
             boot=me.boot,
             inc=node.inc,
             members=node.table.n,
+            suspects=len(node.suspicions),
             tombstones=len(node.table.tombstones),
             lhm=node.lhm,
             settled=node.settled(me),
@@ -148,7 +195,7 @@ class GossipHttp(HttpSide):
             turbulent=node.turbulent(),
             observed_for=node.observed_for(),
             rtt_p99=node.rtt_p99(),
-            suspected=tuple(self._suspected())[:SHOWN_MAX],
+            suspected=tuple(islice(self._suspected(), SHOWN_MAX)),
             unhealthy=tuple(self._unhealthy()),
             compared=tuple(self._compared()),
             counters={name: int(value) for name, value in node.metrics().items() if name in COUNTERS},
@@ -174,7 +221,7 @@ class GossipHttp(HttpSide):
             {word(name): count for name, count in refused.items()},
         )  # fmt: skip
 
-    def _suspected(self) -> Iterable[Suspected]:
+    def _suspected(self) -> Iterator[Suspected]:
         node, now = self._node, self._node.core.host.now
         for name, suspicion in sorted(node.suspicions.items()):
             confirmers = tuple(suspicion.confirmers)
@@ -189,17 +236,27 @@ class GossipHttp(HttpSide):
     def _unhealthy(self) -> list[MemberHealth]:
         node, now = self._node, self._node.core.host.now
 
-        def of(member: Member) -> MemberHealth:
-            heard = node.core.heard.get(member.id.name)
-            return MemberHealth(member.id.name, node.unhealthy(member.id), None if heard is None else now - heard)
+        def of(life: NodeId) -> MemberHealth:
+            heard = node.core.heard.get(life.name)
+            return MemberHealth(life.name, node.unhealthy(life), None if heard is None else now - heard)
 
-        found = [of(member) for member in node.members() if node.unhealthy(member.id) > 0]
+        listed = [life for life in node.health.lives() if node.table.lists(life)]
+        found = [of(life) for life in listed if node.unhealthy(life) >= UNHEALTHY_LEAST]
         return sorted(found, key=lambda each: (-each.unhealthy, each.name))[:SHOWN_MAX]
 
     def _compared(self) -> list[Compared]:
         now = self._node.core.host.now
         found = [Compared(name, not look.differing, now - look.at) for name, look in self._node.compared.items()]
         return sorted(found, key=lambda each: each.seconds)[:SHOWN_MAX]
+
+
+def _number(request: Request, parameter: Parameter) -> int:
+    """A parameter that is an integer. Raises ``ConfigError``."""
+    schema = parameter.schema
+    text = request.query_params.get(parameter.name, str(schema["default"]))
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or not schema["minimum"] <= int(text) <= schema["maximum"]:
+        raise ConfigError(f"{parameter.name}: {shown(text)}; accepted are {schema['minimum']} to {schema['maximum']}")
+    return int(text)
 
 
 REFUSED = "refused_"  # how the protocol begins the names of these counts

@@ -36,6 +36,21 @@ if TYPE_CHECKING:
     from holdfast.host import Message, NodeId, Views
     from holdfast.local.calls import Finding
 
+# What the calls import, in an order in which each name brings at most three more. They are loaded one by one (H382).
+_OF_LIMITS = "holdfast.features.limits."
+CALLS = (
+    f"{_OF_LIMITS}calls",
+    *(f"{_OF_LIMITS}protocol.{name}" for name in ("shares", "workers")),
+    f"{_OF_LIMITS}desk",
+    *(
+        f"{_OF_LIMITS}protocol.{name}"
+        for name in (
+            "specs", "limit", "quota", "standing", "allocator", "choke", "pushsum", "central", "member_lists", "trader", "limiter", "survey"
+        )
+    ),
+    f"{_OF_LIMITS}handlers",
+)  # fmt: skip
+MACHINE = (f"{_OF_LIMITS}users", f"{_OF_LIMITS}participants", f"{_OF_LIMITS}protocol.member_views")
 LIMITS_MAX = 256  # conflicts that are kept: one of each limit that a group may have
 DRAIN_TIMEOUT = 2.0  # seconds for the workers to confirm that they use nothing; what they were told has an end anyway
 
@@ -65,6 +80,8 @@ class LimitsAgent(Running):
     info: tuple[type[Event], ...] = (LimitChanged, LimitRestored, LinkRestored)
     warning: tuple[type[Event], ...] = (LimitPanicked, LinkBlacklisted, FleetExceeded, SpecConflict, ChokePoint, Starved)
 
+    needs = CALLS
+
     def calls(self) -> Calls:
         from holdfast.features.limits import calls
 
@@ -78,7 +95,8 @@ class LimitsAgent(Running):
                 calls.RemoveLimit: handlers.remove,
                 calls.PenalizeLimit: handlers.penalize,
                 calls.SurveyLimits: handlers.survey,
-            }
+            },
+            needs=dict.fromkeys((calls.AttachLimit, calls.TakeLimit), self._modules),
         )
 
     def drain(self, *, draining: bool = True) -> None:
@@ -119,6 +137,12 @@ class LimitsAgent(Running):
         return LimitsHttp(web, self)
 
     # What the handlers use.
+
+    @property
+    def _modules(self) -> tuple[str, ...]:
+        """What ``use`` loads."""
+        lender = self.parts.overlay.lender
+        return MACHINE if lender is None else (MACHINE[0], *lender.modules)
 
     @property
     def handlers(self) -> LimitHandlers:

@@ -48,8 +48,8 @@ RING_GAUGES = {
 }
 RING_SECONDS = {"lease_rtt_max": "lease_rtt_seconds_max", "safe_for": "safe_for_seconds", "safe_for_least": "safe_for_seconds_least"}
 RING_COUNTERS = {
-    "lists_compared": "Member lists compared with a peer's.",
-    "lists_differed": "Of these, lists that differed.",
+    "lists_compared": "Tables compared with a peer's: the member list, and what features share.",
+    "lists_differed": "Of these, tables that differed.",
     "suspicions": "Leases on peers that ran out.",
     "arbitrations": "Arbitrations that this agent asked for.",
     "arb_addressed": "Arbitrators that were asked, all arbitrations together.",

@@ -5,7 +5,7 @@ The protocol is imported when it is first used. Before that an agent that is no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from holdfast.agent.feature import Calls, Parts, Running
@@ -20,6 +20,20 @@ if TYPE_CHECKING:
     from holdfast.features.views.handlers import ViewHandlers
     from holdfast.host import Machine, Message, NodeId
     from holdfast.local.calls import Call, Finding
+
+
+# What the protocol imports, in an order in which each name brings at most three more. Calls load them one by one (H382).
+_OF_VIEWS = "holdfast.features.views."
+MODULES = (
+    "holdfast.kit.parcels",
+    *(
+        f"{_OF_VIEWS}protocol.{name}"
+        for name in (
+            "messages", "links", "attached", "nsview", "client", "carrier", "agreement", "linkstate", "relay", "server", "views"
+        )
+    ),
+    f"{_OF_VIEWS}backend",
+)  # fmt: skip
 
 
 class ViewAgent(Running):
@@ -108,13 +122,19 @@ class ViewAgent(Running):
 
     # What an agent asks of a feature.
 
+    needs = (f"{_OF_VIEWS}calls", f"{_OF_VIEWS}streams", f"{_OF_VIEWS}handlers")
+
+    @property
+    def modules(self) -> Sequence[str]:
+        return () if self.settings.zookeeper else MODULES
+
     def calls(self) -> Calls:
         from holdfast.features.views.calls import SurveyViews, TripView, WatchViews
         from holdfast.features.views.handlers import ViewHandlers
 
         self._handlers = handlers = ViewHandlers(self)
         in_turn: dict[type[Call], Handler] = {WatchViews: handlers.watch, TripView: handlers.trip, SurveyViews: handlers.survey}
-        return Calls(in_turn=in_turn)
+        return Calls(in_turn=in_turn, needs={WatchViews: (*self.modules, f"{_OF_VIEWS}shapes")})
 
     def on_event(self, event: Event) -> None:
         """``ServerRetired``, in the middle of a turn of the machine that is to be taken out."""

@@ -29,7 +29,8 @@ A, B, C = names_of(3)
 
 def test_each_ablation_says_what_it_takes_out() -> None:
     """Gossip 7: there is a lab-only change for every rule of the list, which says whose rule it takes out."""
-    assert set(mutations.ABLATIONS) == {"D1", "D5", "D7", "D9 reconnect", "D9 seeds", "D16 last call", "D16 stale", "D18", "5.8"}
+    rules = {"D1", "D5", "D7", "D9 reconnect", "D9 seeds", "D16 last call", "D16 hearsay", "D16 stale", "D18", "5.8"}
+    assert set(mutations.ABLATIONS) == rules
     for rule, mutation in mutations.ABLATIONS.items():
         assert (mutation.__doc__ or "").startswith(rule.split()[0]), mutation
 
@@ -52,6 +53,39 @@ def test_a_table_accuses_and_does_not_kill() -> None:
 def test_without_d5_each_side_buries_its_own() -> None:
     """Gossip D5, G11: the table of the other side kills those that live and are listed here."""
     assert healed(KILL)["missing"] > 0
+
+
+# D16, H353.
+
+
+def short_partition(seed: int) -> int:
+    """Sixteen members, T = 0.2 s, are cut in halves for two shortest suspicions: when the cut is healed, rumours of burials are fresh. In
+    how many lists of its own side is a member missing then, at most?"""
+    group = GossipGroup(seed, profiles.default(0.2), link=Link(Uniform(0.0001, 0.002)))
+    names = names_of(16)
+    group.form(names)
+    group.run(3.0)
+    sides = names[::2], names[1::2]
+    group.world.network.partition("short", sides)
+    group.run(1.0)
+    group.world.network.heal("short")
+    most = 0
+    for _ in range(100):
+        group.run(0.02)
+        most = max(most, *(heal.missing(group, side) for side in sides))
+    assert group.until(group.is_whole, 80 * 0.2)
+    return most
+
+
+def test_no_side_loses_one_of_its_own_by_what_the_other_says() -> None:
+    """Gossip 1, D16, H353: no member is given up by one that can hear it; a burial that is told is no reason to, before it was asked."""
+    assert [short_partition(seed) for seed in range(3)] == [0, 0, 0]
+
+
+def test_without_the_question_hearsay_kills() -> None:
+    """Gossip D4: as in SWIM, a false burial is one in all lists."""
+    with without(mutations.hearsay_kills):
+        assert max(short_partition(seed) for seed in range(3)) > 1
 
 
 # D9.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.features.gossip.protocol.cbound import OPEN_MAX
 from holdfast.features.gossip.protocol.facts import CBound
 from holdfast.features.gossip.protocol.messages import FRONT_MAX, Ack, Missed, MissedAck, Observation, Ping
-from tests.features.gossip.stand import DEAD, Stand, life, rumour
+from tests.features.gossip.stand import Stand, life, rumour
 
 
 def quiet(*others: str) -> Stand:
@@ -102,21 +102,24 @@ def test_turbulence_is_of_the_last_bucket() -> None:
     assert stand.node.turbulent()
     stand.host.clock += 31.0
     assert not stand.node.turbulent()
-    stand.say("b", rumour("c", 0, DEAD), rumour("c", 1))
+    stand.bury("c")
+    stand.say("b", rumour("c", 1))
     assert stand.node.turbulent()
 
 
 def test_a_report_is_repeated_until_it_is_noted() -> None:
     """Gossip 3 (MISSED), H331: twenty tries, 1 s apart."""
     stand = quiet("b", "c")
-    stand.say("b", rumour("c", 0, DEAD), rumour("c", 1))
+    stand.bury("c")
+    stand.say("b", rumour("c", 1))
     stand.host.pass_time(1.5)
     reports = stand.host.take(Missed)
     assert [to for to, _ in reports] == [life("c")] * 2
     stand.hear("c", MissedAck(reports[0][1].serial))
     stand.host.pass_time(10.0)
     assert stand.host.take(Missed) == []
-    stand.say("b", rumour("c", 1, DEAD), rumour("c", 2))
+    stand.bury("c")
+    stand.say("b", rumour("c", 2))
     stand.host.pass_time(25.0)
     assert len(stand.host.take(Missed)) == 20
     assert stand.node.counts["reports_unanswered"] == 1
@@ -127,7 +130,8 @@ def test_reports_wait_their_turn() -> None:
     names = [f"m{i:02}" for i in range(80)]
     stand = quiet(*names)
     for name in names:
-        stand.say("m00", rumour(name, 0, DEAD), rumour(name, 1))
+        stand.bury(name)
+        stand.say("m00", rumour(name, 1))
     stand.host.pass_time(0.0)
     assert len(stand.host.take(Missed)) == OPEN_MAX
     stand.host.pass_time(60.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.features.gossip.protocol.fetch import ASKED_MAX
 from holdfast.features.gossip.protocol.messages import MemberRows, Rows, Want, Wanted
-from tests.features.gossip.stand import DEAD, Stand, life, rumour
+from tests.features.gossip.stand import Stand, life, rumour
 
 LARGE = {f"tag:{i}": b"x" * 250 for i in range(8)}
 
@@ -88,7 +88,7 @@ def test_an_answer_has_a_bound() -> None:
 def test_who_is_gone_is_not_asked_for() -> None:
     """Gossip D18: rows of members that are listed."""
     stand = wanting()
-    stand.say("b", rumour("c", 3, DEAD))
+    stand.bury("c")
     stand.host.pass_time(5.0)
     assert asked(stand) == []
     assert len(stand.node.fetch) == 0

@@ -10,7 +10,7 @@ from holdfast.agent.observe.metrics import render
 from holdfast.features.gossip.findings import DIFFERING_FOR, ONE_WAY_LEAST, SICK_FOR, of_gossip
 from holdfast.features.gossip.http import COUNTERS, GAUGES, NAMED, GossipHttp
 from holdfast.features.gossip.protocol import messages as m
-from tests.features.gossip.stand import DEAD, LEFT, SUSPECT, Stand, life, place, rumour
+from tests.features.gossip.stand import LEFT, SUSPECT, Stand, life, place, rumour
 
 
 def codes(stand: Stand) -> list[str]:
@@ -125,7 +125,8 @@ def test_the_answer_over_http() -> None:
     """Gossip 9: members under suspicion with their accusers, the dead, comparisons, and the numbers that it counts with."""
     stand = Stand("b", "c", "d").without_probes()
     stand.say("b", rumour("c", 0, SUSPECT, "b", "d"))
-    stand.say("b", rumour("d", 0, DEAD, "b"))
+    stand.say("b", rumour("d", 0, SUSPECT, "b"))
+    stand.bury("d")
     answer = GossipHttp(cast("Any", Kept()), stand.node).part()
     shown = {each.name: (each.status, each.accusers) for each in answer.suspected}
     assert shown == {"c": ("suspect", ("b", "d")), "d": ("dead", ("b",))}

@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from holdfast.features.gossip.protocol.config import GossipConfig
-from tests.features.gossip.stand import DEAD, SUSPECT, Stand, life, rumour
+from tests.features.gossip.stand import SUSPECT, Stand, life, rumour
 
 
 def test_an_episode_counts_once() -> None:
@@ -34,7 +34,9 @@ def test_own_probes_are_counted_apart() -> None:
 def test_counts_decay() -> None:
     """Gossip 5.9: half of it after 300 s; a false positive weighs two."""
     stand = Stand("b", "c", "d").without_probes()
-    stand.say("b", rumour("c", 0, SUSPECT, "b"), rumour("c", 0, DEAD), rumour("c", 1))
+    stand.say("b", rumour("c", 0, SUSPECT, "b"))
+    stand.bury("c")
+    stand.say("b", rumour("c", 1))
     assert stand.node.unhealthy(life("c")) == 3.0
     stand.host.clock += 300.0
     assert stand.node.unhealthy(life("c")) == pytest.approx(1.5)
@@ -44,7 +46,9 @@ def test_counts_decay() -> None:
 def test_raw_counts_for_the_paper() -> None:
     """Gossip 5.9: in the profile `paper` an integer count of suspicions."""
     stand = Stand("b", "c", "d", config=GossipConfig(health_half_life=inf)).without_probes()
-    stand.say("b", rumour("c", 0, SUSPECT, "b"), rumour("c", 0, DEAD), rumour("c", 1))
+    stand.say("b", rumour("c", 0, SUSPECT, "b"))
+    stand.bury("c")
+    stand.say("b", rumour("c", 1))
     stand.host.clock += 3000.0
     assert stand.node.unhealthy(life("c")) == 1.0
 

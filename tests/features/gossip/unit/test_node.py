@@ -11,7 +11,7 @@ from holdfast.events import Joined
 from holdfast.features.gossip.protocol import messages as m
 from holdfast.host import Lists, Member, Membership
 from holdfast.kit.positions import CIRCLE, position_of
-from tests.features.gossip.stand import DEAD, LEFT, SUSPECT, Stand, life, place, rumour
+from tests.features.gossip.stand import LEFT, SUSPECT, Stand, life, place, rumour
 
 
 def test_it_offers_both_interfaces() -> None:
@@ -51,7 +51,8 @@ def test_the_list_changes_before_the_event() -> None:
 def test_names_that_are_known() -> None:
     """Foundation 3 (Lists): listed, and dead but not reaped; not those that left."""
     stand = Stand("b", "c", "d", "e").without_probes()
-    stand.say("b", rumour("c", 0, DEAD), rumour("d", 0, LEFT), rumour("e", 0, SUSPECT, "b"))
+    stand.bury("c")
+    stand.say("b", rumour("d", 0, LEFT), rumour("e", 0, SUSPECT, "b"))
     assert stand.node.known_names() == {"a", "b", "c", "e"}
 
 
@@ -75,7 +76,7 @@ def test_forgetting_a_dead_member() -> None:
     for name in ("c", "nobody"):
         with pytest.raises(ConfigError, match=r"^name: "):
             stand.node.forget(name)
-    stand.say("b", rumour("c", 0, DEAD))
+    stand.bury("c")
     stand.clear()
     stand.node.forget("c")
     assert stand.status("c") is LEFT

@@ -63,8 +63,10 @@ def test_a_datagram_is_filled_and_not_more() -> None:
 def test_an_accused_member_hears_its_accusation_first_and_always() -> None:
     """Gossip 5.6 (the buddy rule): uncounted, from each member that writes to it; also when it is held to be dead."""
     stand = fresh("b", "c", "d")
+    stand.say("b", rumour("c", 0, SUSPECT, "b", "d"))
     for status in (SUSPECT, DEAD):
-        stand.say("b", rumour("c", 0, status, "b", "d"))
+        if status is DEAD:
+            stand.bury("c")
         stand.node.rumours.clear()
         for _ in range(20):
             ((first),) = stand.node.rumours.pick(life("c"))

@@ -132,3 +132,73 @@ def test_the_burial_names_its_accusers() -> None:
     at.host.pass_time(20.0)
     said = [each for _, message in at.host.take(Gossip) for each in message.rumours if each.status is DEAD]
     assert {each.accusers for each in said} == {("b", "d")}
+
+
+# H353: one that others have buried is asked here, too.
+
+
+def test_one_that_others_bury_is_asked_first() -> None:
+    """Gossip 5.1 step 4, D16, H353: it is suspected, called at once, and buried a probe's timeout later."""
+    at = stand()
+    at.say("b", rumour("c", 0, DEAD, "b", "d", "e", "f"))
+    assert at.status("c") is SUSPECT
+    at.host.pass_time(0.0)
+    assert at.host.events(LastCall) == [LastCall(life("c"))]
+    at.host.pass_time(0.39)
+    assert at.host.events(Failed) == []
+    at.host.pass_time(0.02)
+    assert at.told == ["Suspected c", "Decided c", "Failed c"]
+    assert at.node.queue["c"].rumour.accusers == ("b", "d", "e", "f")
+
+
+def test_who_answers_is_not_lost_by_what_others_say() -> None:
+    """Gossip D16, H353: a member that was cut off from those that buried it, and not from this one."""
+    at = stand()
+    at.say("b", rumour("c", 0, DEAD, "b", "d"))
+    at.host.pass_time(0.0)
+    ((_, call),) = [each for each in at.host.take(Ping) if each[0] == life("c")]
+    assert call.rumours[0].status is SUSPECT
+    at.hear("c", Ack(call.seq, (rumour("c", 1),)))
+    at.host.pass_time(20.0)
+    assert at.told == ["Suspected c", "Cleared c"]
+    assert "c" in at.names
+
+
+def test_one_that_was_asked_here_is_believed_to_be_dead() -> None:
+    """Gossip 5.1 step 4, H353: it has not answered the last calls of this member, which waits no longer than they take."""
+    at = stand()
+    at.say("b", rumour("c", 0, SUSPECT, "b", "d", "e", "f"))
+    at.host.pass_time(2.5 - 0.4 + 0.01)
+    at.say("b", rumour("c", 0, DEAD, "b", "d", "e", "f"))
+    assert at.status("c") is SUSPECT  # Of two calls one is out.
+    at.host.pass_time(0.2)
+    at.say("b", rumour("c", 0, DEAD, "b", "d", "e", "f"))
+    assert at.status("c") is DEAD
+
+
+def test_a_burial_elsewhere_ends_a_long_wait() -> None:
+    """Gossip 5.4, H353: with one accuser it would wait for Max."""
+    at = stand()
+    at.say("b", rumour("c", 0, SUSPECT, "b"))
+    at.host.pass_time(1.0)
+    at.say("b", rumour("c", 0, DEAD, "b"))
+    at.host.pass_time(0.41)
+    assert at.status("c") is DEAD
+
+
+def test_what_others_say_does_not_end_the_wait_of_one_that_was_away() -> None:
+    """Gossip 5.8, F11, H353: it hears first what waited in its socket."""
+    at = stand()
+    at.node.on_away(5.0)
+    at.say("b", rumour("c", 0, DEAD, "b"))
+    at.host.pass_time(2.4)
+    assert at.status("c") is SUSPECT
+    at.host.pass_time(0.2)
+    assert at.status("c") is DEAD
+
+
+def test_without_the_rule_a_rumour_kills() -> None:
+    """Gossip 7 (ablations): as in SWIM, one false burial is one at all members."""
+    at = stand(rules=Rules(hearsay_asks=False))
+    at.say("b", rumour("c", 0, DEAD, "b"))
+    assert at.status("c") is DEAD

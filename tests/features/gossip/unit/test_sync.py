@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.features.gossip.protocol.config import GossipConfig
 from holdfast.features.gossip.protocol.facts import Synced
-from holdfast.features.gossip.protocol.messages import ALL_BUCKETS, BUCKETS, PAGE_BYTES_MAX, Gossip, Observation, Rumour, Sync, SyncDigest
+from holdfast.features.gossip.protocol.messages import ALL_BUCKETS, BUCKETS, PAGE_BYTES_MAX, Observation, Rumour, Sync, SyncDigest
 from holdfast.features.gossip.protocol.pages import cut, entries_of
 from holdfast.features.gossip.protocol.rules import Rules
 from holdfast.features.gossip.protocol.rumours import size_of
@@ -53,7 +53,7 @@ def test_a_suspicion_alone_is_no_difference() -> None:
     before = stand.node.table.root
     stand.say("b", rumour("c", 0, SUSPECT, "b"))
     assert stand.node.table.root == before
-    stand.say("b", rumour("c", 0, DEAD, "b"))
+    stand.bury("c")
     assert stand.node.table.root != before
 
 
@@ -92,7 +92,7 @@ def test_a_table_may_accuse_and_does_not_kill() -> None:
 
 def test_a_table_kills_if_the_rule_is_off() -> None:
     """Gossip 7 (ablations): each side of a partition that heals buries its own live members."""
-    stand = Stand("b", "c", rules=Rules(tables_accuse=False)).without_probes()
+    stand = Stand("b", "c", rules=Rules(tables_accuse=False, hearsay_asks=False)).without_probes()
     stand.hear("b", page(rumour("b"), rumour("c", 0, DEAD)))
     assert stand.status("c") is DEAD
 
@@ -168,10 +168,3 @@ def test_comparisons_come_with_the_size_of_the_group() -> None:
     stand.clear()
     stand.host.pass_time(34.0)
     assert len(stand.host.take(SyncDigest)) == 1
-
-
-def test_gossip_of_the_dead_kills() -> None:
-    """Gossip D5: the rule is for tables; a rumour of a burial is one."""
-    stand = Stand("b", "c")
-    stand.hear("b", Gossip((rumour("c", 0, DEAD),)))
-    assert stand.status("c") is DEAD

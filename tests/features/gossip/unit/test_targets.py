@@ -11,7 +11,7 @@ import pytest
 from holdfast.features.gossip.protocol.config import GossipConfig
 from holdfast.features.gossip.protocol.distance import POSITION_ROW, position_row, read_position
 from holdfast.features.gossip.protocol.targets import Bag, Permutation
-from tests.features.gossip.stand import DEAD, LEFT, SUSPECT, Stand, base_of, life, rumour
+from tests.features.gossip.stand import LEFT, SUSPECT, Stand, base_of, life, rumour
 
 NAMES = tuple(f"m{i:02}" for i in range(20))
 
@@ -74,7 +74,7 @@ def test_a_new_life_has_no_second_place_in_a_round() -> None:
     for name in NAMES[:10]:
         stand.say(name, rumour(name, 0, boot=2), boot=2)
     for name in NAMES[10:]:
-        stand.say("m00", rumour(name, 0, DEAD))
+        stand.bury(name)
         stand.say("m00", rumour(name, 1))
     assert sorted(chosen(stand, len(NAMES))) == sorted(NAMES)
     assert sorted(chosen(stand, len(NAMES))) == sorted(NAMES)
@@ -83,9 +83,10 @@ def test_a_new_life_has_no_second_place_in_a_round() -> None:
 def test_who_is_not_listed_is_skipped() -> None:
     """Gossip 5.3, D3: SUSPECT members are probed, DEAD and LEFT ones are not."""
     stand = Stand("b", "c", "d")
-    stand.say("b", rumour("b", 0, SUSPECT, "x"), rumour("c", 0, DEAD), rumour("d", 0, LEFT))
+    stand.bury("c")
+    stand.say("b", rumour("b", 0, SUSPECT, "x"), rumour("d", 0, LEFT))
     assert chosen(stand, 3) == ["b"] * 3
-    stand.say("b", rumour("b", 0, DEAD))
+    stand.bury("b")
     assert chosen(stand, 1) == []
 
 

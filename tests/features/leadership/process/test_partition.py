@@ -5,18 +5,14 @@ By forwarders in this process always, by network namespaces and their firewall w
 
 from __future__ import annotations
 
-import asyncio
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from holdfast.host import Address
 from tests.features.leadership.process.fleet import GRACE, SEATS, Leads, Place, after_the_deadline, finish, lead_and_wait
-from tests.support.forwarder import Mesh
+from tests.support.forwarder import in_a_thread, somewhere
 from tests.support.netns import PORT, Namespaces, unavailable
 
 NAMES = tuple(f"seat{number}" for number in range(SEATS))
@@ -40,7 +36,7 @@ def cut_and_heal(leads: Leads, cut: Callable[[], None], heal: Callable[[], None]
 
 def test_forwarders_cut_and_heal(tmp_path: Path) -> None:
     """G5, D20: nothing passes between the leader and the others; it steps down by its own clock before another one leads."""
-    with mesh_in_a_thread() as (mesh, run):
+    with in_a_thread(NAMES, seed=5) as (mesh, run):
         places = [Place(somewhere(mesh, name), str(mesh.address(name))) for name in NAMES]
         for name, place in zip(NAMES, places, strict=True):
             host, _, port = place.bind.rpartition(":")
@@ -64,32 +60,3 @@ def test_namespaces_cut_and_heal(tmp_path: Path) -> None:
 
         with Leads(tmp_path, places) as leads:
             cut_and_heal(leads, cut, net.heal)
-
-
-@contextmanager
-def mesh_in_a_thread() -> Iterator[tuple[Mesh, Callable[[Callable[[], None]], None]]]:
-    """A mesh whose links work while the test waits, and how to call it."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    mesh = Mesh(NAMES, seed=5)
-    asyncio.run_coroutine_threadsafe(mesh.__aenter__(), loop).result()
-
-    async def call(act: Callable[[], None]) -> None:
-        act()
-
-    try:
-        yield mesh, lambda act: asyncio.run_coroutine_threadsafe(call(act), loop).result()
-    finally:
-        asyncio.run_coroutine_threadsafe(mesh.__aexit__(None, None, None), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-
-def somewhere(mesh: Mesh, name: str) -> str:
-    """A free port at the address by which the mesh knows this node."""
-    host = mesh.bind(name).host
-    with socket.socket() as each:
-        each.bind((host, 0))
-        return f"{host}:{each.getsockname()[1]}"

@@ -54,6 +54,8 @@ class Listed(FakeMembers):
 class Lender:
     """The feature of views of this agent."""
 
+    modules = ()
+
     def __init__(self, overlay: Overlay, views: FakeViews) -> None:
         self.overlay, self.views = overlay, views
         self.users: list[object] = []

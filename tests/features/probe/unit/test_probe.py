@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import inf, nan
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.features.probe.protocol.messages import Ping, Pong
-from holdfast.features.probe.protocol.probe import LATELY, PINGS_MAX, SEAL_BYTES, SIZE_MAX, TIMEOUT, TRIES, Probe, Reply
+from holdfast.features.probe.protocol.probe import LATELY, PINGS_MAX, SEAL_BYTES, SIZE_MAX, TIMEOUT, TRIES, Probe, Reply, wire_bytes
 from holdfast.host import DATAGRAM_BYTES_MAX, Address, NodeId
 from holdfast.node import life_of
 from holdfast.wire.codec import Codec
@@ -115,7 +116,17 @@ def test_nobody_is_flooded_with_our_help(stand: Stand) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"attempt": 1}, {"attempt": -1}, {"version": "\x1b[2J"}, {"version": "v" * 65}, {"uptime": nan}, {"uptime": -1.0}, {"paused": inf}],
+    [
+        {"attempt": 1},
+        {"attempt": -1},
+        {"version": "\x1b[2J"},
+        {"version": "v" * 65},
+        {"uptime": nan},
+        {"uptime": -1.0},
+        {"paused": inf},
+        {"seats": "\x1b[2J"},
+        {"seats": "s" * 257},
+    ],
 )
 def test_what_is_shown_is_looked_at_first(stand: Stand, change: dict[str, object]) -> None:
     """Foundation 2: a peer's words end on a terminal; what does not fit is counted and forgotten."""
@@ -140,3 +151,16 @@ def test_stop_answers_everybody(stand: Stand) -> None:
     stand.probe.stop()
     assert stand.replies == [None]
     assert stand.host.timers == 0
+
+
+@pytest.mark.parametrize("size, told", [(0, ""), (300, "s1@10.0.0.1:7946")], ids=["no room", "room"])
+def test_an_answer_says_which_seats_are_counted_where_there_is_room(size: int, told: str) -> None:
+    """F12, F17: what is said of the seats goes into an answer that is large anyway, so no answer is larger than its question."""
+    asking, host = Stand(), FakeHost("b")
+    answering = Probe(host, "1.2.3", "s1@10.0.0.1:7946")
+    question = asking.ping(B, size)
+    answering.on_message(asking.host.me, question)
+    ((_, pong),) = host.take(Pong)
+    assert wire_bytes(B, pong) <= max(wire_bytes(asking.host.me, question), wire_bytes(B, replace(pong, padding=b"")))
+    asking.probe.on_message(B, pong)
+    assert [reply.seats for reply in asking.replies if reply] == [told]

@@ -1,4 +1,4 @@
-"""Every checker of the ring fails when what it forbids is planted, and none of them fails without.  Spec: ring 7 (I1 to I14), F14, F16."""
+"""Every checker of the ring fails when what it forbids is planted, and none of them fails without.  Spec: ring 7 (I1 to I15), F14, F16."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from holdfast.features.ring.protocol.facts import BecameMember, GroupProposed, R
 from holdfast.features.ring.protocol.ids import CIRCLE, Peer, RingId, owner_of
 from holdfast.features.ring.protocol.pair import Pair, State
 from holdfast.features.ring.protocol.ring import RingNode
-from holdfast.host import Ownership
+from holdfast.host import MemberStatus, Ownership
 from holdfast.lab.checker import Checker
 from holdfast.lab.links import Link, Uniform
 from holdfast.lab.scenario import Setup
 from holdfast.lab.violation import Violation
 
 NAMES = ("a", "b", "c", "d", "e", "f")
+T_L = 1.0
 CALM = 3.0  # seconds until a ring that was formed beforehand runs evenly
 STRANGERS = tuple(RingId(1 << bits, 7) for bits in (40, 41))
 
@@ -272,6 +273,13 @@ def never_confirms(stage: Stage) -> None:
     stage.run(2.1)
 
 
+def doubts_for_ever(stage: Stage) -> None:
+    one, other = stage.members[:2]
+    stage.step(one, lambda: one.list.mark(other.id, MemberStatus.DECIDED))
+    stage.run(one.config.t_a + 2 * one.config.wait + 3 * T_L - 0.1)  # Nothing is found yet.
+    stage.run(0.2)
+
+
 def asked(stage: Stage, member: RingNode) -> OnePublisher:
     """A client was told by this member that it owns its own position."""
     publisher = next(each for each in stage.checkers if isinstance(each, OnePublisher))
@@ -325,6 +333,7 @@ PLANTED: dict[Callable[[Stage], None], str] = {
     token_stays_with_the_next: "I13 token-order",
     token_of_a_new_ring_is_old: "I13 token-order",
     never_confirms: "I14 upgrade-lag",
+    doubts_for_ever: "I15 doubt-ends",
     tells_while_another_has_told: "F14 one-publisher",
     tells_the_same_token: "F14 one-publisher",
     declared_while_a_client_may_act: "F14 one-publisher",
@@ -340,10 +349,10 @@ def test_planted_violation_is_found(stage: Stage, plant: Callable[[Stage], None]
 
 
 def test_every_invariant_has_a_planted_violation(stage: Stage) -> None:
-    """Ring 7: I1 to I8 and I10 to I14 stop a run; I9 is the scenario's own question, below."""
+    """Ring 7: I1 to I8 and I10 to I15 stop a run; I9 is the scenario's own question, below."""
     named = {each.name for each in stage.checkers if not isinstance(each, RingWatch)}
     assert named == set(PLANTED.values())
-    assert {name.split()[0] for name in named} == {f"I{i}" for i in range(1, 15)} - {"I9"} | {"F14"}
+    assert {name.split()[0] for name in named} == {f"I{i}" for i in range(1, 16)} - {"I9"} | {"F14"}
 
 
 def test_nothing_is_found_where_nothing_is_planted(stage: Stage) -> None:
@@ -378,6 +387,7 @@ Tamper = Callable[[RingNode], object]
 UNSETTLED: list[tuple[str, Tamper]] = [
     ("lists 5 members", lambda ring: ring.list._drop(ring.list.ids[0])),
     ("has 3 pairs", lambda ring: ring.pairs.popitem()),
+    ("in doubt", lambda ring: ring.list.mark(ring.list.ids[0], MemberStatus.SUSPECTED)),
     ("has condemned 1", lambda ring: ring.condemned.update({STRANGERS[0]: 0.0})),
     ("holds a lock", lambda ring: setattr(ring.door, "lock", Held(STRANGERS[0], 0.0))),
     ("HALF", lambda ring: setattr(next(iter(ring.pairs.values())), "state", State.HALF)),

@@ -11,14 +11,15 @@ import pytest
 
 from holdfast.host import Address
 from tests.features.leadership.process.fleet import SEATS, Place
-from tests.features.leadership.process.test_partition import CUT, NAMES, cut_and_heal, mesh_in_a_thread, somewhere
+from tests.features.leadership.process.test_partition import CUT, NAMES, cut_and_heal
 from tests.features.tickets.process.fleet import TicketFleet
+from tests.support.forwarder import in_a_thread, somewhere
 from tests.support.netns import PORT, Namespaces, unavailable
 
 
 def test_forwarders_cut_off_the_holder(tmp_path: Path) -> None:
     """G1: nothing passes between the holder and the others; it stops by its own clock before another one has the ticket."""
-    with mesh_in_a_thread() as (mesh, run):
+    with in_a_thread(NAMES, seed=5) as (mesh, run):
         places = [Place(somewhere(mesh, name), str(mesh.address(name))) for name in NAMES]
         for name, place in zip(NAMES, places, strict=True):
             host, _, port = place.bind.rpartition(":")

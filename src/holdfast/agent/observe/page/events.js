@@ -22,7 +22,7 @@ const heldOf = (grant) => `${grant.kind} ${grant.name}${NUMBERED.has(grant.kind)
 const WORDS = {
   Joined: (f) => ["hold", f.member, "joined", [f.member.address, tagsOf(f.member)].filter(Boolean).join(", ")],
   Suspected: (f) => ["doubt", f.member, "is suspected", "It has not answered in time. Nothing is decided."],
-  Cleared: (f) => ["hold", f.member, "is cleared", "The suspicion was wrong."],
+  Cleared: (f) => ["hold", f.member, "is cleared", "The doubt was wrong: it is a member as before."],
   Decided: (f) => ["dead", f.member, "is decided dead", "A majority of its arbitrators agree: route away."],
   Failed: (f) => ["out", f.member, "is declared out", f.certain ? "Certain: it can no longer act, its keys may be taken over." : "Not certain: do not take over its keys."],
   Left: (f) => ["", f.member, "left", "It said goodbye."],

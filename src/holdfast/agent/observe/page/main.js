@@ -29,7 +29,7 @@ function choose(name) {
 async function loadPanels() {
   const places = document.body.dataset.panels.split(" ").filter(Boolean);
   for (const { default: Panel, words, numbered } of await Promise.all(places.map((place) => import(`./${place}`)))) {
-    const panel = new Panel({ choose });
+    const panel = new Panel({ choose, ask: (path) => getJson(path, token()) });
     panels.push(panel);
     events.learn({ words, numbered, story: panel.story ? (event) => panel.story(event) : null });
   }

@@ -5,6 +5,7 @@ import { numberOf } from "./events.js";
 import { age, bytes, plural, span, spanText } from "./text.js";
 
 const SAMPLES = 90; // of a sparkline
+const ROWS_MOST = 200; // lines of members: thousands would cost the browser more than the rest of the page
 const FILTER_FROM = 12; // members: fewer need no filter
 const GOING_MS = 900; // a line that goes fades for so long
 
@@ -83,25 +84,37 @@ export class MembersPanel {
   constructor(choose) {
     this.rows = new Map();
     this.choose = choose;
+    this.all = [];
     this.body = byId("rows");
     this.find = byId("find");
-    this.find.addEventListener("input", () => this.filter());
+    this.find.addEventListener("input", () => this.render());
   }
 
   show(members) {
-    const names = new Set(members.map((each) => each.name));
-    for (const [name, row] of this.rows) if (!names.has(name)) this.drop(name, row);
+    this.all = members;
+    say(byId("count"), String(members.length));
+    byId("find-label").hidden = members.length < FILTER_FROM && !this.find.value;
+    this.render();
+  }
+
+  /** Those that the filter lets through, and no more than a person looks through: of the others the filter finds each. */
+  render() {
+    const wanted = this.find.value.trim().toLowerCase();
+    const found = wanted === "" ? this.all : this.all.filter((each) => textOf(each).includes(wanted));
+    const shown = found.length > ROWS_MOST ? few(found) : found;
+    const names = new Set(shown.map((each) => each.name));
+    const here = new Set(this.all.map((each) => each.name));
+    for (const [name, row] of this.rows) if (!names.has(name)) this.drop(name, row, { gone: !here.has(name) });
     let before = null;
-    for (const member of members) {
+    for (const member of shown) {
       const row = this.rows.get(member.name) ?? this.add(member.name);
       this.update(row, member);
       const place = before ? before.nextElementSibling : this.body.firstElementChild;
       if (place !== row.root && !row.root.isConnected) this.body.insertBefore(row.root, place);
       before = row.root;
     }
-    say(byId("count"), String(members.length));
-    byId("find-label").hidden = members.length < FILTER_FROM && !this.find.value;
-    this.filter();
+    const more = found.length - shown.length;
+    say(byId("more-members"), more ? `and ${more.toLocaleString("en")} more; the filter finds each of them` : "");
   }
 
   add(name) {
@@ -128,16 +141,16 @@ export class MembersPanel {
     row.tags.replaceChildren(...Object.entries(member.tags).map(([key, value]) => el("span", { class: "tag", dir: "auto" }, el("em", {}, key), value)));
   }
 
-  drop(name, row) {
+  /** A member that went fades; a line that only has no room any more does not. */
+  drop(name, row, { gone }) {
     this.rows.delete(name);
+    if (!gone) {
+      row.root.remove();
+      return;
+    }
     row.root.classList.add("going");
     row.root.removeAttribute("data-member");
     setTimeout(() => row.root.remove(), GOING_MS);
-  }
-
-  filter() {
-    const wanted = this.find.value.trim().toLowerCase();
-    for (const row of this.rows.values()) row.root.hidden = wanted !== "" && !row.root.textContent.toLowerCase().includes(wanted);
   }
 
   /** Ages grow by themselves. `now`: the agent's wall clock. */
@@ -146,8 +159,23 @@ export class MembersPanel {
   }
 
   mark(name) {
-    for (const [each, row] of this.rows) row.root.classList.toggle("chosen", each === name);
+    if (this.marked === name) return;
+    for (const each of [this.marked, name]) this.rows.get(each)?.root.classList.toggle("chosen", each === name);
+    this.marked = name;
   }
+}
+
+const textOf = ({ name, status, address, tags, me }) => [name, status, address, ...Object.entries(tags).flat(), me ? "this agent" : ""].join(" ").toLowerCase();
+
+/** Of too many: this agent, those about which there is something to say, and as many of the others as there is room for. */
+function few(members) {
+  const matter = members.filter((each) => each.me || each.status !== "alive").slice(0, ROWS_MOST);
+  const kept = new Set(matter);
+  for (const each of members) {
+    if (kept.size >= ROWS_MOST) break;
+    kept.add(each);
+  }
+  return members.filter((each) => kept.has(each));
 }
 
 /** Only there when a client holds something. */

@@ -54,7 +54,8 @@ class WatchedNode(GossipNode):
         super().on_message(source, message)
 
     def on_away(self, seconds: float) -> None:
-        self.away = (self._clock.now, seconds)
+        if self.core.active:  # One that takes no part yet holds no opinion that has grown old.
+            self.away = (self._clock.now, seconds)
         super().on_away(seconds)
 
     def forget_event(self) -> None:

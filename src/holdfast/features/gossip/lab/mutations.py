@@ -34,8 +34,13 @@ def _rule(stack: ExitStack, **changes: bool) -> None:
 
 
 def tables_kill(stack: ExitStack) -> None:
-    """D5: what a table holds to be dead is dead."""
-    _rule(stack, tables_accuse=False)
+    """D5: what a table holds to be dead is dead, and is not asked (H353)."""
+    _rule(stack, tables_accuse=False, hearsay_asks=False)
+
+
+def hearsay_kills(stack: ExitStack) -> None:
+    """D16: one that another member has buried is not asked here."""
+    _rule(stack, hearsay_asks=False)
 
 
 def own_probe_confirms(stack: ExitStack) -> None:
@@ -133,6 +138,7 @@ ABLATIONS: dict[str, Mutation] = {
     "D9 reconnect": no_reconnect,
     "D9 seeds": seeds_while_alone,
     "D16 last call": no_last_call,
+    "D16 hearsay": hearsay_kills,
     "D16 stale": stale_unanswered,
     "D18": rows_in_any_order,
     "5.8": no_pause_guard,

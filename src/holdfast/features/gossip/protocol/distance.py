@@ -45,13 +45,13 @@ class Distances:
     def __init__(self, config: GossipConfig, table: Table) -> None:
         self._config, self._table = config, table
         self._rtts: dict[NodeId, float] = {}  # smoothed; only where targets are chosen by distance
-        self._last: deque[float] = deque(maxlen=LAST_RTTS)
+        self._last: deque[tuple[NodeId, float]] = deque(maxlen=LAST_RTTS)
         self.histogram = Histogram(*BOUNDS)
 
     def measured(self, life: NodeId, seconds: float) -> None:
         """An own probe was answered by the member itself."""
         self.histogram.add(seconds)
-        self._last.append(seconds)
+        self._last.append((life, seconds))
         if self._config.target == "shuffle":
             return
         former = self._rtts.pop(life, None)
@@ -61,8 +61,13 @@ class Distances:
 
     @property
     def rtt_p99(self) -> float:
-        ordered = sorted(self._last)
+        ordered = sorted(seconds for _, seconds in self._last)
         return ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)] if ordered else 0.0
+
+    def rtt(self, life: NodeId) -> float | None:
+        """To one member: smoothed where targets are chosen by distance, else the latest of the last probes; None: it is not among them."""
+        smoothed = self._rtts.get(life)
+        return smoothed if smoothed is not None else next((seconds for each, seconds in reversed(self._last) if each == life), None)
 
     def weights(self, others: Sequence[Entry]) -> list[float]:
         """1/d^m of each."""

@@ -34,6 +34,10 @@ class Health:
     def __len__(self) -> int:
         return len(self._records)
 
+    def lives(self) -> tuple[NodeId, ...]:
+        """Those that were ever suspected, and are remembered."""
+        return tuple(self._records)
+
     def suspected(self, life: NodeId, inc: int, *, own: bool) -> None:
         """Once per (life, inc), no matter which member says it first, and once more if a probe of this member says it too."""
         record = self._record(life)

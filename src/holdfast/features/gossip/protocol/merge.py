@@ -208,12 +208,29 @@ class Merge:
         if rumour.id == source and rumour.address != known.address:
             known = self._move(known, rumour)
         if (rumour.inc, rumour.status) > known.rank:
-            self._change(known, rumour, source)
+            if rumour.status is not Status.DEAD or not known.listed or not self._has_to_be_asked(known, rumour, source):
+                self._change(known, rumour, source)
             return
         if (rumour.inc, rumour.status) == known.rank and known.status is Status.SUSPECT:
             self._suspicions.confirm(known, rumour.accusers)
         if known.listed and rumour.inc <= known.inc:
             self._newer_rows(known, rumour, source)
+
+    def _has_to_be_asked(self, known: Entry, rumour: Rumour, source: NodeId) -> bool:
+        """Another member has buried it. It may have been cut off from that one and not from this one, so it is asked here, too; True: it
+        is suspected meanwhile (H353)."""
+        rules, name = self._core.rules, known.id.name
+        if not (rules.hearsay_asks and rules.last_call):
+            return False
+        if known.status is Status.SUSPECT and known.inc == rumour.inc:
+            if self._suspicions.was_asked(name):
+                return False
+            self._suspicions.confirm(known, rumour.accusers)
+        else:
+            accusers = rumour.accusers or (source.name,)
+            self._change(known, Rumour(known.id, known.address, rumour.inc, Status.SUSPECT, accusers, rumour.rows_at), source)
+        self._suspicions.hurry(name)
+        return True
 
     def _change(self, known: Entry, rumour: Rumour, source: NodeId) -> None:
         """The rumour is the greater one."""

@@ -218,6 +218,11 @@ class GossipNode:
     def known_names(self) -> frozenset[str]:
         return frozenset(each.id.name for each in self.table.entries() if each.status is not m.Status.LEFT)
 
+    def gave_up(self, member: NodeId) -> bool:
+        """That life is over, as far as it is known here: it is dead, it has left, or another life has its name."""
+        found = self.table.get(member.name)
+        return found is not None and ((found.id == member and not found.listed) or found.id.boot > member.boot)
+
     def settled(self, member: NodeId) -> bool:
         found = self.table.of(member)
         return found is not None and found.listed and found.rows.get(SETTLED_ROW) == YES

@@ -17,7 +17,7 @@ class Profile(NamedTuple):
 
 
 LAN_PERIOD, WAN_PERIOD, LOCAL_PERIOD = 1.0, 5.0, 0.2
-_OLDER = Rules(direct=False, last_call=False, answer_stale=False, nacks_confirm=False, growing_min=True)
+_OLDER = Rules(direct=False, last_call=False, hearsay_asks=False, answer_stale=False, nacks_confirm=False, growing_min=True)
 
 
 def lan() -> Profile:

@@ -16,6 +16,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     last_call: bool = True  # D16: a suspected member is asked once more before it is buried
     answer_stale: bool = True  # D16: an accusation with an old inc is answered with the present one
     tables_accuse: bool = True  # D5: a table may accuse, and does not kill
+    hearsay_asks: bool = True  # D16: one that others bury is asked here as well, before it is out of this list
     own_once: bool = True  # D7: one's own probes never confirm one's own suspicion
     pause_guard: bool = True  # 5.8: who was away judges no member before it has heard what waited
     reconnect: bool = True  # D9: tombstones are tried again

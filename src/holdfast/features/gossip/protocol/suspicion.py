@@ -26,7 +26,7 @@ LAST_CALLS = 2  # PINGs, the second half of a probe's timeout later: each may be
 class Suspicion:
     """One suspicion of one life at one ``inc``."""
 
-    __slots__ = ("calls", "ceiling", "confirmers", "end_at", "floor", "inc", "k", "life", "rearmed", "start", "timer")
+    __slots__ = ("calls", "ceiling", "confirmers", "end_at", "floor", "hurried", "inc", "k", "life", "rearmed", "start", "timer")
 
     def __init__(self, life: NodeId, inc: int, now: float, accusers: Iterable[str], span: Span) -> None:
         self.life, self.inc, self.start = life, inc, now
@@ -34,6 +34,7 @@ class Suspicion:
         self.confirmers: dict[str, None] = dict.fromkeys(tuple(accusers)[: self.k + 1])
         self.calls = 0  # how often the last call went out
         self.rearmed = False  # this member was away, and waits anew
+        self.hurried = False  # another member has buried it: it is asked here, and waits no longer
         self.end_at = now + self.timeout
         self.timer: Timer | None = None
 
@@ -105,6 +106,19 @@ class Suspicions:
         self._rumours.put(rumour_of(each, accusers=accused_by))
         found.end_at = min(found.end_at, found.start + found.timeout) if not found.rearmed else found.end_at
         self._arm(found)
+
+    def was_asked(self, name: str) -> bool:
+        """It was called here as often as it is, and has not answered so far."""
+        found = self._open.get(name)
+        return found is not None and found.calls >= LAST_CALLS
+
+    def hurry(self, name: str) -> None:
+        """Another member has buried it. The last call goes out now, and a probe's timeout later it is over here as well (H353)."""
+        found = self._open[name]
+        found.hurried = True
+        if not found.called:
+            found.end_at = min(found.end_at, self._core.host.now + self._core.config.timeout)
+            self._arm(found)
 
     def cancel(self, name: str) -> None:
         """It is over, in whatever way."""

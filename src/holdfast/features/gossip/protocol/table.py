@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from random import Random
-from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -25,7 +24,7 @@ HASH_BYTES = 8
 DRAWS_MAX = 64  # tries to hit a listed member before all of them are looked at: at least every other place is one, nearly always
 SHARED_MAX = 1024  # different sets of rows that are kept once
 PLACES_MAX = 128  # hosts and ports that are kept once: of many members on few machines, or of many machines at few ports
-NO_ROWS: Mapping[str, bytes] = MappingProxyType({})
+NO_ROWS: Mapping[str, bytes] = {}  # one for all; a dict, because clients are told of such members, and msgspec encodes no proxy
 _STATUSES = (MemberStatus.ALIVE, MemberStatus.SUSPECTED, MemberStatus.DECIDED, MemberStatus.DECIDED)
 
 V = TypeVar("V", str, int)

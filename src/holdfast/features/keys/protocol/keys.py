@@ -12,9 +12,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
+from msgspec.structs import replace
+
 from holdfast.errors import ConfigError, NotAMember, Unavailable, shown
 from holdfast.events import Internal
-from holdfast.features.keys.protocol.messages import KeyAnswer, KeyChange, KeyList, KeyTurn
+from holdfast.features.keys.protocol.lists import NAMES_TIMEOUT, SAME, OtherLists, WeakList, page_of
+from holdfast.features.keys.protocol.messages import KeyAnswer, KeyChange, KeyList, KeyNamed, KeyNames, KeyTurn
 from holdfast.features.keys.protocol.survey import Answers, Survey
 from holdfast.features.keys.protocol.warden import TEXT_CHARS_MAX, TURN_SECONDS, KeyringPort, Warden
 from holdfast.host import Host, Member, Membership, Message, NodeId
@@ -55,11 +58,12 @@ class KeysAsked(Internal, frozen=True):
 class KeyKeeper:
     """Asks every member, and answers those who ask. ``sealed``: this group has a key; without one nothing here works."""
 
-    handles = (KeyList, KeyTurn, KeyChange, KeyAnswer)
+    handles = (KeyList, KeyTurn, KeyChange, KeyAnswer, KeyNames, KeyNamed)
     fingerprint = b""
 
     def __init__(self, host: Host, membership: Membership, ring: KeyringPort, *, sealed: bool) -> None:
         self.host, self.membership, self.sealed = host, membership, sealed
+        self.weak = membership if isinstance(membership, WeakList) else None  # lists that may differ (H354)
         self.warden = Warden(host, membership, ring)
         self.questions = Questions()
         self.outbox = Outbox(host)
@@ -117,6 +121,8 @@ class KeyKeeper:
             self.counts["unsealed"] += 1
         elif isinstance(message, KeyAnswer):
             self._on_answer(source, message)
+        elif isinstance(message, KeyNamed):
+            self.questions.answer(message.serial, source, message)
         else:
             self._on_question(source, message)
 
@@ -128,7 +134,9 @@ class KeyKeeper:
     def _on_question(self, source: NodeId, message: Message) -> None:
         self.counts["asked"] += 1
         if isinstance(message, KeyList):
-            answer: KeyAnswer | None = self.warden.say(message.serial)
+            answer: Message | None = self.warden.say(message.serial)
+        elif isinstance(message, KeyNames):
+            answer = page_of(self.membership, message, self.warden.listed())
         elif isinstance(message, KeyTurn):
             answer = self.warden.on_turn(source, message)
         else:
@@ -142,6 +150,8 @@ class KeyKeeper:
         if not ids or len(message.text) > TEXT_CHARS_MAX or not message.text.isprintable():
             self.counts["malformed"] += 1  # It is shown as silent: what it says cannot be shown.
             return
+        if self.weak is not None and message.listed == self.warden.listed():
+            message = replace(message, listed=SAME)  # Now: either list may change before all have answered.
         self.questions.answer(message.serial, source, message)
 
     def _check_free(self, action: str) -> None:
@@ -179,6 +189,7 @@ class Inquiry:
         self._asked: dict[NodeId, Member] = {}
         self._held: dict[NodeId, KeyAnswer] = {}  # what they hold, in the turn that they gave us
         self._survey: Survey | None = None
+        self._lists = None if keeper.weak is None else OtherLists(keeper.host.me, keeper.weak)
 
     def start(self, timeout: float) -> None:
         keeper = self._keeper
@@ -199,9 +210,17 @@ class Inquiry:
             self._survey.cancel()
 
     def _others(self) -> list[Member]:
-        """Listed, and not asked yet."""
+        """Listed here or by another member, and not asked yet."""
         keeper = self._keeper
-        return [each for each in keeper.membership.members() if each.id.name != keeper.host.me.name and each.id not in self._asked]
+        listed = [each for each in keeper.membership.members() if each.id.name != keeper.host.me.name]
+        if self._lists is not None:
+            known = {each.id for each in listed}
+            listed += [each for life, each in sorted(self._lists.strangers.items()) if life not in known and not self._gave_up(life)]
+        return [each for each in listed if each.id not in self._asked]
+
+    def _gave_up(self, life: NodeId) -> bool:
+        weak = self._keeper.weak
+        return weak is not None and weak.gave_up(life)
 
     def _ask_all(self, deadline: float) -> None:
         """Until no member joined in the meantime, or half of the time is over."""
@@ -210,19 +229,41 @@ class Inquiry:
 
         def end(answers: Answers) -> None:
             self._note(answers)
-            if self._others() and self._keeper.host.now < deadline:
-                self._ask_all(deadline)
-            else:
-                self._decide()
+            self._go_on(deadline)
 
         self._begin(others, self._question, deadline, end)
+
+    def _go_on(self, deadline: float) -> None:
+        """Until all that any of them lists were asked, or the time is over."""
+        in_time = self._keeper.host.now < deadline
+        if in_time and self._others():
+            self._ask_all(deadline)
+        elif not in_time or not self._ask_for_names(deadline):
+            self._decide()
+
+    def _ask_for_names(self, deadline: float) -> bool:
+        """False: every list of those that answered was asked to its end."""
+        lists = self._lists
+        if lists is None or self.action == "list":
+            return False
+        page, lives = lists.to_ask({life: held for life, held in self._held.items() if life in self._asked and not self._gave_up(life)})
+
+        def end(answers: Answers) -> None:
+            lists.take(self._held, lives, answers)
+            self._go_on(deadline)
+
+        soon = min(deadline, self._keeper.host.now + NAMES_TIMEOUT)
+        if lives:
+            self._begin([self._asked[life] for life in lives], lists.question(page), soon, end)
+        return bool(lives)
 
     def _question(self, serial: int) -> Message:
         return KeyList(serial) if self.action == "list" else KeyTurn(serial, self._turn, TURN_SECONDS)
 
     def _begin(self, members: list[Member], request: Callable[[int], Message], deadline: float, done: Callable[[Answers], None]) -> None:
         keeper = self._keeper
-        self._survey = Survey(keeper.host, keeper.questions, keeper.outbox, members, request, deadline=deadline, done=done)
+        gone = None if keeper.weak is None else keeper.weak.gave_up
+        self._survey = Survey(keeper.host, keeper.questions, keeper.outbox, members, request, deadline=deadline, done=done, gone=gone)
         self._survey.start()
 
     def _note(self, answers: Answers) -> None:
@@ -235,7 +276,7 @@ class Inquiry:
             self._report({}, "")
             return
         keeper = self._keeper
-        obstacles = {life: why for life in self._all() if (why := keeper.obstacle(self.action, self._key, self._held.get(life)))}
+        obstacles = {life: why for life in self._all() if (why := self._obstacle(life)) and not self._gave_up(life)}
         # Installing takes nothing from a member: one that cannot be reached now is asked again later.
         if obstacles and not self._force and self.action != "install":
             self._report(obstacles, UNTOUCHED)
@@ -243,6 +284,13 @@ class Inquiry:
             self._report({}, "this agent was stopped; nothing was changed")
         else:
             self._change(obstacles)
+
+    def _obstacle(self, life: NodeId) -> str:
+        keeper, held = self._keeper, self._held.get(life)
+        if self._lists is not None:
+            listed = keeper.warden.listed()
+            held = replace(held, listed=listed) if held is not None and life == keeper.host.me else self._lists.aligned(held, listed)
+        return keeper.obstacle(self.action, self._key, held)
 
     def _change(self, obstacles: dict[NodeId, str]) -> None:
         keeper = self._keeper
@@ -284,6 +332,8 @@ class Inquiry:
         for life in self._all():
             held = self._held.get(life)
             why = failed.get(life) or (SILENT if held is None else text)
+            if why and self._gave_up(life):
+                continue  # It was listed when the step began.
             reports.append(Report(life, not why, why, () if held is None else held.ids))
         joined = [Report(member.id, False, "joined meanwhile and was not asked; do it again", ()) for member in self._others()]
         self._done(tuple(sorted([*reports, *joined])))

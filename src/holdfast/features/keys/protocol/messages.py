@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from holdfast.bounds import PLACES_MAX, U64, Growing, Label, Number, Seconds, Text
-from holdfast.host import Message
+from holdfast.bounds import PLACES_MAX, U64, Growing, Label, Number, Seconds, Small, Text
+from holdfast.host import Address, Message, NodeId
+
+NAMED_MAX = 128  # members in one page: with the longest names and hosts 42 KiB
 
 
 class KeyList(Message, frozen=True, tag=268):
@@ -46,3 +48,27 @@ class KeyAnswer(Message, frozen=True, tag=271):
     text: Text
     ids: Annotated[tuple[Label, ...], Meta(max_length=PLACES_MAX)]  # the one I write with first
     listed: U64  # what my member list adds up to: a member that lists others than the asker knows of a member that was not asked
+
+
+class Named(NamedTuple):
+    """A member and where it listens."""
+
+    id: NodeId
+    address: Address
+
+
+class KeyNames(Message, frozen=True, tag=274):
+    """Your list differs from mine: whom do you list? (H354)"""
+
+    serial: Number
+    page: Small
+
+
+class KeyNamed(Message, frozen=True, tag=275):
+    """A page of my list."""
+
+    serial: Number
+    page: Small
+    of: Small
+    listed: U64  # what the whole list adds up to; another number than on the page before: it has changed
+    members: Annotated[tuple[Named, ...], Meta(max_length=NAMED_MAX)]

@@ -30,8 +30,10 @@ class Survey:
         *,
         deadline: float,
         done: Callable[[Answers], None],
+        gone: Callable[[NodeId], bool] | None = None,
     ) -> None:
-        self._host, self._questions, self._outbox, self._done = host, questions, outbox, done
+        """``gone``: of this one no answer is waited for any more."""
+        self._host, self._questions, self._outbox, self._done, self._gone = host, questions, outbox, done, gone
         self._silent = {member.id: member for member in members}
         self._deadline = deadline
         self._answers: Answers = {}
@@ -59,6 +61,9 @@ class Survey:
         return True
 
     def _on_every(self) -> None:
+        if self._gone is not None:
+            for life in [life for life in self._silent if self._gone(life)]:
+                del self._silent[life]
         # The time comes first: a process that was stopped says nothing that was true before (F9).
         if not self._silent or self._host.now >= self._deadline:
             self._end()

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from holdfast.errors import shown
 from holdfast.events import Internal
 from holdfast.features.keys.protocol.messages import KeyAnswer, KeyChange, KeyTurn
-from holdfast.host import Host, Membership, NodeId
+from holdfast.host import Host, Member, Membership, NodeId
 
 TURN_SECONDS = 60.0  # an asker uses the first half of it at most
 ASKERS_MAX = 256  # lives whose turns are remembered; the oldest goes first. Rotations are made by hand.
@@ -54,6 +54,8 @@ class Warden:
     def __init__(self, host: Host, membership: Membership, ring: KeyringPort) -> None:
         self._host, self._membership, self.ring = host, membership, ring
         self._change: dict[str, Callable[[str], str | None]] = {"install": ring.install, "use": ring.use, "remove": ring.remove}
+        self._listed = 0
+        self._listed_of: tuple[Member, ...] = ()  # the list that it is of
         self._holder: NodeId | None = None
         self._until = 0.0
         self._answer: KeyAnswer | None = None  # to the change of this turn, once it was made
@@ -88,8 +90,12 @@ class Warden:
 
     def listed(self) -> int:
         """The same at two members who list the same lives."""
-        lives = "\n".join(str(member.id) for member in self._membership.members())
-        return int.from_bytes(blake2b(lives.encode(), digest_size=LISTED_BYTES).digest(), "big")
+        members = self._membership.members()
+        if members is not self._listed_of or not members:
+            lives = "\n".join(str(member.id) for member in members)
+            self._listed = int.from_bytes(blake2b(lives.encode(), digest_size=LISTED_BYTES).digest(), "big")
+            self._listed_of = members
+        return self._listed
 
     def _taken(self) -> bool:
         return self._holder is not None and self._answer is None and self._host.now < self._until

@@ -7,7 +7,6 @@ gone with it. That no member takes what was not given to it holds between the ot
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 
 from holdfast.features.limits.protocol.config import WEIGHT
@@ -20,6 +19,8 @@ from holdfast.lab.world import World
 
 Read = Callable[[LabHost], PushSum | None]
 Amounts = Mapping[int, int]
+
+NONE: Amounts = {}
 
 
 class Conserved(Checker):
@@ -77,14 +78,14 @@ class Conserved(Checker):
 
 
 class Whole:
-    """One instance, and those that are in it."""
+    """One instance, and those that are in it. Its sums are kept, and moved by what differs after an event: most events move nothing."""
 
     def __init__(self, inst: ViewId) -> None:
         self.inst = inst
         self.is_left = False
         self._members: dict[NodeId, PushSum] = {}
-        self._held: dict[NodeId, Counter[int]] = {}  # weight, portions, and what was reported, with its sign turned
-        self._moving: dict[tuple[NodeId, NodeId], Counter[int]] = {}
+        self._there = Sum()  # what members hold, and what is between two of them: weight and portions
+        self._reported = Sum()
 
     @property
     def size(self) -> int:
@@ -96,14 +97,14 @@ class Whole:
     def leave(self, life: NodeId) -> None:
         self.is_left = True
         del self._members[life]
-        self._held.clear()
-        self._moving.clear()
+        self._there, self._reported = Sum(), Sum()
 
     def look(self, life: NodeId) -> str:
         """Something happened to this member. What of it breaks RL3."""
         mine = self._members[life]
         if not self.is_left:
-            self._held[life] = Counter({W_KEY: mine.w, **mine.p})
+            self._there.put(life, {W_KEY: mine.w, **mine.p})
+            self._reported.put(life, dict(mine.rep))
         for other, theirs in self._members.items():
             if other != life:
                 for giver, gives, taker, takes in ((life, mine, other, theirs), (other, theirs, life, mine)):
@@ -111,39 +112,58 @@ class Whole:
                     if isinstance(moving, str):
                         return f"{self.inst}, from {giver} to {taker}: {moving}"
                     if not self.is_left:
-                        self._moving[giver, taker] = moving
-        for peer, ledger in mine.ledgers.items():  # of members that have not begun
-            if peer not in self._members and not self.is_left:
-                self._moving[life, peer] = Counter(ledger.outstanding)
+                        self._there.put((giver, taker), moving)
+        if not self.is_left:
+            for peer, ledger in mine.ledgers.items():  # of members that have not begun
+                if peer not in self._members:
+                    self._there.put((life, peer), dict(ledger.outstanding))
         return ""
 
-    def sums(self) -> tuple[int, Counter[int], Counter[int]]:
+    def sums(self) -> tuple[int, Amounts, Amounts]:
         """All weight, all portions by limit, and all that was reported."""
-        total: Counter[int] = Counter()
-        for life, sums in self._members.items():
-            total.update(self._held.get(life) or {W_KEY: sums.w, **sums.p})
-        for moving in self._moving.values():
-            total.update(moving)
-        reports: Counter[int] = Counter()
-        for sums in self._members.values():
-            reports.update(sums.rep)
-        weight = total.pop(W_KEY, 0)
-        return weight, _without_zeros(total), _without_zeros(reports)
+        portions = dict(self._there.total)
+        weight = portions.pop(W_KEY, 0)
+        return weight, portions, self._reported.total
 
 
-def on_the_way(given: Ledger | None, taken: Ledger | None) -> Counter[int] | str:
+class Sum:
+    """Amounts of several, by key, and their sum, in which no zero stands."""
+
+    def __init__(self) -> None:
+        self.total: dict[int, int] = {}
+        self._parts: dict[object, Amounts] = {}
+
+    def put(self, whose: object, amounts: Amounts) -> None:
+        """``amounts`` are not changed later."""
+        former = self._parts.get(whose, NONE)
+        if amounts == former:
+            return
+        self._parts[whose] = amounts
+        total = self.total
+        for sign, part in ((1, amounts), (-1, former)):
+            for key, amount in part.items():
+                total[key] = total.get(key, 0) + sign * amount
+        for key in (*amounts, *former):
+            if not total.get(key, 1):
+                del total[key]
+
+
+def on_the_way(given: Ledger | None, taken: Ledger | None) -> Amounts | str:
     """What the one gave and the other one has not taken; or what is wrong with that."""
-    moving: Counter[int] = Counter({} if given is None else given.outstanding)
-    known, acked = (0, 0) if given is None else (given.given, given.acked)
+    if given is not None and taken is not None and taken.taken == given.acked and not given.outstanding:
+        return NONE  # as it is most of the time
+    moving = {} if given is None else dict(given.outstanding)
     if taken is None:
         return moving
+    known, acked = (0, 0) if given is None else (given.given, given.acked)
     if taken.taken > known:
         return f"number {taken.taken} was taken, and {known} is the newest that was given"
     if taken.taken < acked:
         return f"number {acked} is acknowledged, and {taken.taken} is the newest that was taken"
     for seq, amounts in taken._entries:
         if seq > acked:
-            moving.subtract(amounts)
+            for key, amount in amounts.items():
+                moving[key] = moving.get(key, 0) - amount
     short = min((key for key, amount in moving.items() if amount < 0), default=None)
     return moving if short is None else f"{-moving[short]} more of {short} was taken than given"
 
@@ -158,12 +178,8 @@ def residue_of(members: Mapping[NodeId, PushSum]) -> int:
     for life in members:
         assert not whole.look(life), "RL3: what was taken was given"
     weight, portions, reports = whole.sums()
-    portions.subtract(reports)
-    return abs(weight - whole.size * WEIGHT) + sum(map(abs, portions.values()))
-
-
-def _without_zeros(amounts: Amounts) -> Counter[int]:
-    return Counter({key: amount for key, amount in amounts.items() if amount})
+    differences = [portions.get(key, 0) - reports.get(key, 0) for key in portions.keys() | reports.keys()]
+    return abs(weight - whole.size * WEIGHT) + sum(map(abs, differences))
 
 
 def _is_over(world: World, life: NodeId) -> bool:

@@ -27,3 +27,4 @@ class Pong(Message, frozen=True, tag=265):
     uptime: Seconds  # seconds since this life started
     paused: Seconds  # seconds for which it was stopped lately
     padding: Payload
+    seats: Text = ""  # which agents it counts as seats, as ``kit.slots.written``; "": not said, for want of room or by an older version

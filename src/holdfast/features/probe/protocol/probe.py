@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from holdfast.features.probe.protocol.messages import Ping, Pong
 from holdfast.host import Address, Host, Message, NodeId, Timer
+from holdfast.kit.slots import WRITTEN_CHARS_MAX
 
 PINGS_MAX = 256  # open at a time
 TRIES = 3
@@ -39,6 +40,7 @@ class Reply(NamedTuple):
     version: str
     uptime: float
     paused: float  # seconds for which it was stopped in the last ten minutes
+    seats: str = ""  # "": it did not say
 
 
 Done = Callable[[Reply | None], None]
@@ -56,14 +58,15 @@ class Open:
 
 
 class Probe:
-    """Pings others and answers those who ping. ``version`` is what this process says of itself."""
+    """Pings others and answers those who ping. ``version`` and ``seats`` are what this process says of itself."""
 
     handles = (Ping, Pong)
     fingerprint = b""
 
-    def __init__(self, host: Host, version: str = "") -> None:
+    def __init__(self, host: Host, version: str = "", seats: str = "") -> None:
         assert len(version) <= VERSION_CHARS_MAX
-        self._host, self._version = host, version
+        assert len(seats) <= WRITTEN_CHARS_MAX
+        self._host, self._version, self._seats = host, version, seats
         self._last_serial = 0
         self._open: dict[int, Open] = {}
         self._born_at = host.now
@@ -125,6 +128,9 @@ class Probe:
         bare = Pong(message.serial, message.attempt, self._version, self._host.now - self._born_at, self.paused, b"")
         # Never more than was sent here: no peer is flooded with the help of others.
         size = min(message.back, wire_bytes(source, message))
+        told = replace(bare, seats=self._seats)
+        if wire_bytes(self._host.me, told) <= size:
+            bare = told
         self._host.send(source, replace(bare, padding=padding(self._host.me, bare, size)))
 
     def _on_pong(self, source: NodeId, message: Pong) -> None:
@@ -136,7 +142,7 @@ class Probe:
         else:
             rtt = self._host.now - waits.sent_at[message.attempt]
             self.counts["answered"] += 1
-            self._end(message.serial, Reply(rtt, source, message.version, message.uptime, message.paused))
+            self._end(message.serial, Reply(rtt, source, message.version, message.uptime, message.paused, message.seats))
 
     def _end(self, serial: int, reply: Reply | None) -> None:
         waits = self._open.pop(serial)
@@ -157,5 +163,6 @@ def padding(sender: NodeId, bare: Message, size: int) -> bytes:
 
 def _plain(pong: Pong) -> bool:
     """It ends on a terminal: short, printable, numbers that are numbers."""
-    text = pong.version.isprintable() and len(pong.version) <= VERSION_CHARS_MAX
-    return text and all(isfinite(value) and value >= 0 for value in (pong.uptime, pong.paused))
+    texts = ((pong.version, VERSION_CHARS_MAX), (pong.seats, WRITTEN_CHARS_MAX))
+    readable = all(text.isprintable() and len(text) <= most for text, most in texts)
+    return readable and all(isfinite(value) and value >= 0 for value in (pong.uptime, pong.paused))

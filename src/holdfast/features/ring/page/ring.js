@@ -79,6 +79,7 @@ export class Ring {
     if (!node) return;
     if (event.name === "Suspected") this.stage(node, "suspected");
     else if (event.name === "Decided") this.stage(node, "decided");
+    else if (event.name === "Cleared") this.revive(node);
     else if (event.name === "Failed") this.stage(node, "gone");
     else if (event.name === "Left") this.stage(node, "left");
     else if (event.name === "ring.Suspicion") this.asking(node);

@@ -64,6 +64,7 @@ class Changes:
         ring.raw.emit(Removed(ring_id, tombstone.certain, tombstone.reason, ring.fencing.gen))
         member = Member(before.node, before.address, before.rows)
         ring.announce(Left(member) if tombstone.reason == "left" else Failed(member, tombstone.certain))
+        ring.news.on_gone(ring_id)
 
 
 class Publishing:

@@ -163,12 +163,24 @@ class MemberList:
         return Member(entry.node, entry.address, entry.rows, self._statuses.get(ring_id, MemberStatus.ALIVE))
 
     def mark(self, ring_id: RingId, status: MemberStatus) -> bool:
-        """A doubt about a member; it only grows (D3). True if it is news."""
+        """A doubt about a member; it only grows (D3), until ``clear``. True if it is news."""
         if ring_id not in self.entries or self._statuses.get(ring_id, MemberStatus.ALIVE) >= status:
             return False
         self._statuses[ring_id] = status
         self._changed(self.entries[ring_id].node.name)
         return True
+
+    def clear(self, ring_id: RingId) -> bool:
+        """No decision about a member stands any more (H380). True if it is news."""
+        if self._statuses.pop(ring_id, None) is None:
+            return False
+        self._changed(self.entries[ring_id].node.name)
+        return True
+
+    @property
+    def doubted(self) -> tuple[RingId, ...]:
+        """Members that are shown as suspected or decided."""
+        return tuple(self._statuses)
 
     def members(self) -> tuple[Member, ...]:
         """Sorted by id. Of two memberships of one process, or of two lives of one name, the one that began last."""

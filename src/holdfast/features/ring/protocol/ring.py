@@ -41,7 +41,7 @@ from holdfast.features.ring.protocol.neighbours import Neighbours
 from holdfast.features.ring.protocol.news import News
 from holdfast.features.ring.protocol.opening import Opening
 from holdfast.features.ring.protocol.orphans import Orphans
-from holdfast.features.ring.protocol.pair import Pair
+from holdfast.features.ring.protocol.pair import Pair, State
 from holdfast.features.ring.protocol.proposal import Proposals
 from holdfast.features.ring.protocol.rules import Rules
 from holdfast.features.ring.protocol.scouting import Scouting
@@ -277,8 +277,11 @@ class RingNode:
         """No member treats this one as gone before this instant, on its own clock; -inf when it is none."""
         if not self.is_member:
             return -inf
-        lease, t_a = self.config.lease, self.config.t_a
-        return min((pair.deadline(lease, t_a) for pair in self.pairs.values() if pair.obliged), default=inf)
+        lease, t_a, until = self.config.lease, self.config.t_a, inf
+        for pair in self.pairs.values():  # A loop, not min() of a generator: every turn and every call passes here.
+            if pair.state is not State.DORMANT and (deadline := pair.deadline(lease, t_a)) < until:
+                until = deadline
+        return until
 
     @property
     def valid(self) -> bool:
@@ -439,8 +442,8 @@ class RingNode:
         self.lifecycle.remember()
         self.scouting.on_tick()
         self.neighbours.recompute()
-        self.orphans.on_tick()
-        self.freshness.on_tick()
+        for part in (self.orphans, self.news, self.freshness):
+            part.on_tick()
 
 
 def _nothing() -> None:

@@ -26,6 +26,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     old_accusers: bool = True  # D25: tombstoned accusers are rejected
     deaf: bool = True  # H162: who does not hear most of its neighbours leaves instead of accusing one of them
     from_stop: bool = True  # D28: the declaration counts from when acking stopped
+    void: bool = True  # H380: a decision ends with the membership that made it, and when no declaration follows
     gap: bool = True  # D29: no ownership and no join locks across a gap
     fingerprint: bool = True  # F4: both ends count with the same numbers
     jump: bool = True  # G9: an orphan's removal raises the generation by 2^20

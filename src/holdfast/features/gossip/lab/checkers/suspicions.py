@@ -78,7 +78,7 @@ class Bounds(GossipChecker):
         strange = [accuser for accuser in suspicion.confirmers if accuser not in self.watch.names]
         if strange:
             self.fail(f"{life} counts {strange[0]!r} among those that accuse {name}, and there is no such member")
-        if suspicion.rearmed:
+        if suspicion.rearmed or suspicion.hurried:
             each.note()
             return
         if suspicion.end_at > each.end_at + life.paused(suspicion.start) + ROUNDING:
@@ -93,7 +93,7 @@ class Bounds(GossipChecker):
 
     def _ended(self, life: Life, name: str, each: Open) -> None:
         suspicion = each.suspicion
-        if suspicion.rearmed or each.rearmed:
+        if suspicion.rearmed or each.rearmed or suspicion.hurried:
             return
         buried = any(change.name == name and buried_by_timer(life, change) for change in life.node.changes)
         lasted = life.now - suspicion.start

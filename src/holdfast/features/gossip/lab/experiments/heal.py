@@ -54,7 +54,8 @@ class Heal(Experiment[HealParameters]):
         ]
 
     def measure(self, cell: Cell) -> Measured:
-        rules = Rules(tables_accuse=cell["rule"] == ACCUSE)
+        accuse = cell["rule"] == ACCUSE
+        rules = Rules(tables_accuse=accuse, hearsay_asks=accuse)  # Without both: a table would only make a member ask (H353).
         profile = Profile(profiles.default(PERIOD).config, rules)
         names = names_of(cell["members"])
         group = GossipGroup(cell["seed"], profile, link=Link(Uniform(0.0005, 0.005)))
@@ -67,14 +68,14 @@ class Heal(Experiment[HealParameters]):
         apart = all(group.is_whole(side) for side in sides)
         group.world.network.heal("split")
         healed_at = group.world.now
-        missing = 0
+        most = 0
         while group.world.now < healed_at + LATEST:
             group.run(PERIOD / 10)
-            missing = max(missing, *(_missing(group, side) for side in sides))
+            most = max(most, *(missing(group, side) for side in sides))
             if group.is_whole(names):
                 break
         whole = group.is_whole(names)
-        return {**cell, "apart": apart, "missing": missing, "whole": round(group.world.now - healed_at, 2) if whole else None}
+        return {**cell, "apart": apart, "missing": most, "whole": round(group.world.now - healed_at, 2) if whole else None}
 
     def judge(self, parameters: HealParameters, results: Sequence[Measured]) -> Finding:
         of = {rule: [row for row in results if row["rule"] == rule] for rule in (ACCUSE, KILL)}
@@ -104,7 +105,7 @@ class Heal(Experiment[HealParameters]):
             axes.set_ylim(bottom=-0.2)
 
 
-def _missing(group: GossipGroup, side: Sequence[str]) -> int:
+def missing(group: GossipGroup, side: Sequence[str]) -> int:
     """In how many lists of its own side is the member missing that is missing in most?"""
     lives = {name: group.host(name).me for name in side}
     tables = [group.node(name).table for name in side]

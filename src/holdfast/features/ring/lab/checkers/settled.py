@@ -1,7 +1,8 @@
 """When is a ring as it should be?  Spec: ring 7, I9; D20 (an emptied ring founds again), H23 (of two rings one remains).
 
 Asked when faults have stopped: each process that wants to be a member is one, all lists are equal, pairs are exactly those with the k
-nearest, all ACTIVE, groups are those of the formula, nothing is proposed, locked or condemned; and every key has an owner with a token.
+nearest, all ACTIVE, groups are those of the formula, nothing is proposed, locked, condemned or in doubt; and every key has an owner with
+a token.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from holdfast.features.ring.lab.checkers.ring import Life, RingWatch
 from holdfast.features.ring.protocol.ids import RingId, nearest
 from holdfast.features.ring.protocol.pair import Pair, State
+from holdfast.host import MemberStatus
 from holdfast.lab.world import World
 
 
@@ -57,6 +59,9 @@ def _unsettled_member(life: Life, nbrs: dict[RingId, tuple[RingId, ...]]) -> str
         return f"has {len(ring.pairs)} pairs, other than with its {len(nbrs[life.id])} nearest"
     if ring.condemned:
         return f"has condemned {len(ring.condemned)}"
+    doubted = [member.id.name for member in ring.members() if member.status is not MemberStatus.ALIVE]
+    if doubted:
+        return f"shows {', '.join(doubted)} in doubt"
     if ring.door.lock is not None:
         return f"holds a lock for {ring.door.lock.candidate}, and there is no candidate"
     for peer, pair in ring.pairs.items():

@@ -1,16 +1,23 @@
-"""What members may believe about each other: no member that can act is declared gone, none joins unseen.  Spec: ring 7, I2, I10."""
+"""What members may believe about each other: no member that can act is declared gone, none joins unseen, no doubt lasts.
+
+Spec: ring 7, I2, I10, I15.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import partial
 from math import inf
 
 from holdfast.events import Event
-from holdfast.features.ring.lab.checkers.ring import Life, RingChecker, RingWatch
-from holdfast.features.ring.protocol.facts import BecameMember, Removed
+from holdfast.features.ring.lab.checkers.ring import LOOK_AGAIN, ROUNDING, Life, RingChecker, RingWatch
+from holdfast.features.ring.lab.checkers.time import allowance
+from holdfast.features.ring.protocol.facts import BecameMember, Removed, Won
 from holdfast.features.ring.protocol.ids import RingId
 from holdfast.lab.host import LabHost
 from holdfast.lab.world import World
+
+DOUBT_LEASES = 3  # in T_l: two in which a tombstone that was missed is asked for, and one until the next tick
 
 
 class NoFalseDeclaration(RingChecker):
@@ -77,3 +84,54 @@ def _knows(member: Life, joiner: Life) -> bool:
     if side is not None and side.entitled:
         return True
     return joiner.id in member.ring.condemned or joiner.id in member.ring.list.gone
+
+
+class DoubtEnds(RingChecker):
+    """I15: a member shows another one as suspected or decided for no longer than T_a + 2 wait + 3 T_l since the doubt began, or since the
+    last word of a member that has won against it could still come (``travel`` after the win), whichever is later.
+
+    An own suspicion is decided within T_a. A member that has won tells all others, and again within ``wait`` when one that told it before
+    is gone; it declares within ``wait`` or never. Who heard it waits for the tombstone, which two comparisons bring if a rumour missed it.
+    """
+
+    name = "I15 doubt-ends"
+
+    def __init__(self, watch: RingWatch, travel: float) -> None:
+        """``travel``: the longest way of a rumour, in true seconds, while no process is stopped."""
+        super().__init__(watch)
+        self._travel = travel
+        self._won_at: dict[RingId, float] = {}  # the last win against each, by any member
+        self._seen: dict[Life, tuple[RingId, int]] = {}
+        self._doubts: dict[Life, dict[RingId, float]] = {}  # whom each shows in doubt, and since when
+
+    def on_event(self, world: World, host: LabHost, event: Event) -> None:
+        if isinstance(event, Won) and event.entitled:
+            self._won_at[event.peer] = world.now
+
+    def changed(self, world: World, life: Life) -> None:
+        state = life.id, life.ring.list.version
+        before = self._seen.get(life)
+        if state == before:
+            return
+        self._seen[life] = state
+        known = self._doubts.get(life, {}) if before is not None and before[0] == life.id else {}
+        self._doubts[life] = doubts = {peer: known.get(peer, world.now) for peer in life.ring.list.doubted} if life.member else {}
+        for peer in doubts.keys() - known.keys():
+            self.watch.at(world.now + self._bound(life), partial(self._judge, life, life.id, peer, world.now))
+
+    def _bound(self, life: Life) -> float:
+        config = life.ring.config
+        return (config.t_a + 2 * config.wait + DOUBT_LEASES * config.lease) / life.host.rate + ROUNDING
+
+    def _judge(self, life: Life, me: RingId, peer: RingId, since: float, world: World, now: float) -> None:
+        if not life.valid(now, me) or self._doubts[life].get(peer) != since:
+            return
+        told_at = self._won_at.get(peer, -inf)
+        told_at += self._travel + sum(other.paused(told_at, now) for other in self.watch.lives.values() if other is not None)
+        begun = max(since, told_at)
+        due = begun + self._bound(life) + allowance(life, since, now)
+        if now >= due:
+            other = self.watch.by_id.get(peer)
+            self.fail(f"{life} has shown {other} in doubt for {now - since:g} s, and no member has won against it for {now - told_at:g} s")
+        again = now + LOOK_AGAIN if life.stopped_at <= now else due
+        self.watch.at(max(due, again), partial(self._judge, life, me, peer, since))

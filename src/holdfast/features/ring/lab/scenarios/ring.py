@@ -1,4 +1,4 @@
-"""A ring under mixed faults: founded, joined, left and joined again, cut, stopped, killed; I1 to I14 at every event.  Spec: ring 7, 11.
+"""A ring under mixed faults: founded, joined, left and joined again, cut, stopped, killed; I1 to I15 at every event.  Spec: ring 7, 11.
 
 T_l is 1 second. Every run draws which kinds of faults it has, so that some runs are about pauses alone and others about everything.
 """
@@ -13,7 +13,7 @@ from holdfast.features.ring.lab.checkers.keys import OnePublisher, sampled_keys
 from holdfast.features.ring.lab.checkers.ring import RingWatch
 from holdfast.features.ring.lab.checkers.settled import unsettled
 from holdfast.features.ring.lab.draws import LEASE, Ambush, draw_faults, draw_link, draw_parameters
-from holdfast.features.ring.lab.observer import invariants
+from holdfast.features.ring.lab.observer import invariants, longest_way
 from holdfast.features.ring.lab.rings import address_of
 from holdfast.features.ring.protocol.config import RingConfig
 from holdfast.features.ring.protocol.ids import position_of
@@ -22,6 +22,7 @@ from holdfast.features.ring.protocol.rules import Rules
 from holdfast.features.ring.protocol.standalone import standalone
 from holdfast.host import Host, Machine
 from holdfast.lab.checker import Checker
+from holdfast.lab.faults import Weather
 from holdfast.lab.host import LabHost
 from holdfast.lab.scenario import Scenario, Setup
 from holdfast.lab.world import World
@@ -83,7 +84,9 @@ class RingScenario(Scenario):
 
     def checkers(self, setup: Setup) -> Sequence[Checker]:
         watch = RingWatch()
-        return [*invariants(watch, keys_of(setup), lossless=setup.link.loss == 0), OnePublisher(watch)]
+        links = [setup.link, *(fault.link for fault in setup.plan.faults if isinstance(fault, Weather))]
+        travel = longest_way(len(setup.names), links)
+        return [*invariants(watch, keys_of(setup), lossless=setup.link.loss == 0, travel=travel), OnePublisher(watch)]
 
     def drive(self, world: World, setup: Setup) -> None:
         for wish, value in setup.parameters.items():
