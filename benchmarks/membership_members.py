@@ -25,7 +25,7 @@ from benchmarks.harness import ROOT
 from benchmarks.ring_fleet import PATIENCE, NeverHappened
 from holdfast.client.line import Line
 from holdfast.client.wire import ITEMS
-from holdfast.errors import AgentLost, HoldfastError
+from holdfast.errors import AgentLost, HoldfastError, JoinFailed
 from holdfast.local import calls
 from holdfast.local.news import event_of
 
@@ -143,7 +143,8 @@ class Agent:
             self._items[:0] = [("joined", name) for name in known]  # before what was pushed since
             self._line, self.is_up = line, True
             if self._others:
-                self._process.ask(calls.Join, tuple(self._others), PATIENCE)
+                with suppress(JoinFailed):  # Those that knock where a dead member was may have found it before (gossip D9).
+                    self._process.ask(calls.Join, tuple(self._others), PATIENCE)
         except (HoldfastError, NeverHappened) as error:
             self._why = f"{self.name}: {error}"
 
