@@ -1,7 +1,7 @@
 """A multicast as radios do it: who hears a message for the first time passes it on to its neighbours, and what links lose is repaired.
 
 Every ``repair`` seconds each node that has the message sends it again over those of its links at whose other end it is missing. A real
-repair compares digests first; those are not counted. A message that nobody else can be told any more is over.
+repair compares digests first; those are not counted. A message is over when no neighbour of a holder lacks it.
 """
 
 from __future__ import annotations

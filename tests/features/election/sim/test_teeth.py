@@ -31,7 +31,7 @@ def test_what_theorem_1_stands_on(control: str) -> None:
 
 
 def test_the_best_ranked_is_elected() -> None:
-    """E3, Theorem 1: with a windowed c, whoever lacks it, also those that are asked first."""
+    """E3, Theorem 1: with a windowed c, also where those lack it that are asked first."""
     for variant in VARIANTS:
         for kind in ("static", "windowed", "adversarial"):
             assert [seed for seed in range(8) if not elects_best(variant, kind, seed)] == []

@@ -59,7 +59,7 @@ def elect(setting: Setting, variant: Variant, trace: Trace, seed: int, *, f: int
     )
     group.hop_bytes.by_type.clear()
     begun = group.elect(initiator)
-    whole = group.until((lambda: group.settled(initiator)) if flood else (lambda: any(event.final for _, event in group.nominated)), LATEST)
+    whole = group.until((lambda: group.settled(initiator)) if flood else (lambda: group.nominee(initiator) is not None), LATEST)
     ended = group.world.now
     values = trace.health[int((begin + ended) / HEALTH_STEP) % len(trace.health)]
     sums = system_wide([_ranked(trace, each) for each in values])

@@ -101,7 +101,7 @@ def play(order: Sequence[str]) -> list[Step]:
 
 
 def _asking(order: Sequence[str]) -> tuple[VectorNode, Query]:
-    """Node 4 has asked. Whom it asks is drawn; all of them answer, whoever was asked."""
+    """Node 4 has asked. Whom it asks is drawn; the same three answer in any case."""
     initiator = VectorNode(INITIATOR)
     initiator.host.sent.clear()
     initiator.elections.elect(election_name())
