@@ -1,7 +1,7 @@
 """Every check of `make test`, the quickest answer first, the documentation beside the others; stops at the first that fails.
 
 Run as `python scripts/checks.py [NAME ...]`; without names, all of them but `pure`, which is a part of `tests`,
-and `docs`, which writes what `pages` checks.
+`docs`, which writes what `pages` checks, and `warm`, which is no check.
 A run that is told to end (SIGTERM: a time limit, or make that was told) passes it on, so that the tests can say what failed so far.
 """
 
@@ -18,6 +18,7 @@ from types import FrameType
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
+ASIDE = ("docs", "pure", "warm")
 PATIENCE = 5  # added to the nice value of what runs beside the tests: many of them measure time
 # What a change of a protocol breaks first, and it takes seconds.
 PURE = ("tests/features/*/unit", "tests/papers/*/unit", "tests/spine", "tests/benchmarks", "tests/wire", "tests/traces")
@@ -39,8 +40,10 @@ def commands() -> dict[str, list[str]]:
         "docs": ["sphinx-build", "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html"],
         # Reads every page and follows every reference. Writing 600 pages takes three times as long, and finds no more.
         "pages": ["sphinx-build", "-q", "-W", "--keep-going", "-b", "dummy", "docs", "docs/_build/pages"],
-        # A file to each, because what a file shares stays in one process; tests/sharing.py says who gets which.
-        "tests": ["pytest", "-n", "4", "--dist", "loadfile", *words],
+        # A file to each, because what a file shares stays in one process; tests/sharing.py says who gets which, and why six on two cores.
+        "tests": ["pytest", "-n", "6", "--dist", "loadfile", *words],
+        # Writes the byte code of all tests, with their assertions made to explain themselves: 13 s of CPU, and each worker would do it.
+        "warm": ["pytest", "--collect-only", "-qq", "-p", "no:cacheprovider"],
         "pure": ["pytest", "-n", "2", "--dist", "loadfile", *pure_folders(), *words],
     }
 
@@ -57,20 +60,27 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"checks: no check called {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
-    chosen = names or [name for name in known if name not in ("docs", "pure")]
+    chosen = names or [name for name in known if name not in ASIDE]
     signal.signal(signal.SIGTERM, pass_on)
     signal.signal(signal.SIGINT, lambda number, frame: None)  # A terminal tells all of its processes; this one waits for their last words.
     started_at = time.monotonic()
     # Both take minutes, and the documentation only needs a core: it is built while the tests run, and is heard of after them.
     beside = start(known["pages"], patience=PATIENCE) if {"pages", "tests"} <= set(chosen) else None
+    warm = start(known["warm"], patience=PATIENCE, silent=True) if {"types", "tests"} <= set(chosen) else None
     took: list[str] = []
     code = 0
     for name in chosen:
         if beside is not None and name == "pages":
             continue
+        if warm is not None and name == "tests":
+            waited(warm)  # If it failed, the tests say why.
+            warm = None
         code = told(name, known[name], took)
         if code:
             break
+    if warm is not None:  # A check before the tests has failed.
+        warm.kill()
+        waited(warm)
     if beside is not None:
         code = finished(beside, code, started_at, took)
     print(f"--- {'; '.join(took)}", flush=True)
@@ -96,12 +106,13 @@ def finished(docs: subprocess.Popen[bytes], code: int, started_at: float, took: 
     return failed
 
 
-def start(command: list[str], *, patience: int = 0) -> subprocess.Popen[bytes]:
+def start(command: list[str], *, patience: int = 0, silent: bool = False) -> subprocess.Popen[bytes]:
     """One command of this virtualenv, in the repository's root."""
     environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # Tests start hundreds of processes; each would compile 0.4 s of sources again.
     words = ["nice", "-n", str(patience), str(BIN / command[0]), *command[1:]]
-    process = subprocess.Popen(words, cwd=ROOT, env=environment)
+    output = subprocess.DEVNULL if silent else None
+    process = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=output, stderr=output)
     RUNNING.append(process)
     return process
 

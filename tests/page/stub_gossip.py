@@ -14,6 +14,7 @@ from holdfast.agent.membership import Side
 from holdfast.config import Config
 from holdfast.features.gossip.protocol.messages import Rumour, Status
 from holdfast.features.gossip.protocol.node import GossipNode
+from holdfast.features.gossip.protocol.rules import Rules
 from holdfast.features.gossip.settings import GossipSettings
 from holdfast.features.gossip.side import GossipSide
 from holdfast.host import Address, Machine, Member, NodeId
@@ -36,7 +37,8 @@ class GossipStub(StubAgent):
         config = GossipSettings.of(self.config).gossip_config()
         broadcast = Broadcast(self.host)
         exchange = Exchange(self.host, broadcast, ae_period=config.ae_period)
-        self.node = GossipNode(self.host, config, broadcast, exchange)
+        # No process is behind a name: a burial that is told is believed at once, and no member is asked (H353).
+        self.node = GossipNode(self.host, config, broadcast, exchange, rules=Rules(hearsay_asks=False))
         broadcast.over(self.node)
         return GossipSide(self.node), (self.node, broadcast, exchange)
 
@@ -58,14 +60,21 @@ class Crowd:
         self.say(*((each, Status.ALIVE) for each in names))
 
     def say(self, *words: tuple[str, Status], accusers: tuple[str, ...] = ("reef",), rows: dict[str, bytes] | None = None) -> None:
-        """Rumours about members; the word that one lives comes from itself, under a higher number."""
+        """Rumours about members; the word that one lives comes from itself, under a higher number. A member that is dead was suspected, and
+        its suspicion is over: the word of another member alone would have it asked first (H353)."""
+
+        def learn(name: str, status: Status) -> None:
+            self.incs[name] = inc = self.incs.get(name, 0) + (status is Status.ALIVE)
+            life, by = NodeId(name, 1), accusers if status is Status.SUSPECT else ()
+            rumour = Rumour(life, Address("127.0.0.1", 20_000 + len(self.incs)), inc, status, by, inc if rows else 0, rows, 0)
+            self.node.merge.merge(rumour, life if status is Status.ALIVE else TELLER)
 
         def merge() -> None:
             for name, status in words:
-                self.incs[name] = inc = self.incs.get(name, 0) + (status is Status.ALIVE)
-                life, by = NodeId(name, 1), accusers if status in (Status.SUSPECT, Status.DEAD) else ()
-                rumour = Rumour(life, Address("127.0.0.1", 20_000 + len(self.incs)), inc, status, by, inc if rows else 0, rows, 0)
-                self.node.merge.merge(rumour, life if status is Status.ALIVE else TELLER)
+                learn(name, Status.SUSPECT if status is Status.DEAD else status)
+                entry = self.node.entry(name)
+                if status is Status.DEAD and entry is not None:
+                    self.node.merge.bury(entry)
 
         self.group.call(merge)
 

@@ -168,6 +168,8 @@ class Network:
         self._cuts: dict[object, Callable[[str, str], bool]] = {}
         self._filters: dict[object, Filter] = {}
         self._draws: dict[Link, Callable[[], float]] = {}
+        self._drawn: Link | None = None  # the link of the last draw, which is mostly that of the next one
+        self._draw: Callable[[], float] = float
         self._refresh()
 
     @property
@@ -265,11 +267,16 @@ class Network:
         if self.plain:
             fate = self.fates.pop() if self.fates else self.draw_fates()
             return (0.0, 0.0, link, "lost") if fate == LOST else (0.0, fate, link, "")
-        if self._is_cut(source, target):
+        if self._cuts and self._is_cut(source, target):
             return 0.0, 0.0, link, "cut"
-        if any(lost(source, target, message) for lost in self._filters.values()):
+        if self._filters and any(lost(source, target, message) for lost in self._filters.values()):
             return 0.0, 0.0, link, "dropped by the script"
-        path = [target] if self.topology is None else self.topology.path(source, target)
+        if self.topology is None:
+            link = self._link_of(source, target)
+            if link.loss and self.chance() < link.loss:
+                return 0.0, 0.0, link, "lost"
+            return 0.0, self._delay(link), link, ""
+        path = self.topology.path(source, target)
         if path is None:
             return 0.0, 0.0, link, "no path"
         before = delay = 0.0
@@ -283,10 +290,10 @@ class Network:
 
     def _hop_fails(self, here: str, hop: str, link: Link, target: str) -> str:
         """Why one link, or the relay at its end, does not pass a message on; "" if it does."""
-        if self.topology is not None and self._is_cut(here, hop):
+        if self._is_cut(here, hop):
             return f"cut before {hop}"
         if link.loss and self.chance() < link.loss:
-            return "lost" if self.topology is None else f"lost before {hop}"
+            return f"lost before {hop}"
         relay = self.endpoints.get(Address(hop, PORT))
         return "" if hop == target or (relay is not None and relay.up) else f"relay {hop} is down"
 
@@ -300,7 +307,9 @@ class Network:
         self.push((self.clock.now + delay, target, packet))
 
     def _delay(self, link: Link) -> float:
-        delay = self._draw_of(link)()
+        if link is not self._drawn:
+            self._drawn, self._draw = link, self._draw_of(link)
+        delay = self._draw()
         if link.tail and self.chance() < link.tail:
             delay += link.tail_seconds * self.chance()
         return delay

@@ -36,10 +36,11 @@ class GossipSettings(Table):
 
     def gossip_config(self) -> "GossipConfig":
         """The numbers of gossip. Raises ``ConfigError`` naming the field."""
-        from holdfast.features.gossip.protocol.config import GossipConfig
+        from holdfast.features.gossip.protocol.config import REAP_AFTER, REAP_SYNCS, SYNC_PERIODS, GossipConfig
 
         target = cast("Target", self.probe_targets)  # GossipConfig checks it
-        return GossipConfig(period=self.probe, patience=self.patience, target=target, position=parse_position(self.position))
+        position, reap_after = parse_position(self.position), max(REAP_AFTER, REAP_SYNCS * SYNC_PERIODS * self.probe)
+        return GossipConfig(period=self.probe, patience=self.patience, target=target, position=position, reap_after=reap_after)
 
     def check_table(self) -> None:
         self.gossip_config()

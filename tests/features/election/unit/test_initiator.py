@@ -442,3 +442,35 @@ def test_answers_without_a_candidate_are_asked_again_later() -> None:
     found.host.take(Query)
     found.host.pass_time(2 * TIMEOUT + 0.001)
     assert {(query.x, query.y) for _, query in found.host.take(Query)} == {(5, 0)}
+
+
+def test_a_silent_one_that_all_answers_name_alone_is_asked_again() -> None:
+    """H396, Theorem 2: with x = 1 all lists that have it name no other; it may be alive behind a bad link, and is told once more."""
+    found = stand(made=BASE, notify_retries=0, c=1)
+    found.begin()
+    named = []
+    for _ in range(6):
+        found.answer(NODES[1], [NODES[0]])
+        named += [name for name, _, _ in found.notified()]
+        found.host.pass_time(1.5 * TIMEOUT + 0.001)
+        start = found.machine._core.contests[NAME].start
+        if start is not None:
+            found.host.pass_time(start.due_at - found.host.now + 0.001)
+    assert named == [NODES[0]] * 6
+
+
+def test_a_nominee_that_says_not_yet_is_not_silent() -> None:
+    """H396: a joiner that is no voter yet refuses term 0; it is named again until it is one (E3)."""
+    found = stand(made=PREFERRED, notify_retries=0, c=1)
+    found.begin()
+    named = []
+    for _ in range(6):
+        found.answer(NODES[1], [NODES[0], NODES[1]])
+        named += [name for name, _, _ in found.notified()]
+        eid = found.machine.last(NAME).eid  # type: ignore[union-attr]
+        found.hear(NODES[0], NotifyNack(NAME, PREFERRED, eid, 0))
+        found.host.pass_time(1.5 * TIMEOUT + 0.001)
+        start = found.machine._core.contests[NAME].start
+        if start is not None:
+            found.host.pass_time(start.due_at - found.host.now + 0.001)
+    assert named == [NODES[0]] * 6

@@ -415,3 +415,13 @@ def test_another_manner_makes_no_far_term_credible() -> None:
     leads(found, 2, CLOCK_MIN + (1 << 41), made=BASE)
     found.hear("p", Leader(NAME, BASE, TERM, NodeId("", 1), active=True))
     assert known(found) is None
+
+
+def test_with_voters_another_manner_needs_a_higher_term() -> None:
+    """E2: of one term the reign that is known stays, whatever another manner says of it."""
+    found = stand(5, SEATS)
+    leads(found, 3, TERM)
+    leads(found, 2, TERM, made=HYBRID)
+    assert known(found) == (TERM, 3)
+    leads(found, 2, TERM + 1, made=HYBRID)
+    assert known(found) == (TERM + 1, 2)

@@ -11,7 +11,7 @@ from holdfast.features.election.protocol.config import QUARANTINE, UNANSWERED_MA
 from holdfast.features.election.protocol.contest import SPENT
 from holdfast.features.election.protocol.facts import VoterReady
 from holdfast.features.election.protocol.manner import manner
-from holdfast.features.election.protocol.messages import Leader, LeaderAck, NotifyLeader, Query, Response
+from holdfast.features.election.protocol.messages import Leader, LeaderAck, NotifyLeader, NotifyNack, Query, Response
 from holdfast.features.election.protocol.rules import Rules
 from holdfast.features.election.protocol.shown import Role
 from holdfast.features.election.protocol.voting import SYNC_ROUNDS
@@ -107,11 +107,12 @@ def test_a_record_that_is_none_is_damage() -> None:
 
 
 def test_a_non_voter_does_nothing() -> None:
-    """5.2: it never acks, initiates, answers elections or accepts NOTIFYLEADER; it learns."""
+    """5.2: it never acks, initiates, answers elections or accepts NOTIFYLEADER, to which it says "not yet" (H396); it learns."""
     found = stand().quiet()
     leads(found, 1, TERM)
     found.hear(NODES[4], NotifyLeader(NAME, MEMBERS, 1, TERM + 1, final=True))
     assert acks(found) == []
+    assert [(message.term, message.gone) for _, message in found.host.take(NotifyNack)] == [(0, False)]
     assert found.ask(NODES[4]) is None
     assert found.role() is Role.FOLLOWER
     assert not found.machine._initiator.begin(found.machine._core.contests[NAME], "watch")

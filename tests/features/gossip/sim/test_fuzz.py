@@ -17,7 +17,7 @@ from holdfast.host import NodeId
 from holdfast.lab.mutation import Mutation, put, without
 from tests import sizes
 
-RUNS, RUNS_ALL = 30, 500  # of about 70 lies each
+RUNS, RUNS_ALL = 100, 500  # of about 70 lies each
 
 
 def test_no_lie_does_harm_and_all_are_told() -> None:

@@ -14,11 +14,19 @@ from holdfast.features.gossip.past import KEPT_MAX, SAMPLE_INTERVAL, Past
 from holdfast.features.gossip.protocol import messages as m
 from holdfast.features.gossip.protocol.config import GossipConfig
 from holdfast.features.gossip.protocol.distance import LAST_RTTS
-from tests.features.gossip.stand import DEAD, LEFT, SUSPECT, Stand, life, rumour
+from tests.features.gossip.stand import LEFT, SUSPECT, Stand, life, rumour
 
 
 def cells(field: Field, start: int = 0, limit: int = 100) -> dict[str, tuple[int, str]]:
     return {each.name: (each.place, each.status) for each in field.answer(start, limit).cells}
+
+
+def bury(stand: Stand, name: str, accuser: str) -> None:
+    """It is suspected, and the suspicion has ended."""
+    stand.say(accuser, rumour(name, 0, SUSPECT, accuser))
+    entry = stand.node.entry(name)
+    assert entry is not None
+    stand.node.merge.bury(entry)
 
 
 def test_names_are_placed_as_people_count() -> None:
@@ -35,7 +43,8 @@ def test_a_name_keeps_its_place_while_it_is_remembered() -> None:
     field = Field(stand.node)
     before = cells(field)
     assert before == {"a": (0, "alive"), "b": (1, "alive"), "c": (2, "alive"), "d": (3, "alive")}
-    stand.say("d", rumour("b", 0, SUSPECT, "d"), rumour("c", 0, DEAD, "d"), rumour("e"))
+    stand.say("d", rumour("b", 0, SUSPECT, "d"), rumour("e"))
+    bury(stand, "c", "d")
     stand.say("d", rumour("d", 0, LEFT))
     assert cells(field) == {"a": (0, "alive"), "b": (1, "suspected"), "c": (2, "dead"), "d": (3, "left"), "e": (4, "alive")}
     stand.say("c", rumour("c", 1))
@@ -108,10 +117,10 @@ def test_a_suspected_member_close_up() -> None:
 def test_a_dead_member_close_up() -> None:
     """Gossip 2 (tombstones): since when it is dead, and by whose probes. A name that is not remembered is refused."""
     stand = Stand("b", "c").without_probes()
-    stand.say("b", rumour("c", 0, DEAD, "b", ago=30))
+    bury(stand, "c", "b")
     stand.host.pass_time(2.0)
     found = closeup(stand.node, "c", None)
-    assert (found.status, found.accusers, found.gone_for, found.suspicion) == ("dead", ("b",), 32.0, None)
+    assert (found.status, found.accusers, found.gone_for, found.suspicion) == ("dead", ("b",), 2.0, None)
     with pytest.raises(NotAMember, match="'x' is neither in the list nor remembered"):
         closeup(stand.node, "x", None)
 

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.config import Config, load
 from holdfast.errors import ConfigError
+from holdfast.features.gossip.settings import GossipSettings
 
 
 def settings(**given: object) -> Config:
@@ -59,3 +60,10 @@ def test_the_numbers_reach_the_protocol() -> None:
     config = settings(membership="gossip", probe=0.1, patience=4, probe_targets="spatial", position="10,-2.5")
     numbers = config.gossip_config()  # type: ignore[attr-defined]
     assert (numbers.period, numbers.patience, numbers.target, numbers.position) == (0.1, 4.0, "spatial", (10.0, -2.5))
+
+
+@pytest.mark.parametrize("probe, reap_after", [(0.05, 3600.0), (30.0, 3600.0), (60.0, 7200.0)])
+def test_every_period_that_is_accepted_can_be_used(probe: float, reap_after: float) -> None:
+    """Gossip 4 (period T, reap_after): a dead member is remembered for an hour, and for four comparisons of tables where these are
+    further apart."""
+    assert GossipSettings.of(settings(membership="gossip", probe=probe)).gossip_config().reap_after == reap_after

@@ -54,6 +54,9 @@ class Candidacy:
         core, term = self._core, notify.term
         if not core.takes_part(contest):
             core.counts["silent"] += 1
+            if contest.stands and not contest.voter and contest.manner.by_members:
+                # Not yet; that is no silence, after which another would be named (H396).
+                self._reply(source, contest, NotifyNack(contest.name, contest.manner, notify.eid, 0))
         elif contest.role is Role.ACTIVE and (core.config.sticky or term <= contest.term):
             self._reply(source, contest, self._leader(contest))
         elif contest.role is not Role.FOLLOWER and term == contest.term:

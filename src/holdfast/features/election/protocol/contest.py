@@ -56,6 +56,7 @@ class Run:
         self.rounds = 0
         self.retries = 0
         self.nacks = 0
+        self.answered = False  # the nominee said something: it lives, and may lead soon
         self.timer: Timer | None = None
 
 

@@ -217,7 +217,7 @@ class Initiator:
         assert best is not None
         run.final = final
         if best != run.nominee:
-            run.led = False
+            run.led = run.answered = False
             run.nominee = best
             run.term = self._next_term(contest, run)
             core.counts["nominations"] += 1
@@ -260,8 +260,12 @@ class Initiator:
 
     def on_nack(self, source: NodeId, contest: Contest, nack: NotifyNack) -> None:
         core, run = self._core, contest.run
-        if run is None or source != run.nominee or nack.eid != run.eid or nack.term < run.term or not core.credible(nack.term):
+        if run is None or source != run.nominee or nack.eid != run.eid or not core.credible(nack.term):
             core.counts["late"] += 1
+            return
+        run.answered = True
+        if nack.term < run.term:
+            core.counts["late"] += 1  # Of a former nomination, or it is no voter yet.
             return
         run.nacks += 1
         if run.nacks > NACKS_MAX:
@@ -311,7 +315,7 @@ class Initiator:
             self._notify(contest, run)
             return
         assert run.nominee is not None
-        contest.silent[run.nominee] = contest.silent.get(run.nominee, 0) + 1
+        contest.silent[run.nominee] = 0 if run.answered else contest.silent.get(run.nominee, 0) + 1
         while len(contest.silent) > XY_MAX:
             del contest.silent[next(iter(contest.silent))]
         if core.rules.backoff and run.nominee != core.me:

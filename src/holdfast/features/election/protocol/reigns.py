@@ -107,9 +107,10 @@ class Reigns:
         if contest is None or contest.manner == manner:
             contest = core.meet(source, name, manner)
             return contest is not None and self.learn(contest, new)
-        known = contest.active
-        if known is None or contest.pair(new.term, new.leader) > contest.pair(known.term, known.leader):
-            if contest.role is not Role.FOLLOWER and contest.pair(new.term, new.leader) > contest.pair(contest.term, core.me):
+        known, pair = contest.active, (new.term, new.leader)
+        fenced = contest.manner.fencing or manner.fencing
+        if known is None or self._is_above(contest, pair, (known.term, known.leader), fenced=fenced):
+            if contest.role is not Role.FOLLOWER and self._is_above(contest, pair, (contest.term, core.me), fenced=fenced):
                 self._follow.step_down(contest, "superseded")
             core.turn(contest, manner)
             self._adopt(contest, new)
@@ -129,7 +130,10 @@ class Reigns:
 
     def above(self, contest: Contest, one: tuple[int, NodeId], other: tuple[int, NodeId]) -> bool:
         """One reign is larger than the other (D22)."""
-        if contest.manner.fencing or not self._core.rules.pairs:
+        return self._is_above(contest, one, other, fenced=contest.manner.fencing)
+
+    def _is_above(self, contest: Contest, one: tuple[int, NodeId], other: tuple[int, NodeId], *, fenced: bool) -> bool:
+        if fenced or not self._core.rules.pairs:
             return one[0] > other[0]
         return contest.pair(*one) > contest.pair(*other)
 

@@ -16,7 +16,7 @@ from holdfast.features.election.protocol.shown import Account, Answered
 from holdfast.host import Address, NodeId
 
 # Elections of this initiator in a row in which a nominee was silent, after which it is left out. Before that it is not, whatever the own
-# list says (D4, D12). With two in ten datagrams lost a live nominee is silent so often once in a million.
+# list says (D4, D12). With two in ten datagrams lost a live nominee is silent so often once in a hundred thousand.
 SILENT_MAX = 4
 
 
@@ -33,7 +33,10 @@ def choose(core: Core, contest: Contest, run: Run) -> Choice:
     """The best of candidates - excludes; with sticky the incumbent, if any answer lists it."""
     rows = _newest(core, run)
     excluded = _excluded(contest, run)
-    out = excluded.keys() | run.gone.keys() | {life for life, times in contest.silent.items() if times >= SILENT_MAX}
+    silent = {life for life, times in contest.silent.items() if times >= SILENT_MAX}
+    out = excluded.keys() | run.gone.keys() | silent
+    if silent and not rows.keys() - out:
+        out -= silent  # All answers name these alone: the lists still have them, so they are asked once more (Theorem 2).
     leaders = tuple(sorted(ranked(contest.name, life, row.rank) for life, row in rows.items() if life not in out))
     if not core.rules.no_veto:
         leaders = tuple(each for each in leaders if core.is_listed(each.id))

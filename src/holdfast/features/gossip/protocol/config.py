@@ -30,6 +30,8 @@ SYNC_MIN = 10.0  # seconds
 SYNC_PERIODS = 30
 AE_MIN = 8.0  # seconds
 AE_PERIODS = 8
+REAP_AFTER = 3600.0  # seconds
+REAP_SYNCS = 4  # a dead member is remembered for so many comparisons of tables at least, or a table would bring it back
 REAP_MAX = 365 * 86400.0
 POSITION_MAX = 1e9  # metres
 SMALL_PERIOD = 0.2  # seconds; below it rounds of gossip are T/2 apart
@@ -52,7 +54,7 @@ class GossipConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     gossip_fanout: int = 3  # 0: rumours ride on probes alone
     sync_interval: float | None = None  # None: max(30 T, 10 s) for up to 32 members; 0: off
     reconnect_interval: float = 0.0  # 0: 10 T
-    reap_after: float = 3600.0  # how long a dead member is remembered
+    reap_after: float = REAP_AFTER  # how long a dead member is remembered
     target: Target = "shuffle"
     exponent: float = 3.0  # m of Medley
     bag_cap: int = 32
@@ -133,7 +135,7 @@ def _check(config: GossipConfig) -> None:
         _within("sync_interval", config.sync_interval, config.period, REAP_MAX)
     if config.reconnect_interval:
         _within("reconnect_interval", config.reconnect_interval, config.period, REAP_MAX)
-    _within("reap_after", config.reap_after, 4 * config.sync(1), REAP_MAX)
+    _within("reap_after", config.reap_after, REAP_SYNCS * config.sync(1), REAP_MAX)
     if config.target not in TARGETS:
         raise ConfigError(f"target: {shown(config.target)}; accepted are {', '.join(TARGETS)}")
     _within("exponent", config.exponent, 0.0, EXPONENT_MAX)

@@ -55,7 +55,7 @@ class TicketWatch(Checker):
                 return
             machines = self._machines[host] = host.node.use(Tickets), host.node.use(TicketUsers)
         self._look_at_users(world, host, machines[1])
-        shape = tuple((each, each.free, each.deadline.until) for each in machines[0].coordinators if each.valid)
+        shape = tuple([(each, each.free, each.deadline.until) for each in machines[0].coordinators if each.valid])
         if shape != self._shapes.get(host, ()):
             self._shapes[host] = shape
             owning = [(each, other) for each in world.alive for other in owners(each)] if shape else []
