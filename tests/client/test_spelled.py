@@ -488,7 +488,7 @@ def test_resign(client: Spelling, agent: FakeAgent, group: Any) -> None:
     """A hand-over by will: the term is over here before the agent is told, and the end of the block has nothing left to say."""
     term, opened = acquired(client, agent, group)
     term.check()
-    assert group.leader("scheduler") == (group.me.id, 7, group.me)  # before any news of it
+    assert group.leader("scheduler") == (group.me.id, 7, group.me, "seats", "active")  # before any news of it
     assert 0 < term.left <= 30
     client.run(term.resign)
     assert group.leader("scheduler") is None
@@ -516,7 +516,7 @@ def test_leader_is_a_local_read(client: Spelling, agent: FakeAgent, group: Any) 
     assert client.next(watch) == LeaderChanged("scheduler", NodeId("a", 1), 9)
     leader = group.leader("scheduler")
     assert (leader.name, leader.id, leader.token, leader.member) == ("a", NodeId("a", 1), 9, group.me)
-    assert group.leader("unlisted") == (NodeId("z", 3), 5, None)
+    assert group.leader("unlisted") == (NodeId("z", 3), 5, None, "seats", "active")
     assert (group.leader("gone"), list(group.leaders)) == (None, ["scheduler", "unlisted"])
 
 

@@ -43,7 +43,16 @@ def test_all_of_them(holdfast: Run) -> None:
 def test_one_name_as_json(holdfast: Run) -> None:
     """The shape in docs/cli.md; exit code 1 if nobody leads it, or nobody ever did."""
     assert holdfast("leader", "sched", "--json").json == {
-        "leaders": [{"name": "sched", "leader": {"name": "web-3", "boot": 17}, "token": 9, "since": 1767605401.5}]
+        "leaders": [
+            {
+                "name": "sched",
+                "leader": {"name": "web-3", "boot": 17},
+                "token": 9,
+                "since": 1767605401.5,
+                "by": "seats",
+                "state": "active",
+            }
+        ]
     }
     mail = holdfast("leader", "mail", "--json")
     assert (mail.code, mail.json["leaders"][0]["leader"]) == (1, None)
