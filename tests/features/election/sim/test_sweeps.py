@@ -133,7 +133,8 @@ def test_random_runs_catch(mutation: Mutation, scenario: Scenario, caught_by: se
         assert search(scenario, MUTATION_SEEDS) in caught_by
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("scenario", [VotersScenario(), ForgetfulScenario()], ids=lambda each: each.name)
 def test_the_voters_keep_their_promises(scenario: Scenario) -> None:
     """E1 in mode members without a clock: what the controls of E1 break holds with the rules in place."""
-    assert violations(scenario, range(sizes.seeds(100, 2))) == []
+    assert violations(scenario, range(sizes.seeds(100, 4))) == []

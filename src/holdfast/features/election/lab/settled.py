@@ -69,7 +69,7 @@ def disagreement(world: World, name: str, manner: Manner, lists: ListsOf) -> str
     if not standing:
         shown = [(host.me, reign.leader) for host in hosts if (reign := host.node.use(Elections).leader(name)) is not None]
         return f"E13: no client asks for {name!r}, and {shown[0][0]} holds {shown[0][1]} to lead" if shown else ""
-    if manner.fencing and not able(world, manner, hosts, lists):
+    if manner.fencing and not able(world, name, manner, hosts, lists):
         return ""
     if not leaders:
         return f"E4: {name!r} has no leader; candidates are {', '.join(str(host.me) for host in standing)}"
@@ -83,19 +83,28 @@ def disagreement(world: World, name: str, manner: Manner, lists: ListsOf) -> str
     return ""
 
 
-def able(world: World, manner: Manner, hosts: Sequence[LabHost], lists: ListsOf) -> bool:
+def able(world: World, name: str, manner: Manner, hosts: Sequence[LabHost], lists: ListsOf) -> bool:
     """Are enough voters here to agree on a term?"""
     if manner.by_seats:
         seats = hosts[0].node.use(Seats)
         serving = [host for host in world.alive if host.running and host.node.use(Seats).state is SeatState.SERVING]
         return 2 * len(serving) > len(seats.slots)
     known = max(len(lists(host).known_names()) for host in hosts)
-    return len(hosts) >= known // 2 + 1
+    needed = known // 2 + 1
+    # Who forgot its promises votes when it has heard of as many others as may have voted (5.2).
+    forgetful_vote = len(hosts) - 1 >= min(needed, known - 1)
+    voters = [host for host in hosts if forgetful_vote or _votes(host, name)]
+    return len(voters) >= needed
 
 
 def _stands(host: LabHost, name: str) -> bool:
     state = host.node.use(Elections).state(name)
     return state is not None and state.stands
+
+
+def _votes(host: LabHost, name: str) -> bool:
+    state = host.node.use(Elections).state(name)
+    return state is not None and state.voter
 
 
 def _role(host: LabHost, name: str) -> Role:
