@@ -149,14 +149,14 @@ class Residents:
         return {"at": now()}
 
     async def counts(self) -> dict[str, Any]:
-        living = [*self._living()]
-        metrics = [member.node.metrics() for member in living]
+        members = [*self._members.values()]  # what those that crashed had sent counts on
+        metrics = [member.node.metrics() for member in members]
         return {
             "at": now(),
-            "members": len(living),
-            "datagrams": sum(member.host.datagrams.sent for member in living),
-            "bytes": sum(member.host.datagrams.sent_bytes for member in living),
-            "turns": sum(member.host.turns for member in living),
+            "members": len([*self._living()]),
+            "datagrams": sum(member.host.datagrams.sent for member in members),
+            "bytes": sum(member.host.datagrams.sent_bytes for member in members),
+            "turns": sum(member.host.turns for member in members),
             "probes": sum(each["probes_direct"] + each["probes_indirect"] + each["probes_failed"] for each in metrics),
             "suspicions": sum(each["suspicions"] for each in metrics),
             "cpu": process_time(),

@@ -25,7 +25,7 @@ from benchmarks.harness import ROOT
 from benchmarks.ring_fleet import PATIENCE, NeverHappened
 from holdfast.client.line import Line
 from holdfast.client.wire import ITEMS
-from holdfast.errors import AgentLost, HoldfastError
+from holdfast.errors import AgentLost, HoldfastError, JoinFailed
 from holdfast.local import calls
 from holdfast.local.news import event_of
 
@@ -58,6 +58,9 @@ class Member(Protocol):
     def check(self) -> None:
         """Raises ``NeverHappened`` if it ended by itself."""
 
+    def look(self) -> set[str] | None:
+        """Whom it lists now, asked for; None: it cannot be asked without a packet."""
+
 
 class Agent:
     """An agent of Holdfast, without seats and HTTP, and one client that watches."""
@@ -71,6 +74,7 @@ class Agent:
         self._others = others
         self._why = ""
         self._items: list[Told] = []
+        self._boots: dict[str, int] = {}  # of those that it lists
         self._joining = threading.Thread(target=self._join, daemon=True)  # The one that reads shall not wait for it.
         self._joining.start()
 
@@ -95,6 +99,9 @@ class Agent:
         if self._line is not None:
             self._line.close()
 
+    def look(self) -> set[str] | None:
+        return {each.name for each in self._process.ask(calls.Look).members}
+
     def check(self) -> None:
         self._process.check()
         if self._why:
@@ -104,6 +111,8 @@ class Agent:
 
     def push(self, item: Any) -> None:
         decoded: calls.EventItem = ITEMS[calls.Watch](item)
+        if decoded.change is not None:
+            self._take_change(decoded.change)
         word = OF_AGENTS.get(decoded.name)
         if word is not None:
             event = event_of(decoded)
@@ -113,15 +122,29 @@ class Agent:
     def end(self, error: HoldfastError | None) -> None:
         """The agent was killed."""
 
+    def _take_change(self, change: calls.ViewChange) -> None:
+        """What is listed is what the view says, as for every client; events say why."""
+        for name in change.gone:
+            self._boots.pop(name, None)
+            self._items.append(("gone", name))
+        for line in change.listed:
+            life = line.member.id
+            if self._boots.get(life.name) != life.boot:
+                self._boots[life.name] = life.boot
+                self._items.append(("joined", life.name))
+
     def _join(self) -> None:
         try:
             self._process.until_it_answers()
             line = Line(self._process.socket)
             view = line.open(calls.Watch, sink=self)
-            self._items[:0] = [("joined", each.name) for each in view.members]  # before what was pushed since
+            known = {each.name: each.id.boot for each in view.members}
+            self._boots = {**known, **self._boots}
+            self._items[:0] = [("joined", name) for name in known]  # before what was pushed since
             self._line, self.is_up = line, True
             if self._others:
-                self._process.ask(calls.Join, tuple(self._others), PATIENCE)
+                with suppress(JoinFailed):  # Those that knock where a dead member was may have found it before (gossip D9).
+                    self._process.ask(calls.Join, tuple(self._others), PATIENCE)
         except (HoldfastError, NeverHappened) as error:
             self._why = f"{self.name}: {error}"
 
@@ -154,6 +177,9 @@ class Spoken:
 
     def told(self, line: bytes) -> Told | None:
         raise NotImplementedError
+
+    def look(self) -> set[str] | None:
+        return None
 
     def signal(self, number: int) -> None:
         os.kill(self.pid, number)

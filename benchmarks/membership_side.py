@@ -33,6 +33,7 @@ from benchmarks.ring_fleet import LOOPBACK, NeverHappened, free_addresses, now
 
 POLL_INTERVAL = 0.05  # seconds between two looks at processes and sockets that are not there yet
 WHOLE_WITHIN = 120.0  # seconds; only what is broken takes longer
+LOOK_AGAIN = 5.0  # seconds without what is waited for, after which lists are asked for
 SETTLED = 1.0  # seconds without a touch, before a kill
 PHASE = 1.0  # seconds; a kill comes at any instant of so much time
 FORGIVEN = 1.2  # seconds after a pause in which a death may be told
@@ -58,6 +59,7 @@ class Side:
         self.members: dict[str, Member] = {}
         self.lists: dict[str, set[str]] = {}
         self.heard: list[Heard] = []
+        self.looked = 0  # lists that were not as the events had told
         self._selector = selectors.DefaultSelector()
         self._read: dict[int, Member] = {}  # what the selector knows, by descriptor
 
@@ -88,6 +90,7 @@ class Side:
             "cpu_ms_per_member": 1000 * mean(late - early for early, late in zip(cpu, after, strict=True)) / took,
             "rss_mib": max(map(rss_mib, pids)),
             "deaths": self._deaths(first),
+            "looked": self.looked,
         }
 
     def kills(self, count: int, seed: object) -> dict[str, Any]:
@@ -181,7 +184,7 @@ class Side:
 
     def _until(self, holds: Callable[[], object], what: str) -> None:
         end_at = now() + WHOLE_WITHIN
-        checked_at = now()
+        checked_at = looked_at = now()
         while not holds():
             if now() >= end_at:
                 raise NeverHappened(f"never happened: {what}; {self._story()}")
@@ -189,7 +192,18 @@ class Side:
                 checked_at = now()
                 for member in self.members.values():
                     member.check()
+            if now() >= looked_at + LOOK_AGAIN:
+                self._look_again()
+                looked_at = now()
             self._poll(POLL_INTERVAL)
+
+    def _look_again(self) -> None:
+        """An agent that was away may have told a death and a return in one breath: ask those whose lists are not complete."""
+        for name, known in self.lists.items():
+            found = self.members[name].look() if known != {*self.names} else None
+            if found is not None and found != known:
+                self.looked += 1
+                self.lists[name] = found
 
     def _story(self) -> str:
         names = {*self.names}
@@ -216,7 +230,7 @@ class Side:
             self.heard.append(Heard(at, member.name, word, name))
             if word == "joined":
                 known.add(name)
-            elif word == "failed":
+            elif word in ("failed", "gone"):
                 known.discard(name)
 
 
