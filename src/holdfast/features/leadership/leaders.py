@@ -13,7 +13,7 @@ from msgspec.msgpack import Encoder
 
 from holdfast.events import LeaderChanged
 from holdfast.host import NodeId
-from holdfast.local.leaders import LeaderView
+from holdfast.local.leaders import SEATS, LeaderView
 
 NAMES_MAX = 4096  # as many as a seat keeps promises for; beyond, names without a leader are forgotten first
 
@@ -48,6 +48,8 @@ class Board:
         self._encoded: dict[str, Raw] | None = None  # for clients
 
     def note(self, event: LeaderChanged, at: float) -> None:
+        if event.by != SEATS:
+            return  # Led by election: another table has it.
         line = self._lines.get(event.name)
         if line is None:
             if len(self._lines) >= NAMES_MAX:

@@ -44,8 +44,7 @@ class LeadershipAgent(Running):
 
     def on_event(self, event: Event) -> None:
         assert isinstance(event, LeaderChanged)
-        if event.by == self.by:
-            self.leaders.note(event, self._wall())
+        self.leaders.note(event, self._wall())
 
     # A way to lead a name.
 

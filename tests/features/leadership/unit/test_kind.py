@@ -257,3 +257,26 @@ def test_the_longest_grant_can_be_had() -> None:
     stand.ask(stand.client(), grace=CONFIG.longest_grant - LENGTH)
     ((length, _),) = stand.leads.candidacies.values()
     assert length == CONFIG.longest_grant
+
+
+def test_tokens_of_another_way_to_lead_are_exceeded() -> None:
+    """F16, election D23: a name that was led by election keeps its tokens; one that is led so is refused, and nothing is left behind."""
+    host = TurnHost()
+    leads = FakeLeads(lambda: host.now)
+    asked: list[str] = []
+
+    def enter(name: str) -> int:
+        asked.append(name)
+        if name == "taken":
+            raise ConfigError("by: 'seats'; accepted for 'taken' is election")
+        return 77 if name == "x" else 0
+
+    kind = LeadKind.of(leads, lambda: host.now, CONFIG, enter)
+    holder: Any = None
+    kind.acquire("x", {}, holder)
+    kind.acquire("y", {}, holder)
+    with pytest.raises(ConfigError, match="accepted for 'taken' is election"):
+        kind.acquire("taken", {}, holder)
+    assert asked == ["x", "y", "taken"]
+    assert leads.done == ["exceed x 77", f"campaign x {LENGTH:g}", f"campaign y {LENGTH:g}"]
+    assert kind.waiting == {"x": 1, "y": 1}

@@ -8,8 +8,10 @@ from holdfast.config import load
 from holdfast.events import LeaderChanged
 from holdfast.features.leadership import leaders
 from holdfast.features.leadership.leaders import Board
+from holdfast.features.leadership.protocol.reigns import Reigns
 from holdfast.features.leadership.timing import takeover_bound
 from holdfast.host import NodeId
+from holdfast.lab.fake_host import FakeHost
 from holdfast.local.leaders import LeaderView, read_line
 
 A, B = NodeId("a", 1), NodeId("b", 2)
@@ -23,6 +25,21 @@ def test_terms_and_vacancies() -> None:
     assert board.views == (LeaderView("x", A, 9, 20.0),)
     assert (board.version, board.terms("x"), board.vacant("x"), board.terms_heard) == (4, 3, 0.0, 3)
     assert (board.led_by(A), board.led_by(B)) == (1, 0)
+
+
+def test_leaders_by_election_are_of_another_table() -> None:
+    """H421: the same event tells of both ways to lead; each table has its own."""
+    board = Board()
+    board.note(LeaderChanged("x", A, 7, "election"), 10.0)
+    assert (board.views, board.version) == ((), 0)
+
+
+def test_rounds_exceed_what_is_known_of_another_way() -> None:
+    """F16: the next round of a name is above the tokens that it had in another way; a smaller number changes nothing."""
+    reigns = Reigns(FakeHost("a"), lambda name: None)
+    reigns.exceed("x", 70)
+    reigns.exceed("x", 60)
+    assert (reigns.highest("x"), reigns.highest("y")) == (70, 0)
 
 
 def test_vacant_before_a_takeover() -> None:
