@@ -91,5 +91,5 @@ def test_pages_that_run_in_order() -> None:
     """A comment that is misspelled would quietly leave one out; so would a name of a page that is typed in every run."""
     assert TEXTS.keys() >= TYPED
     limits = ("howto-limit-api", "howto-limit-celery", "howto-limit-fastapi", "howto-limit-shell")
-    names = ("howto-cut-path", "howto-gpu-slots", *limits, "howto-one-scheduler", "howto-two-halves", "tutorial")
+    names = ("howto-cut-path", "howto-every-site", "howto-gpu-slots", *limits, "howto-one-scheduler", "howto-two-halves", "tutorial")
     assert [f"docs/{name}.md" for name in names] == SESSIONS
