@@ -68,7 +68,8 @@ def test_presets(preset: str, timing: tuple[float, ...]) -> None:
     """Each preset names T_l, T_a, t_itv, D, T, the longest grant, T of gossip, the heartbeat of views, the epoch of limits; a ring gets its
     part, and T of gossip stays 0 there."""
     config = load(overrides={"preset": preset})
-    assert tuple(getattr(config, field) for field in Timing._fields if field != "probe") == timing
+    assert tuple(getattr(config, field) for field in Timing._fields if field not in ("probe", "election_hold")) == timing
+    assert (config.election_hold, PRESETS[preset].election_hold) == (0.0, 2 * PRESETS[preset].probe)  # type: ignore[attr-defined]
     assert (config.probe, PRESETS[preset].probe) == (0.0, {"lan": 1.0, "wan": 5.0, "local": 0.2}[preset])  # type: ignore[attr-defined]
     assert (config.ring_config().lease, config.ring_config().t_a) == timing[:2]
     assert set(PRESETS) == {"lan", "wan", "local"}
@@ -106,7 +107,7 @@ def test_every_setting_is_read_from_file_and_environment(tmp_path: Path) -> None
         "socket": "x.sock", "socket_mode": 0o660, "http": "127.0.0.1:0",
         "http_token_file": str(token), "log_level": "debug", "log_format": "text", "membership": "ring", "moved": True, "insecure": False,
     }  # fmt: skip
-    of_gossip = {"probe": 0.5, "patience": 3.0, "probe_targets": "bag", "position": "1,2"}  # refused beside those of the ring
+    of_gossip = {"election_hold": 0.9, "probe": 0.5, "patience": 3.0, "probe_targets": "bag", "position": "1,2"}  # not beside the ring's
     assert {field.name for field in fields(Config)} == {*typed, *of_gossip, "key", "zookeeper"}  # The last one is refused beside seats.
     _read_alike(tmp_path, typed)
     common = {name: value for name, value in typed.items() if name not in ("lease", "arbitration", "k", "ticket_guardians", "ticket_k")}

@@ -73,8 +73,15 @@ GROUP: dict[str, dict[str, tuple[str, ...]]] = {
     "send": {"peer": ("text",), "data": ("no bytes", "bytes"), "timeout": SECONDS},
     "cast": {"data": ("no bytes", "bytes"), "topic": ("text",)},
     "set_tags": {"tags": ("none", "table"), "more": ("none", "no text", "text")},
-    "lead": {"name": ("text",), "grace": (*SECONDS, "zero"), "timeout": (*SECONDS, "none")},
-    "while_leader": {"name": ("text",), "grace": (*SECONDS, "zero"), "timeout": (*SECONDS, "none")},
+    "lead": {
+        "name": ("text",), "by": (), "variant": ("none",), "voters": ("none",), "rank": ("none",), "health": ("none",),
+        "grace": (*SECONDS, "zero"), "timeout": (*SECONDS, "none"),
+    },
+    "while_leader": {
+        "name": ("text",), "by": (), "variant": ("none",), "voters": ("none",), "rank": ("none",), "health": ("none",),
+        "grace": (*SECONDS, "zero"), "timeout": (*SECONDS, "none"),
+    },
+    "elect": {"name": ("text",)},
     "ticket": {
         "pool": ("text",), "of": ("five",), "timeout": (*SECONDS, "none"), "wait": ("true",), "metadata": ("none", "table"),
         "user_ttl": (*SECONDS, "none"),

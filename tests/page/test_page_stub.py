@@ -73,7 +73,7 @@ def test_a_page_beyond_loopback_asks_for_the_token(page: Page, group: StubGroup)
     group.http = group.run(served(agent, TOKEN.encode()))
     page.open(group.url, calm=True)
     page.until("document.querySelector('#token')?.open")
-    assert page.js("[...document.styleSheets].filter((each) => each.cssRules.length).length") == 6  # of the page and of five panels
+    assert page.js("[...document.styleSheets].filter((each) => each.cssRules.length).length") == 7  # of the page and of five panels
     for given in ("wrong", TOKEN):
         page.until("document.querySelector('#token')?.open")
         page.js(f"document.querySelector('#token-input').value = '{given}'; document.querySelector('#token form').requestSubmit()")

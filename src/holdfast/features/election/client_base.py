@@ -22,7 +22,7 @@ def manner_of(
     options = {name: value for name, value in given.items() if value is not None}
     if by != ELECTION:
         for name, value in options.items():
-            raise ConfigError(f'{name}: {shown(value)}; accepted together with by="election" alone')
+            raise ConfigError(f'{name}: {shown(value)}; accepted is None without by="election"')
         return None
     from holdfast.features.election.asked import manner_in  # Only who asks for an election loads the words of one.
 

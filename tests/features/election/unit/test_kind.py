@@ -164,7 +164,7 @@ def test_over_another_membership_the_setting_is_named(membership: str) -> None:
     "said, text",
     [
         (("vote", None, None, None, None), "^by: 'vote'; accepted are seats, election$"),
-        (("seats", "base", None, None, None), "^variant: 'base'; accepted together with by=\"election\" alone$"),
+        (("seats", "base", None, None, None), "^variant: 'base'; accepted is None without by=\"election\"$"),
         (("election", None, None, "load", None), "^rank: 'load'; accepted are hash, tag:NAME, -tag:NAME$"),
         (("election", None, "all", None, None), "^voters: 'all'; accepted are none, seats, members$"),
     ],
