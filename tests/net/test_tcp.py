@@ -11,8 +11,7 @@ import pytest
 
 from holdfast.drops import Drop
 from holdfast.host import MESSAGE_BYTES_MAX, Address, NodeId
-from holdfast.net import host as net_host
-from holdfast.net import tcp
+from holdfast.net import incoming, tcp
 from holdfast.net.host import NetHost
 from holdfast.wire.frame import frame
 from holdfast.wire.seal import Channel
@@ -114,7 +113,7 @@ def test_a_frame_may_arrive_in_any_pieces() -> None:
 
 def test_a_stream_comes_in_turns_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """F10: a share of messages, then due timers; the inbox between socket and turn is bounded and counted."""
-    monkeypatch.setattr(net_host, "INBOX_MAX", 100)
+    monkeypatch.setattr(incoming, "INBOX_MAX", 100)
 
     async def main() -> None:
         host, machine = await talker("a", boot=4)
@@ -134,7 +133,7 @@ def test_a_stream_is_heard_for_as_long_as_it_is_read() -> None:
     async def main() -> None:
         a, _, b, of_b = await pair()
         large = Blob(b"x" * 900_000)
-        messages = net_host.INBOX_BYTES_MAX // len(large.data) + 2
+        messages = incoming.INBOX_BYTES_MAX // len(large.data) + 2
         for count in range(1, messages + 1):
             a.send(b.me, large)
             await eventually(lambda count=count: len(of_b.heard) == count)  # type: ignore[misc]

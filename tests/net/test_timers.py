@@ -7,7 +7,7 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.net.timers import DEAD_MIN, HostTimer, Timers
+from holdfast.net.host import DEAD_MIN, HostTimer, Timers
 
 
 def run_due(timers: Timers, now: float) -> None:

@@ -10,6 +10,8 @@ of an empty socket costs as much as one that finds something (H367). For a socke
 if there are more; unless it is busy, or a timer is due. For a timer that is on time the socket is not read: the loop has looked at it
 when it woke up, and lets it speak first.
 
+Protocols cancel most of their timers, so cancelling only empties one. It leaves the heap when it surfaces, or when most of it is dead.
+
 A handler that raises is a bug, and the state that it left behind is unknown. The host stops: it closes its sockets, and
 ``failed`` carries the exception. Peers see a crash, which is what they are built for.
 """
@@ -19,12 +21,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
+from heapq import heapify, heappop, heappush
 from math import inf
 from random import Random
 from secrets import randbits
 
 from holdfast.disk.journal import Journal, TurnStorage, Volatile
-from holdfast.drops import Drop, Drops, Rejected
+from holdfast.drops import Drop, Drops
 from holdfast.errors import AddressUnusable
 from holdfast.events import Event, StorageFailed
 from holdfast.host import (
@@ -41,19 +44,18 @@ from holdfast.host import (
 from holdfast.net import clock
 from holdfast.net.bind import Bound, is_wildcard
 from holdfast.net.bind import bind as bind_both
+from holdfast.net.incoming import Incoming
 from holdfast.net.tcp import Streams
-from holdfast.net.timers import HostTimer, Timers
 from holdfast.net.udp import Datagrams
 from holdfast.node import Node
-from holdfast.wire.codec import Codec, Envelope
+from holdfast.wire.codec import Codec
 from holdfast.wire.seal import Sealer
 
 AWAY_AFTER = 0.1  # seconds of lateness that count as a pause: half of the shortest period of any preset (0.2 s)
 ON_TIME = 0.005  # seconds of lateness up to which a timer need not look at the sockets: the loop did, when it woke up for it
 HURRY = 0.001  # seconds after a datagram: when the next one comes that soon, there are probably more of them
+DEAD_MIN = 64  # cancelled timers that never trigger a compaction: a heap that small is cheap to carry
 WAKE_DELAY_MIN = 0.001  # seconds; loops wake up to 1 ms early or late, and a shorter sleep would only spin
-INBOX_MAX = 1024  # messages that came by stream and wait for their turn; each was sealed by a member of this group
-INBOX_BYTES_MAX = 16 << 20
 
 
 def _nobody(event: Event) -> None:
@@ -66,6 +68,72 @@ def _too_early(sender: NodeId, to_life: int, fingerprint: bytes, message: Messag
 
 def _too_late(data: bytes, to: Address) -> None:
     """Where datagrams go when the sockets are closed."""
+
+
+class HostTimer:
+    """A callback that will run once. It is spent when it ran or was cancelled."""
+
+    __slots__ = ("_timers", "callback", "due_at")
+
+    def __init__(self, timers: Timers, due_at: float, callback: Callable[[], None]) -> None:
+        self._timers = timers
+        self.due_at = due_at
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        if self.callback is not None:
+            self.callback = None
+            self._timers.on_cancelled()
+
+
+class Timers:
+    """A heap of timers. Timers with one due time run in the order in which they were set."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, HostTimer]] = []
+        self._serial = 0
+        self._dead = 0
+
+    def __len__(self) -> int:
+        """How many timers will still run."""
+        return len(self._heap) - self._dead
+
+    @property
+    def held(self) -> int:
+        """How many entries the heap holds, cancelled ones included."""
+        return len(self._heap)
+
+    def add(self, due_at: float, callback: Callable[[], None]) -> HostTimer:
+        timer = HostTimer(self, due_at, callback)
+        self._serial += 1
+        heappush(self._heap, (due_at, self._serial, timer))
+        return timer
+
+    def next_due(self) -> float | None:
+        """When the earliest timer that will still run is due."""
+        heap = self._heap
+        while heap:
+            due_at, _, timer = heap[0]
+            if timer.callback is not None:
+                return due_at
+            heappop(heap)
+            self._dead -= 1
+        return None
+
+    def pop(self) -> Callable[[], None]:
+        """The callback of the timer that ``next_due`` just spoke of. It is spent from here on."""
+        timer = heappop(self._heap)[2]
+        callback, timer.callback = timer.callback, None
+        assert callback is not None
+        return callback
+
+    def on_cancelled(self) -> None:
+        """A timer in the heap was emptied."""
+        self._dead += 1
+        if self._dead > DEAD_MIN and self._dead * 2 > len(self._heap):
+            self._heap = [entry for entry in self._heap if entry[2].callback is not None]
+            heapify(self._heap)
+            self._dead = 0
 
 
 class NetHost:
@@ -84,7 +152,6 @@ class NetHost:
         self.node = Node(self, self._transmit)
         self.send = self.node.send
         self.meet = self.node.meet
-        self._dropped_from: dict[Drop, Address] = {}
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # None: closed in good order
         self.datagrams = Datagrams(bound.udp, self.drops)
         self.datagrams.refuse_unless(sealer)
@@ -97,8 +164,8 @@ class NetHost:
         self._loop = asyncio.get_running_loop()
         self._clock = now
         self._timers = Timers()
-        self._inbox: deque[tuple[Envelope[Message], int]] = deque()
-        self._inbox_bytes = 0
+        self._incoming = Incoming(self.node, sealer)
+        self._inbox = self._incoming.waiting
         self._posted: deque[Callable[[], None]] = deque()
         self._now = now()  # the latest reading: time does not go back
         self._served_at = self._now  # when the sockets were last looked at
@@ -151,7 +218,7 @@ class NetHost:
     @property
     def dropped_from(self) -> dict[Drop, Address]:
         """By reason: where the last datagram that was dropped for it came from."""
-        return {**self._dropped_from, **self.datagrams.refused_from}
+        return {**self._incoming.dropped_from, **self.datagrams.refused_from}
 
     def wall(self) -> float:
         return clock.wall()
@@ -210,7 +277,7 @@ class NetHost:
     def _read_types(self) -> None:
         """Speak the types of the machines that are there now."""
         codec = self._codec = Codec(self.node.types, wall=clock.wall)
-        self._encode, self.datagrams.deliver = codec.encode, self._way_up(codec)
+        self._encode, self.datagrams.deliver = codec.encode, self._incoming.way_up(codec)
 
     def _transmit(self, address: Address, life: int, fingerprint: bytes, message: Message) -> None:
         payload = self._encode(self.me, life, fingerprint, message)
@@ -218,22 +285,6 @@ class NetHost:
             self._send_datagram(self._seal(payload), address)
         else:
             self._transmit_large(payload, address)
-
-    def _way_up(self, codec: Codec) -> Callable[[bytes, Address], None]:
-        """What every datagram passes on its way in. A closure, because it runs for each of them and names cost time."""
-        unseal, decode, receive, drops = self._sealer.open, codec.decode, self.node.receive, self.drops
-        dropped_from = self._dropped_from
-
-        def deliver(data: bytes, source: Address) -> None:
-            try:
-                envelope = decode(unseal(data))
-            except Rejected as rejected:
-                drops[rejected.why] += 1
-                dropped_from[rejected.why] = source
-                return
-            receive(source, envelope.sender, envelope.to_life, envelope.fingerprint, envelope.message)
-
-        return deliver
 
     def _transmit_large(self, payload: bytes, address: Address) -> None:
         if self._closed:
@@ -304,15 +355,9 @@ class NetHost:
     def _read(self, limit: int) -> None:
         self.datagrams.drain(limit)
         if self._inbox:
-            self._read_inbox(limit)
+            self._incoming.read(limit)
         if self._posted:
             self._run_posted()
-
-    def _read_inbox(self, limit: int) -> None:
-        for _ in range(min(limit, len(self._inbox))):
-            envelope, size = self._inbox.popleft()
-            self._inbox_bytes -= size
-            self.node.receive(None, envelope.sender, envelope.to_life, envelope.fingerprint, envelope.message)
 
     def _run_posted(self) -> None:
         for _ in range(len(self._posted)):
@@ -380,7 +425,7 @@ class NetHost:
             if handle is not None:
                 handle.cancel()
         self._posted.clear()
-        self._inbox.clear()
+        self._incoming.clear()
 
     def _on_soon(self) -> None:
         self._soon = None
@@ -396,19 +441,8 @@ class NetHost:
             self._guarded(self._serve_one)
 
     def _on_stream(self, payload: bytes) -> None:
-        if self._codec is None or self._closed:
-            return
-        if len(self._inbox) >= INBOX_MAX or self._inbox_bytes + len(payload) > INBOX_BYTES_MAX:
-            self.drops[Drop.QUEUE_FULL] += 1
-            return
-        try:
-            envelope = self._codec.decode(payload)
-        except Rejected as rejected:
-            self.drops[rejected.why] += 1
-            return
-        self._inbox.append((envelope, len(payload)))
-        self._inbox_bytes += len(payload)
-        self._turn_soon()
+        if self._codec is not None and not self._closed and self._incoming.put(payload, self._codec):
+            self._turn_soon()
 
     def _on_storage_failed(self, event: StorageFailed) -> None:
         self.post(lambda: self.emit(event))
