@@ -115,6 +115,21 @@ def test_a_smaller_reign_is_answered_with_the_larger(made: Manner) -> None:
     assert [(to, message.leader, message.term) for to, message in found.host.take(Leader)] == [(life(NODES[3]), life(NODES[2]), TERM)]
 
 
+def test_a_leader_hears_of_a_larger_reign_that_is_over() -> None:
+    """H402: otherwise each election names it again, and it answers with a term that no other member takes."""
+    found = stand(5)
+    found.exchange.table("elected").learn([_row_of(TERM, NODES[2], over=True)])
+    found.quiet()
+    leads(found, 3, TERM - 1)
+    assert [(to, message.leader, message.term) for to, message in found.host.take(Leader)] == [(life(NODES[3]), life(NODES[2]), TERM)]
+    leader = stand(3)
+    leader.hear(NODES[0], NotifyLeader(NAME, leader.manner, 1, TERM - 1, True))
+    assert leader.machine.is_leader(NAME)
+    leads(leader, 2, TERM, source=5)
+    assert not leader.machine.is_leader(NAME)
+    assert leader.machine.counts["asked_leader"] == 1
+
+
 def test_a_tentative_leader_speaks_for_itself() -> None:
     """5.7: a tentative LEADER only by its leader."""
     found = stand(5)

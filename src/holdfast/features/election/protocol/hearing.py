@@ -138,9 +138,10 @@ class Hearing:
             self._correct(source, contest, (message.term, message.leader))
 
     def _correct(self, source: NodeId, contest: Contest, new: tuple[int, NodeId]) -> None:
-        """A reign that is smaller than the newest one known is answered with that one."""
+        """A reign that is smaller than the newest one known is answered with that one, also if that one is over: as long as this leader
+        does not know of it, each election names it again, and is answered with the smaller reign (H402)."""
         active, core = contest.active, self._core
-        if active is None or active.over or (active.term, active.leader) == new or source == core.me:
+        if active is None or (active.term, active.leader) == new or source == core.me:
             return
         if active.leader == core.me and contest.role is not Role.ACTIVE:
             return
