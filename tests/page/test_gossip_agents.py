@@ -30,6 +30,11 @@ class Gossips:
         return self.fleet.start(name=name, membership="gossip", probe=PROBE, patience=PATIENCE, **settings)
 
     @property
+    def alive(self) -> int:
+        """Tests come in any order, and one of them kills."""
+        return 1 + sum(each.process.poll() is None for each in self.others.values())
+
+    @property
     def url(self) -> str:
         return str(self.kelp.ready["http"])
 
@@ -40,10 +45,10 @@ def gossips(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield Gossips(fleet)
 
 
-def shown(page: Page, gossips: Gossips, members: int) -> None:
+def shown(page: Page, gossips: Gossips) -> None:
     page.open(gossips.url, calm=True)
     page.until("document.body?.dataset.link === 'live'")
-    page.until(f"{SUMS}[0] === '{members} alive' && {SUMS}[1] === '0 suspected'")
+    page.until(f"{SUMS}[0] === '{gossips.alive} alive' && {SUMS}[1] === '0 suspected'")
     page.js(WATCH)
 
 
@@ -58,7 +63,7 @@ def test_a_stopped_agent_is_suspected_and_cleared(page: Page, gossips: Gossips) 
     tide = gossips.others["tide"]
 
     def attempt(number: int) -> str:
-        shown(page, gossips, members=4)
+        shown(page, gossips)
         before = len(told(page, "tide"))
         tide.signal(signal.SIGSTOP)
         try:
@@ -66,7 +71,7 @@ def test_a_stopped_agent_is_suspected_and_cleared(page: Page, gossips: Gossips) 
             page.until("document.querySelector('#gossip-doubt-list li[data-member=tide]')?.dataset.status === 'suspected'")
         finally:
             tide.signal(signal.SIGCONT)
-        page.until(f"{SUMS}.join() === '4 alive,0 suspected,0 gone,0 left'")
+        page.until(f"{SUMS}.join() === '{gossips.alive} alive,0 suspected,{4 - gossips.alive} gone,0 left'")
         page.until("document.querySelector('#events li[data-member=tide]:not(.inner)').dataset.event === 'Cleared'")
         assert page.errors == []
         found = told(page, "tide")[before:]
@@ -78,7 +83,7 @@ def test_a_stopped_agent_is_suspected_and_cleared(page: Page, gossips: Gossips) 
 def test_a_killed_agent_is_suspected_decided_and_failed(page: Page, gossips: Gossips) -> None:
     """Issue 17, 5; gossip G10: kill -9. Suspected, decided and failed, in this order, among the events and in the cell; the cell keeps its
     place, and says since when and by whose probes."""
-    shown(page, gossips, members=4)
+    shown(page, gossips)
     gossips.others["mist"].kill()
     page.until("document.querySelector('#events li[data-event=Failed][data-member=mist]')")
     page.until("document.querySelector('#gossip-doubt-list li[data-member=mist]')?.dataset.status === 'failed'")
@@ -96,7 +101,7 @@ def test_a_killed_agent_is_suspected_decided_and_failed(page: Page, gossips: Gos
 
 def test_a_member_answers_probes_and_says_what_it_publishes(page: Page, gossips: Gossips) -> None:
     """Issue 17, 5 (zoom): the round trip of a real probe, when it was heard, and its rows."""
-    shown(page, gossips, members=len([each for each in gossips.others.values() if each.process.poll() is None]) + 1)
+    shown(page, gossips)
     page.js("document.querySelector('#gossip-cursor').focus()")
     until(lambda: _stands_at(page, "reef"), "the cell of reef")
     fact = "document.querySelector('#gossip-zoom-facts [data-fact=\"{}\"] dd')?.textContent ?? ''"
