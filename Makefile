@@ -38,7 +38,7 @@ demo: setup ## seven agents on this machine: they find each other, one is killed
 check: setup ## style, spelling, types, imports, and the tests of protocols without a clock, in a minute: before every commit
 	@exec env PYTEST_ARGS="$(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py style format spelling types imports pure
 
-test: setup debian ## every check: style, spelling, types, imports, documentation, tests in random order with 20 seeds of each scenario, in 9 to 13 minutes
+test: setup debian ## every check: style, spelling, types, imports, documentation, tests in random order with 20 seeds of each scenario, in 7 to 8 minutes on two quiet cores
 	@exec env PYTEST_ARGS="$(PYTEST_ARGS)" $(VENV)/bin/python scripts/checks.py
 
 test-all: DEBIAN_PACKAGES += $(NIGHTLY_PACKAGES)
