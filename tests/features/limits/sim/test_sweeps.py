@@ -64,6 +64,11 @@ def violations(scenario: Scenario, seeds: range) -> list[str]:
     return [f"{outcome.violation}: {outcome.replay}" for outcome in outcomes if not outcome.ok]
 
 
+def part_of(fleet: Fleet) -> float:
+    """What the members of one view have of R: there may be fewer than ``fleet``."""
+    return len(fleet.crews) / max(terms.fleet for terms in fleet.terms.values())
+
+
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_sweep(first: int) -> None:
     """RL1 to RL9 over 20 seeds (40 nightly) per test, one in ten through the real wire; and what matters was there to be looked at."""
@@ -71,7 +76,7 @@ def test_sweep(first: int) -> None:
     assert violations(scenario, range(first, first + CHUNK)) == []
     assert [name for name in HAPPENS if not scenario.facts.counts[name]] == [], scenario.facts.counts
     fleets = [each for each in scenario.watching if isinstance(each, Fleet)]
-    assert all(min(each.peaks.values()) > 0.3 for each in fleets), [each.peaks for each in fleets]
+    assert all(min(each.peaks.values()) > 0.3 * part_of(each) for each in fleets), [each.peaks for each in fleets]
     assert all(sum(each.used.values()) > 1000 for each in fleets)
     assert sum(each.looks for each in scenario.watching if isinstance(each, Conserved)) > 10_000
     assert max(each.most for each in scenario.watching if isinstance(each, Parts)) > 1
