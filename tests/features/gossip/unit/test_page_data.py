@@ -24,9 +24,7 @@ def cells(field: Field, start: int = 0, limit: int = 100) -> dict[str, tuple[int
 def bury(stand: Stand, name: str, accuser: str) -> None:
     """It is suspected, and the suspicion has ended."""
     stand.say(accuser, rumour(name, 0, SUSPECT, accuser))
-    entry = stand.node.entry(name)
-    assert entry is not None
-    stand.node.merge.bury(entry)
+    stand.bury(name)
 
 
 def test_names_are_placed_as_people_count() -> None:
