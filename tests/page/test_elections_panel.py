@@ -10,6 +10,7 @@ import pytest
 from holdfast.features.election.http import AnswerUsed, ElectionAnswer, ElectionsAnswer, LastElection
 from tests.page.chromium import Page
 from tests.page.stub_agent import StubGroup, stub_group
+from tests.page.test_page import REACHED
 from tests.support.agents import until
 
 HOSTILE = '<img src="x" onerror="window.hit = 1">'
@@ -80,6 +81,15 @@ def test_how_the_last_election_went(page: Page, member: Member) -> None:
     member.stand()
     page.until("document.querySelector('#elections').hidden")
     assert page.errors == []
+
+
+def test_styles_of_the_panel_reach_its_section_alone(page: Page, member: Member) -> None:
+    """H216: a rule of this ``panel.css`` selects nothing outside the section of the panel. Over a ring it has nothing to select."""
+    member.stand(election("scheduler"))
+    shown(page, member, 1)
+    sections, rules = page.js(REACHED)["election/panel.css"]
+    assert sections == ["elections"]
+    assert rules >= 5
 
 
 def test_names_are_text(page: Page, member: Member) -> None:
