@@ -3,7 +3,7 @@
 The first line of its input is the plan, orders follow; all are lines of JSON, and each is answered by one line. Instants are of the
 clock that all processes of a machine share.
 
-    {"do": "join"}                              all members begin to join
+    {"do": "join", "names": [...]}              those of them that are here begin to join
     {"do": "sized", "count": 16, "within": 60}  wait until every living member here lists so many; when was that?
     {"do": "halved", "own": ["127.0.1.2", "127.0.1.3"], "within": 60}  the same until it lists the members at its own address and no other
     {"do": "calm", "within": 60}                wait until every living member here is settled and has no rumour left to tell
@@ -119,8 +119,8 @@ class Residents:
         found: dict[str, Any] = await acts[order.pop("do")](**order)
         return found
 
-    async def join(self) -> dict[str, Any]:
-        for member in self._living():
+    async def join(self, names: list[str]) -> dict[str, Any]:
+        for member in [self._members[name] for name in names if name in self._members]:
             member.host.post(member.node.join)
         return {"at": now()}
 

@@ -35,6 +35,8 @@ class Real(NamedTuple):
     processes: int = 4  # of each group, at most
     period: float = 1.0  # T
     idle_seconds: float = 60.0
+    at_once: int = 128  # members that begin to join at the same time; those of a larger group come one after another
+    joins_per_second: float = 5.0  # of these: each of a thousand has to hear of each other one, on one machine
     within: float = 600.0  # seconds until a group that does not come to its goal is given up
     cuts: tuple[int, ...] = (16, 128, 1000)  # sizes that are cut in halves
 
@@ -46,7 +48,7 @@ class Group:
         self.size, self._real = size, real
         self.living = size
         self.halves = (f"127.0.{number + 1}.2", f"127.0.{number + 1}.3")
-        names = [f"m{at:05}" for at in range(size)]
+        self.names = names = [f"m{at:05}" for at in range(size)]
         places = self._places(names)
         seeds = [places[name] for name in names[:SEEDS]]
         count = min(real.processes, size)
@@ -143,11 +145,29 @@ def measure(real: Real, folder: Path) -> dict[str, Any]:
 def _formed(group: Group) -> dict[str, Any]:
     show_progress(f"{group.size} members form a group")
     before = group.counts()
-    group.all_do(do="join")
+    joined_at = _joined(group)
     at = group.until("each lists all", do="sized", count=group.size)
     after = group.counts()
     calm_at = group.until("each is settled", do="calm")
-    return {"form": {"seconds": at - before["at"], "settled": calm_at - before["at"], **_per_member(before, after, group.size)}}
+    return {
+        "form": {
+            "seconds": at - before["at"],
+            "after_last": at - joined_at,
+            "settled": calm_at - before["at"],
+            **_per_member(before, after, group.size),
+        }
+    }
+
+
+def _joined(group: Group) -> float:
+    """When the last one began to join."""
+    real = group._real
+    begun_at = now()
+    batch = group.size if group.size <= real.at_once else 1
+    for first in range(0, group.size, batch):
+        time.sleep(max(0.0, begun_at + first / real.joins_per_second - now()))
+        group.all_do(do="join", names=group.names[first : first + batch])
+    return now()
 
 
 def _idle(groups: Sequence[Group], seconds: float) -> list[dict[str, float]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from holdfast.events import Failed
 from holdfast.features.gossip.protocol.facts import LastCall, Overslept, ProbeFailed
-from holdfast.features.gossip.protocol.messages import Sync
+from holdfast.features.gossip.protocol.messages import SyncDigest
 from holdfast.features.gossip.protocol.rules import Rules
+from holdfast.host import NodeId
 from tests.features.gossip.stand import SUSPECT, Stand, rumour
 
 
@@ -19,12 +20,12 @@ def suspecting(rules: Rules | None = None, *, probes: bool = False) -> Stand:
 
 
 def test_who_was_away_waits_anew() -> None:
-    """Gossip 5.8, G13: nothing is buried in the first Min after a pause; two members are asked for their tables; lhm += 2."""
+    """Gossip 5.8, G13: nothing is buried in the first Min after a pause; two members are asked what differs; lhm += 2."""
     stand = suspecting()
     stand.host.clock += 10.0
     stand.node.on_away(10.0)
     assert stand.host.events(Overslept) == [Overslept(10.0)]
-    assert len(stand.host.take(Sync)) == 2
+    assert len(stand.host.take(SyncDigest)) == 2
     assert stand.node.lhm == 2
     stand.host.pause(0.0)
     stand.host.pass_time(2.49)
@@ -42,6 +43,24 @@ def test_a_late_timer_says_it_too() -> None:
     assert stand.host.events(LastCall) == []
     assert stand.host.events(Failed) == []
     assert stand.node.guarded_until == stand.host.now + 2.5
+
+
+def test_members_that_have_not_answered_are_not_asked_again_by_the_next_pause() -> None:
+    """H470: a process with many members that is late for its work would otherwise stay late for ever, by the tables that each pause costs."""
+    stand = Stand(*"bcdefg").without_probes()
+    stand.node.on_away(10.0)
+    asked = stand.host.take(SyncDigest)
+    stand.node.on_away(10.0)
+    assert stand.host.take(SyncDigest) == []
+    assert stand.node.core.counts["syncs_held_back"] == 1
+    for peer, question in asked:
+        assert isinstance(peer, NodeId)
+        stand.node.on_message(peer, SyncDigest(question.serial, question.root, answer=True))
+    stand.node.on_away(10.0)
+    assert len(stand.host.take(SyncDigest)) == 2
+    stand.host.clock += stand.node.core.config.reconnect
+    stand.node.on_away(10.0)
+    assert len(stand.host.take(SyncDigest)) == 2, "after so long the answers were lost"
 
 
 def test_a_pause_that_the_host_has_told_is_not_found_again() -> None:

@@ -250,6 +250,24 @@ def test_an_unknown_prober_is_answered_and_shown_the_table() -> None:
     assert [(to, sync.want) for to, sync in stand.host.take(Sync)] == [(life("x"), True)]
 
 
+def test_a_large_table_is_shown_to_fewer_unknown_probers() -> None:
+    """H471: 256 entries in a period; a thousand newcomers that probe before the news of them is here do not cost a thousand tables."""
+    names = [f"m{number:03}" for number in range(127)]
+    stand = Stand(*names, members_max=600).without_probes()
+    for name in ("x", "y", "z"):
+        stand.hear(name, Ping(5))
+    assert [to for to, _ in stand.host.take(Sync)] == [life("x"), life("y")]
+    assert stand.node.core.counts["greetings_held_back"] == 1
+    stand.host.clock += 1.0
+    for number in range(385):
+        stand.say(f"n{number:03}", rumour(f"n{number:03}"))
+    stand.clear()
+    for seconds in (0.0, 1.0, 1.01):
+        stand.host.clock += seconds
+        stand.hear(f"z{seconds}", Ping(5))
+    assert [to for to, _ in stand.host.take(Sync)] == [life("z0.0"), life("z1.01")], "512 entries: one in two periods"
+
+
 def test_a_life_that_left_gets_an_ack_and_nothing_else() -> None:
     """Gossip 5.7: it is leaving, and wants no news."""
     stand = Stand("b", "c").without_probes()

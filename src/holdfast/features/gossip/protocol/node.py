@@ -349,5 +349,5 @@ class GossipNode:
         self.prober.forget()
         self.suspicion.guard()
         core = self.core
-        for each in core.table.draw(core.host.random, SYNCS_AFTER_PAUSE, core.is_other):
-            self.syncs.with_table(each.member)
+        others = core.table.draw(core.host.random, SYNCS_AFTER_PAUSE, core.is_other)
+        self.syncs.after_pause(each.member for each in others)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from holdfast.features.gossip.protocol.core import Core
-from holdfast.features.gossip.protocol.messages import ENTRIES_MAX, PAGE_BYTES_MAX, PAGES_MAX, Rumour, Status, Sync
+from holdfast.features.gossip.protocol.messages import ALL_BUCKETS, ENTRIES_MAX, PAGE_BYTES_MAX, PAGES_MAX, Rumour, Status, Sync
 from holdfast.features.gossip.protocol.messages import Observation as Seen
 from holdfast.features.gossip.protocol.rumours import rumour_of, size_of
 from holdfast.features.gossip.protocol.table import Entry, bucket_of
@@ -30,7 +30,7 @@ def entries_of(core: Core, buckets: int) -> list[Rumour]:
     found = [said(core, mine)]
     reap_after = core.config.reap_after
     for each in core.table.entries():
-        if each is mine or not buckets >> bucket_of(each.id) & 1:
+        if each is mine or not (buckets == ALL_BUCKETS or buckets >> bucket_of(each.id) & 1):
             continue
         rumour = said(core, each)
         if rumour.status < Status.DEAD or rumour.ago < reap_after:

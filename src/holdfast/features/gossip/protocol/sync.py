@@ -6,7 +6,7 @@ accuse, it does not kill: after a partition each side's table says that all of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from holdfast.features.gossip.protocol.cbound import MeasuredC
@@ -22,7 +22,8 @@ JITTER = 0.1
 OPEN_MAX = 64  # questions that were not answered yet; the oldest is given up
 ANSWERED_MAX = 256  # questions whose pages still come: each is answered once
 COMPARED_MAX = 64  # members whose last comparison is remembered, for people
-GREETED_MAX = 16  # unknown peers that are shown the table in one period: a table may be large
+GREETED_MAX = 16  # unknown peers that are shown the table in one period
+GREETED_ENTRIES = 256  # entries that they are shown in one period; a larger table is shown once in several
 
 
 class Comparison(NamedTuple):
@@ -53,6 +54,8 @@ class Syncs:
         self._answered: dict[tuple[NodeId, int], None] = {}
         self._greeted: dict[NodeId, None] = {}  # in this period
         self._greeted_end_at = core.host.now
+        self._after_pause: tuple[int, ...] = ()  # questions
+        self._paused_until = core.host.now
         self._timer: Timer | None = None
         self.compared: dict[str, Comparison] = {}  # by the name of the peer, the oldest first
 
@@ -77,21 +80,34 @@ class Syncs:
         """As above, with a peer that has just been heard."""
         self._send(to, self._open(to, None), ALL_BUCKETS, want=True)
 
-    def compare(self, to: Member, then: Callable[[NodeId], None] | None = None) -> None:
-        """Only if there is a difference, what differs (gossip D19)."""
+    def compare(self, to: Member, then: Callable[[NodeId], None] | None = None) -> int:
+        """Only if there is a difference, what differs (gossip D19). Returns the number of the question."""
         serial = self._open(to.id, then)
         self._core.counts["syncs"] += 1
         self._core.send(to, SyncDigest(serial, self._core.table.root))
+        return serial
+
+    def after_pause(self, others: Iterable[Member]) -> None:
+        """Ask these for what was missed. While a member that was asked after the last pause has not answered, this process or that
+        member is behind with its work, and one more table would be more of it: a process with many members, late once, would stay late.
+        """
+        core = self._core
+        if core.host.now < self._paused_until and any(serial in self._asked for serial in self._after_pause):
+            core.counts["syncs_held_back"] += 1
+            return
+        self._paused_until = core.host.now + core.config.reconnect
+        self._after_pause = tuple(self.compare(each) for each in others)
 
     def greet(self, source: NodeId) -> None:
         """A peer that is not known here has been heard. It may list this member and lack the others, or the other way round."""
         core = self._core
+        size = core.table.size
         if core.host.now >= self._greeted_end_at:
             self._greeted.clear()
-            self._greeted_end_at = core.host.now + core.config.period
+            self._greeted_end_at = core.host.now + core.config.period * max(1.0, size / GREETED_ENTRIES)
         if source in self._greeted:
             return
-        if len(self._greeted) >= GREETED_MAX:
+        if len(self._greeted) >= min(GREETED_MAX, max(1, GREETED_ENTRIES // size)):
             core.counts["greetings_held_back"] += 1
             return
         self._greeted[source] = None
