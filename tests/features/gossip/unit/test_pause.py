@@ -46,7 +46,7 @@ def test_a_late_timer_says_it_too() -> None:
 
 
 def test_members_that_have_not_answered_are_not_asked_again_by_the_next_pause() -> None:
-    """H470: a process with many members that is late for its work would otherwise stay late for ever, by the tables that each pause costs."""
+    """H470: a process with many members that is late for its work would stay late for ever by the tables that each pause costs."""
     stand = Stand(*"bcdefg").without_probes()
     stand.node.on_away(10.0)
     asked = stand.host.take(SyncDigest)

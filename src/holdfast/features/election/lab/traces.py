@@ -72,12 +72,13 @@ def record(seed: int, kind: str, members: int, drop: float, by_rank: Sequence[st
     trace = Trace(kind, drop, names, dict(group.points), list(by_rank))
     lives = [group.host(name).me for name in names]
     nodes = [group.node(name) for name in names]
+    same: dict[frozenset[int], frozenset[int]] = {}  # Most viewers lack the same members, and for many samples.
     group.run(warm_up)
     while trace.seconds < seconds:
         group.run(STEP)
         if len(trace.lacking) % round(HEALTH_STEP / STEP) == 0:
             trace.health.append([_unhealthy(node, lives) for node in nodes])
-        trace.lacking.append(_lacking(nodes, lives))
+        trace.lacking.append({viewer: same.setdefault(missing, missing) for viewer, missing in _lacking(nodes, lives).items()})
     return trace
 
 
