@@ -15,7 +15,8 @@ from holdfast.features.gossip.protocol.facts import Refuted
 from holdfast.features.gossip.protocol.messages import Gossip, Rumour, Status
 from holdfast.features.gossip.protocol.rumours import Rumours, rumour_of
 from holdfast.features.gossip.protocol.table import Entry, Tombstone, entry
-from holdfast.host import Message, NodeId, Timer, check_row
+from holdfast.host import Message, NodeId, Timer
+from holdfast.kit.own_rows import changed_rows
 
 ANSWERS_MAX = 4  # to one peer in one period, and rounds of gossip: a peer is told again with its next probe
 ANSWERED_MAX = 256  # peers in one period; an accusation has four names
@@ -54,11 +55,8 @@ class Myself:
 
     def publish(self, row: str, value: bytes | None) -> None:
         """Raises ``ConfigError`` for what a member may not publish. Changes are gathered: one inc for all within T/5 (gossip D11)."""
-        rows = {name: kept for name, kept in self.rows.items() if name != row}
-        if value is not None:
-            check_row(row, value, rows)
-            rows[row] = value
-        if rows == self.rows:
+        rows = changed_rows(self.rows, row, value)
+        if rows is None:
             return
         self.rows = rows
         if self._gather is None and self._core.active:
