@@ -43,7 +43,7 @@ class Crowning(Protocol):
 
 
 class Candidacy:
-    """Of all names of one member."""
+    """What this member is to each name for which it may lead: not named, tentative or active."""
 
     def __init__(self, core: Core, voting: Voting, watching: Watching, terms: Callable[[], Terms], crowning: Crowning) -> None:
         self._core, self._voting, self._watching, self._terms, self._crowning = core, voting, watching, terms, crowning
@@ -71,7 +71,7 @@ class Candidacy:
             self._accept(source, contest, notify)
 
     def _is_taken(self, contest: Contest, term: int) -> bool:
-        """It was promised, or led, already; a reign that is over is not led again under its term."""
+        """True if this term was promised or led already; a reign that is over is not led again under its term."""
         active = contest.active
         if active is not None and term <= active.term:
             return True

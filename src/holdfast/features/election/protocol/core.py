@@ -113,7 +113,7 @@ class Core:
         return max(1, len(self.lists.known_names()))
 
     def candidates(self, contest: Contest) -> tuple[Candidate, ...]:
-        """Who is eligible by the own list, this member included, best first. A member settles without a new version, so that is not
+        """The eligible candidates of the own list, this member included, best first. A member settles without a new version, so that is not
         cached."""
         version = self.listed.version
         if contest.cached is None or contest.cached[:2] != (version, contest.manner):

@@ -21,7 +21,7 @@ StepDown = Callable[[Contest, str], None]
 
 
 class Hearing:
-    """Of all names of one member."""
+    """Handles LEADER of all names: learns the reign, and answers as a voter."""
 
     def __init__(self, core: Core, reigns: Reigns, voting: Voting, watching: Watching, step_down: StepDown) -> None:
         self._core, self._reigns, self._voting, self._watching, self._step_down = core, reigns, voting, watching, step_down

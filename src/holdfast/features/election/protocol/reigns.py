@@ -56,7 +56,7 @@ class Follow(Protocol):
 
 
 class Reigns:
-    """Of all names."""
+    """The newest reign of each name, as this member knows it, and what a larger one changes here."""
 
     def __init__(self, core: Core, exchange: Exchange, watching: Watching, follow: Follow) -> None:
         self._core, self._watching, self._follow = core, watching, follow
@@ -122,7 +122,7 @@ class Reigns:
         return news
 
     def is_larger(self, contest: Contest, new: Crowned) -> bool:
-        """Than the newest reign that is known."""
+        """True if this reign is larger than the newest one that is known."""
         known = contest.active
         if known is None:
             return True

@@ -47,7 +47,7 @@ class Sync:
 
 
 class Voting:
-    """Of all names of one member."""
+    """What this member promised as a voter, for all names: promises are saved before they are said."""
 
     def __init__(self, core: Core, seats: Seats | None, watching: Watching) -> None:
         self._core, self._seats, self._watching = core, seats, watching
@@ -200,4 +200,4 @@ def _read(name: str, value: bytes) -> Accepted:
 
 
 def _nothing() -> None:
-    """Nothing follows."""
+    """Runs when a promise was removed from the disk: nothing follows."""

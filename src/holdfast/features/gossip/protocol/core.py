@@ -50,7 +50,7 @@ class Core:
         self.is_member = is_member
 
     def worsen(self, by: int) -> None:
-        """This process looks sick (by > 0), or less so."""
+        """Change lhm by so much: this process looks sicker (``by`` > 0), or less so."""
         self.lhm = min(self.config.lhm_max, max(0, self.lhm + by))
         if not self.sick:
             self.sick_since = None

@@ -23,10 +23,10 @@ from holdfast.host import Member, NodeId
 
 
 class Order(Protocol):
-    """Who is probed next."""
+    """The order in which members are probed."""
 
     def put(self, name: str) -> None:
-        """This name is new. One that was known before has its place in every round; a second one would make a round longer."""
+        """Give a new name a place. A name that was known before has one in every round; a second one would make a round longer."""
 
 
 class Merge:
@@ -88,7 +88,7 @@ class Merge:
         return True
 
     def confirm(self, life: NodeId, inc: int, accuser: str) -> None:
-        """A helper's NACK came after the judgement."""
+        """Count this helper among the accusers: its NACK came after the judgement."""
         each = self._core.table.of(life)
         if each is not None and each.inc == inc and each.status is Status.SUSPECT:
             self._suspicions.confirm(each, (accuser,))

@@ -108,7 +108,7 @@ class Suspicions:
         self._arm(found)
 
     def was_asked(self, name: str) -> bool:
-        """It was called here as often as it is, and has not answered so far."""
+        """True if all last calls to this member went out, and it has not answered so far."""
         found = self._open.get(name)
         return found is not None and found.calls >= LAST_CALLS
 

@@ -26,7 +26,7 @@ class Targets(Protocol):
     """One way to choose."""
 
     def put(self, name: str) -> None:
-        """This name is new."""
+        """Give a new name a place in the order."""
 
     def next(self) -> Entry | None:
         """A listed other member; None if there is none."""
