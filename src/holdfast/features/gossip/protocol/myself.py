@@ -73,7 +73,7 @@ class Myself:
             self._gather = None
 
     def say_goodbye(self) -> Rumour:
-        """LEFT, for good."""
+        """Mark the own entry as LEFT, for good."""
         mine = self.entry
         now = self._core.host.now
         self._core.table.put(entry(mine.id, mine.address, mine.inc, Status.LEFT, mine.rows, mine.rows_at), Tombstone(now, now))
@@ -82,7 +82,7 @@ class Myself:
     # Accusations.
 
     def hear(self, rumour: Rumour, source: NodeId, *, answered: bool) -> bool:
-        """A rumour about this life. True: it accuses, or is of a ghost; then an answer that is under way (``answered``) has to say so."""
+        """Hear a rumour about this life. True: it accuses, or is of a ghost; then an answer under way (``answered``) has to say so."""
         core = self._core
         mine = self.entry
         if rumour.status is Status.ALIVE and rumour.inc <= mine.inc:
@@ -104,7 +104,7 @@ class Myself:
         return True
 
     def tell(self, source: NodeId, rumour: Rumour) -> None:
-        """Something that this peer should know, and not more often than an accusation is answered."""
+        """Tell a peer something that it should know, and not more often than an accusation is answered."""
         if self._may_answer(source.name):
             self._core.answer(source, Gossip((rumour,)))
 
@@ -140,7 +140,7 @@ class Myself:
             self._core.table.put(entry(mine.id, mine.address, inc, mine.status, rows, inc))
 
     def _write(self) -> None:
-        """What is published goes into the entry, under a new inc."""
+        """Write what is published into the entry, under a new inc."""
         if dict(self.entry.rows) != self.rows and self.inc < INC_MAX:
             self._raise(self.inc + 1, dict(self.rows))
             self._raised_at = self._core.host.now
