@@ -51,9 +51,11 @@ lint: setup ## style, spelling, types and imports only
 docs: setup ## the documentation, into docs/_build/html
 	@$(VENV)/bin/python scripts/checks.py docs
 
-soak: setup ## a machine of views alone (FUZZ_VIEWS_ARGS), one of limits (FUZZ_LIMITS_ARGS), then seeded sweeps for as long as you like, resumed (SOAK_ARGS)
+soak: setup ## the machines of views, limits, gossip and elections as in make fuzz (FUZZ_..._ARGS), then seeded sweeps for as long as you like, resumed (SOAK_ARGS)
 	@$(VENV)/bin/python -m fuzz.views $(FUZZ_VIEWS_ARGS)
 	@$(VENV)/bin/python -m fuzz.limits $(FUZZ_LIMITS_ARGS)
+	@$(VENV)/bin/python -m fuzz.gossip $(FUZZ_GOSSIP_ARGS)
+	@$(VENV)/bin/python -m fuzz.election $(FUZZ_ELECTION_ARGS)
 	@$(VENV)/bin/holdfast lab sweep $(SOAK_ARGS)
 
 fuzz: setup ## hostile messages: the wire (FUZZ_ARGS), three real agents (FUZZ_AGENTS_ARGS), a machine of views (FUZZ_VIEWS_ARGS) or limits (FUZZ_LIMITS_ARGS) alone, a member that lies, of gossip (FUZZ_GOSSIP_ARGS) and of elections (FUZZ_ELECTION_ARGS)

@@ -11,13 +11,15 @@ at the latest a tick later, one more is within the bound again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import fields
+
+from holdfast.drops import Drop
 
 NUMBER_MAX = (1 << 53) - 1  # F16: exact in every language
 # Milliseconds, 139 years: a clock that stands at the end of 32-bit time (2106) is wrong and no lie. From today the bound for a generation,
@@ -66,6 +68,23 @@ def is_beyond(number: int, wall: Callable[[], float]) -> bool:
 def is_bound_broken(error: msgspec.ValidationError) -> bool:
     """The value has the right type and is outside of its bounds. msgspec has no class of its own for this; a test holds the wording."""
     return ", got " not in str(error) and str(error).startswith("Expected `")
+
+
+def why_unread(error: Exception, tag: Callable[[], int], tags: Collection[object]) -> Drop:
+    """The name of what is wrong with a message that could not be decoded. ``tag`` decodes its tag alone, ``tags`` are those we read."""
+    try:
+        found = tag()
+    except RecursionError:
+        return Drop.NESTED_TOO_DEEP
+    except msgspec.ValidationError:
+        return Drop.MALFORMED
+    except msgspec.DecodeError as other:
+        # msgspec has no class of its own for this; a test holds the wording.
+        return Drop.TRUNCATED if "truncated" in str(other) else Drop.MALFORMED
+    if found not in tags:
+        return Drop.UNKNOWN_TAG
+    beyond = isinstance(error, msgspec.ValidationError) and is_bound_broken(error)
+    return Drop.OUT_OF_BOUNDS if beyond else Drop.MALFORMED
 
 
 Read = Callable[[Any], int]

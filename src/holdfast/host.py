@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from holdfast.bounds import Growing, Name, Number, Small
 from holdfast.bounds import Host as HostName
-from holdfast.errors import ConfigError, shown
 
 if TYPE_CHECKING:
     from holdfast.events import Event, MembershipEvent, ViewEvent
@@ -418,18 +417,6 @@ def only(listener: Callable[[MembershipEvent], None], *kinds: type[MembershipEve
             listener(event)
 
     return hear
-
-
-def check_row(row: str, value: bytes, others: Mapping[str, bytes]) -> None:
-    """May a member that publishes ``others`` publish this, too? Raises ``ConfigError``."""
-    if not 1 <= len(row.encode()) <= ROW_NAME_BYTES_MAX:
-        raise ConfigError(f"row: {shown(row)} has {len(row.encode())} bytes; accepted are 1 to {ROW_NAME_BYTES_MAX}")
-    if len(value) > ROW_BYTES_MAX:
-        raise ConfigError(f"row {shown(row)}: {len(value)} bytes; accepted are at most {ROW_BYTES_MAX}")
-    if len(others) >= ROWS_MAX:
-        raise ConfigError(f"row {shown(row)}: would be row {len(others) + 1}; a member publishes at most {ROWS_MAX}")
-    if rows_bytes({**others, row: value}) > ROWS_BYTES_MAX:
-        raise ConfigError(f"row {shown(row)}: all rows of a member together may have {ROWS_BYTES_MAX} bytes")
 
 
 def rows_bytes(rows: Mapping[str, bytes]) -> int:

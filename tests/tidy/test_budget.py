@@ -111,3 +111,8 @@ def test_all_budgets_together() -> None:
     """H206, H234: the whole of `make test` takes ten minutes of two quiet cores when every area has used its budget."""
     budgets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["holdfast"]["test-budgets"]
     assert sum(budgets.values()) <= TOTAL_MAX
+
+
+def test_the_page_says_the_total() -> None:
+    """H206: docs/architecture.md names the number of CPU seconds that all budgets have together."""
+    assert f"all of them together at most {TOTAL_MAX:.0f}:" in " ".join((ROOT / "docs" / "architecture.md").read_text().split())

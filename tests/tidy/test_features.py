@@ -18,12 +18,13 @@ from tests.support.calls import of_features
 from tests.tidy.test_citations import TOKEN
 from tests.tidy.tree import PACKAGE, import_all, subclasses, texts
 
-# Words by which a reader would find a feature in a file. Those of keys, names, probe, views, limits and gossip are plain words as well
-# (keys of a table, names of members, probes of a load balancer, views of a group, limits of a queue, gossip of limiters): for these the
-# import contract speaks. Of some of them a few words are their own, as they are written.
+# Words by which a reader would find a feature in a file. Those of keys, names, probe, views, limits, gossip and election are plain words
+# as well (keys of a table, names of members, probes of a load balancer, views of a group, limits of a queue, gossip of limiters, elections
+# of any protocol): for these the import contract speaks. Of some of them a few words are their own, as they are written.
 WORDS = re.compile(
     r"ticket|leader|\blead\b|mail|farewell|parting|\bpools?\b|\bring|_ring\b|zookeeper|moshe|v1/views"
     r"|(?-i:GossipNode|GossipConfig|v1/gossip)"
+    r"|(?-i:\bElections?\b|ElectionAgent|ElectKind|ElectionSettings|v1/elections|\"elections?\"|\"elect\")"
     r"|(?-i:ViewNode|GroupViews|ViewChanged|ViewLost|ViewRestored|ViewTripped|ViewId|\bViews?\b"
     r"|Limiter|GroupLimits?|LimitChanged|LimitPanicked|LimitRestored|LimitTimeout|v1/limits)",
     re.IGNORECASE,
@@ -140,6 +141,14 @@ def test_the_words_are_found() -> None:
     assert WORDS.search("self.node: ViewNode")
     assert WORDS.search("isinstance(value, View)")
     assert WORDS.search("its members are in /v1/views")
+    assert WORDS.search("self.machine = ElectionAgent(host)")
+    assert WORDS.search("An Election of that name")
+    assert WORDS.search("kinds.append(ElectKind(parts))")
+    assert WORDS.search("ElectionSettings.of(config)")
+    assert WORDS.search("who is asked is in /v1/elections")
+    assert WORDS.search('by == "election"')
+    assert WORDS.search('kind in ("lead", "elect")')
+    assert not WORDS.search("the timer of an election; elections among its monitors, selected")
     assert not WORDS.search("SeatView, a GroupView and its view_lines; a view of the group, ViewLines")
     assert not WORDS.search("the string of a Keyring, during")
     assert not WORDS.search("leaving a group")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import chain
 
 import pytest
 
+from holdfast.lab.registry import experiments
 from tests.tidy.tree import ROOT, name, source, texts
 
 LINES_MAX = 450  # at 400 a reader looks for the second question a file answers; a little room, then it is split
@@ -18,6 +20,8 @@ OTHER_SUBJECTS = re.compile(
     r"|[Ii]ssue #?\d|[Ii]ssue: \w+|PRODUCT\.[m]d|STYLE\.[m]d)\b"
 )
 INDEXES = re.compile(r"^\s*--(?:index-url|extra-index-url|find-links|trusted-host)|\bhttps?://[^\s/]*(?<!pypi\.org)/simple\b", re.MULTILINE)
+FIGURE = re.compile(r"\b(Figure|Table) (\d+|[IVX]+)\b")
+ROMAN = {"I": 1, "II": 2, "III": 3, "IV": 4, "V": 5, "VI": 6}
 WITHOUT_ASSERTS = re.compile(r"python[\d.]*[\"', ]+-O|PYTHON[O]PTIMIZE")
 
 
@@ -48,6 +52,34 @@ def test_speaks_of_holdfast_alone() -> None:
 def test_no_package_index_is_named() -> None:
     """Where packages come from is a setting of the machine that installs them."""
     assert offenders(INDEXES) == []
+
+
+def astray(sources: Mapping[str, str]) -> dict[str, str]:
+    """Modules whose source names one figure or table and whose name does not begin with it, and how it should begin."""
+    named = {module: {_prefix(*found) for found in FIGURE.findall(source)} for module, source in sources.items()}
+    wanted = {module: prefix for module, prefixes in named.items() if len(prefixes) == 1 for prefix in prefixes}
+    return {module: prefix for module, prefix in wanted.items() if not module.rpartition(".")[2].startswith(prefix)}
+
+
+def _prefix(word: str, number: str) -> str:
+    return f"{word.lower()}{ROMAN.get(number, number)}_"
+
+
+def test_experiments_are_found_by_their_figure() -> None:
+    """H225: a reader who looks for Figure 9 of a paper finds it in the listing of the files."""
+    sources = {type(experiment).__module__: experiment.source for experiment in experiments().values()}
+    assert astray(sources) == {}
+    assert sum(bool(FIGURE.search(source)) for source in sources.values()) > 20
+
+
+def test_what_is_found_by_its_figure() -> None:
+    """H225: one figure or table gives the name; of several none does."""
+    assert astray({"lab.example": "paper 004, Figure 1; F1", "lab.c": "paper 004, Table II"}) == {
+        "lab.example": "figure1_",
+        "lab.c": "table2_",
+    }
+    assert astray({"lab.figure11_x": "Figure 1", "lab.figure1_x": "Figure 1, as in Figure 1"}) == {"lab.figure11_x": "figure1_"}
+    assert astray({"lab.both": "Figure 5, Table 1", "lab.no": "section 4, F3", "lab.many": "Figures 3 and 5"}) == {}
 
 
 def test_asserts_stay_on() -> None:

@@ -17,6 +17,9 @@ from tests.tidy.tree import PACKAGE, ROOT, name, texts
 WORDS = re.compile(
     r"\b(?:[Ww]hoever|[Ww]homever|[Nn]obody|[Ss]omebody|[Ee]verybody|[Aa]nybody|[Aa]nyone|[Ss]omeone|[Ee]veryone)\b"
 )  # NOBODY is a name
+# A sentence that begins with "Who" and is no question: to its full stop, the end of its cell or of its paragraph.
+WHO = re.compile(r"(?:^|(?<=[.:;!?|*>-] ))Who\s(?:[^.?!|:\n]|\n(?!\n))*(?:[.!|:]|\n\n|\Z)", re.MULTILINE)
+BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 FOLDERS = ("src", "docs", "benchmarks", "scripts")
 PROSE = (".py", ".js", ".html", ".css", ".md", ".toml", ".yaml", ".sh")
 # What may still say one of these words: a file or a folder, and why. What is rewritten is taken from this list.
@@ -84,3 +87,32 @@ def test_prose_is_read(text: str, lines: list[int]) -> None:
     """A search that finds nothing would prove nothing: docstrings, comments and messages are prose, names are not."""
     assert [number for number, line in python_prose(text, messages=True) if WORDS.search(line)] == lines
     assert [line for _, line in python_prose('fail(f"{a} met somebody")\n', messages=False)] == []
+
+
+def without_subject(text: str) -> list[str]:
+    """The sentences of a page that begin with a relative clause. Blocks of code are no prose, questions are asked of the reader."""
+    return [" ".join(match[0].split()) for match in WHO.finditer(BLOCK.sub("", text))]
+
+
+def test_pages_say_who_does_it() -> None:
+    """STYLE 7: no sentence begins with a relative clause; it names the client, the reader, the member. Specifications quote papers."""
+    pages = {path.name: text for path in sorted((ROOT / "docs").glob("*.md")) if (text := path.read_text())}
+    assert len(pages) > 30
+    assert {page: found for page, text in pages.items() if (found := without_subject(text))} == {}
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("It is late. Who\nmisses one asks. Then", ["Who misses one asks."]),
+        ("| a | it stops. Who asks is refused | b |", ["Who asks is refused |"]),
+        ("- Who waits for it", ["Who waits for it"]),
+        ("**Why.** Who comes back starts anew.", ["Who comes back starts anew."]),
+        ("Who has what:\n\n```\nWho is it.\n```\n", ["Who has what:"]),
+        ("Who leads\nthe name, and until when? A member.", []),
+        ("A client who waits. A host (Who waits).", []),
+    ],
+)
+def test_sentences_are_found(text: str, found: list[str]) -> None:
+    """A search that finds nothing would prove nothing: also over the end of a line, in a cell, in a list."""
+    assert without_subject(text) == found

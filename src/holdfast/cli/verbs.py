@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from holdfast.cli.parser import Verb
 
 if TYPE_CHECKING:
-    from holdfast.cli.run.hold_flags import RunFirst, RunKind
+    from holdfast.cli.run.hold_flags import RunFirst, RunKind, RunWay
 
 
 class Entry(NamedTuple):
@@ -42,11 +42,11 @@ class Offer:
     """What the ``verbs.py`` of a feature, or of a paper, adds to the command line: it declares one as ``OFFER``.
 
     ``verbs`` are listed by ``--help`` above the verb of this file called ``above``, in the order of the list of features or, if ``last``,
-    behind those of the others. ``kinds`` are what `holdfast run` can hold for a command, ``firsts`` what it can wait for before, and
-    ``lab`` has verbs of `holdfast lab`.
+    behind those of the others. ``kinds`` are what `holdfast run` can hold for a command, ``ways`` other ways to have a kind of another
+    feature, ``firsts`` what a command can wait for before, and ``lab`` has verbs of `holdfast lab`.
     """
 
-    __slots__ = ("above", "firsts", "kinds", "lab", "last", "verbs")
+    __slots__ = ("above", "firsts", "kinds", "lab", "last", "verbs", "ways")
 
     def __init__(
         self,
@@ -55,11 +55,12 @@ class Offer:
         above: str = "run",
         last: bool = False,
         kinds: tuple[RunKind, ...] = (),
+        ways: tuple[RunWay, ...] = (),
         firsts: tuple[RunFirst, ...] = (),
         lab: Mapping[str, Entry] | None = None,
     ) -> None:
         self.verbs, self.above, self.last, self.lab = verbs or {}, above, last, lab or {}
-        self.kinds, self.firsts = kinds, firsts
+        self.kinds, self.ways, self.firsts = kinds, ways, firsts
 
 
 TAGS = Table(

@@ -8,7 +8,6 @@ What a seat saves in the journal is named in ``kit/seat_records.py``; docs/stora
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from holdfast.disk.files import Disk
 from holdfast.disk.journal import Journal
+from holdfast.disk.lock import LockTaken, own_pid, pid_of, take
 from holdfast.disk.places import check_state
 from holdfast.errors import StorageDamaged, StorageError, StorageLocked
 
@@ -104,23 +104,14 @@ def _create(path: Path, disk: Disk) -> None:
 
 def _lock(path: Path) -> int:
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise StorageError(f"cannot lock the state directory {path.parent}: {error.strerror or error}") from error
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-    except BlockingIOError:
-        holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
-        os.close(fd)
+        return take(path, own_pid())
+    except LockTaken as taken:
+        holder = pid_of(taken.holder)
         raise StorageLocked(
             f"the state directory {path.parent} is in use by process {holder}: stop that process, or give this one a directory of its own"
         ) from None
     except OSError as error:
-        os.close(fd)
         raise StorageError(f"cannot lock the state directory {path.parent}: {error.strerror or error}") from error
-    return fd
 
 
 def _begin_life(path: Path, wall: Callable[[], float], disk: Disk) -> tuple[int, Journal]:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Protocol, Union
 import msgspec
 from msgspec import Meta, Struct
 
-from holdfast.bounds import highest_of, is_beyond, is_bound_broken
+from holdfast.bounds import highest_of, is_beyond, why_unread
 from holdfast.drops import Drop, Drops
 from holdfast.host import Message, NodeId
 
@@ -90,7 +90,7 @@ class Parcels:
         try:
             message = self._decode(parcel.contents)
         except Exception as error:  # bad UTF-8 and nesting have errors of their own; the bytes of a peer caused it
-            return self._why(parcel.contents, error)
+            return why_unread(error, lambda: _peek_tag(parcel.contents).tag, self._tags)
         highest = self._highest.get(type(message))
         if is_beyond(sender.boot, self._wall) or (highest is not None and is_beyond(highest(message), self._wall)):
             return Drop.FAR_AHEAD
@@ -107,22 +107,6 @@ class Parcels:
         self._tags = frozenset(kind.__struct_config__.tag for kind in kinds)
         self._decode = msgspec.msgpack.Decoder(bodies).decode if kinds else None
         self._highest = {kind: found for kind in kinds if (found := highest_of(kind)) is not None}
-
-    def _why(self, contents: bytes, error: Exception) -> Drop:
-        """The name of what is wrong with bytes that could not be decoded, as ``wire.codec`` finds it."""
-        try:
-            tag = _peek_tag(contents).tag
-        except RecursionError:
-            return Drop.NESTED_TOO_DEEP
-        except msgspec.ValidationError:
-            return Drop.MALFORMED
-        except msgspec.DecodeError as other:
-            # msgspec has no class of its own for this; a test holds the wording.
-            return Drop.TRUNCATED if "truncated" in str(other) else Drop.MALFORMED
-        if tag not in self._tags:
-            return Drop.UNKNOWN_TAG
-        beyond = isinstance(error, msgspec.ValidationError) and is_bound_broken(error)
-        return Drop.OUT_OF_BOUNDS if beyond else Drop.MALFORMED
 
 
 def _is_life(sender: NodeId) -> bool:

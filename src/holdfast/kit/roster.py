@@ -28,9 +28,9 @@ from holdfast.host import (
     Message,
     NodeId,
     Timer,
-    check_row,
 )
 from holdfast.kit.outbox import Outbox
+from holdfast.kit.own_rows import changed_rows
 
 UNKNOWN_LIFE = 0  # boot of a listed name that was not heard yet
 
@@ -91,13 +91,8 @@ class Roster:
 
     def publish(self, row: str, value: bytes | None) -> None:
         me = self._list[self._host.me.name]
-        rows = dict(me.rows)
-        if value is None:
-            rows.pop(row, None)
-        else:
-            check_row(row, value, {name: kept for name, kept in rows.items() if name != row})
-            rows[row] = value
-        if rows == me.rows:
+        rows = changed_rows(me.rows, row, value)
+        if rows is None:
             return
         self._version_of[me.id.name] += 1
         self._list[me.id.name] = replace(me, rows=rows)

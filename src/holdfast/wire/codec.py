@@ -13,7 +13,7 @@ from typing import Annotated, Any, Generic, TypeVar, Union
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from holdfast.bounds import NUMBER_MAX, highest_of, is_beyond, is_bound_broken
+from holdfast.bounds import NUMBER_MAX, highest_of, is_beyond, why_unread
 from holdfast.drops import Drop, Rejected
 from holdfast.host import MESSAGE_BYTES_MAX, Message, NodeId
 
@@ -80,7 +80,7 @@ class Codec:
             envelope: Envelope[Message] = self._decode(payload)
         except Exception as error:
             # Not only msgspec's errors: bad UTF-8 has its own, and a type may bring its own checks. The peer's bytes caused it.
-            raise Rejected(self._why(payload, error)) from None
+            raise Rejected(why_unread(error, lambda: _peek_tag(_peek(payload).message).tag, self.tags)) from None
         if envelope.sender not in self._senders:
             self._admit(envelope.sender)
         if len(envelope.fingerprint) % FINGERPRINT_BYTES:
@@ -101,22 +101,6 @@ class Codec:
         if len(self._senders) >= SENDERS_MAX:
             self._senders.clear()
         self._senders.add(sender)
-
-    def _why(self, payload: bytes | bytearray | memoryview, error: Exception) -> Drop:
-        """The name of what is wrong with bytes that could not be decoded."""
-        try:
-            tag = _peek_tag(_peek(payload).message).tag
-        except RecursionError:
-            return Drop.NESTED_TOO_DEEP
-        except msgspec.ValidationError:
-            return Drop.MALFORMED
-        except msgspec.DecodeError as other:
-            # msgspec has no class of its own for this; a test holds the wording.
-            return Drop.TRUNCATED if "truncated" in str(other) else Drop.MALFORMED
-        if tag not in self.tags:
-            return Drop.UNKNOWN_TAG
-        beyond = isinstance(error, msgspec.ValidationError) and is_bound_broken(error)
-        return Drop.OUT_OF_BOUNDS if beyond else Drop.MALFORMED
 
 
 def _tag(kind: type[Message]) -> int:

@@ -6,15 +6,13 @@ ends with the process. What is written into it (who, and where it listens) is fo
 
 from __future__ import annotations
 
-import fcntl
 import os
 from pathlib import Path
 
 import msgspec
 
+from holdfast.disk.lock import LockTaken, take
 from holdfast.errors import StorageError, StorageLocked
-
-HOLDER_BYTES_MAX = 1024
 
 
 class Holder(msgspec.Struct):
@@ -34,29 +32,23 @@ class MachineLock:
     def take(cls, path: Path, socket: str) -> MachineLock:
         """Raises ``StorageLocked`` naming the process and its socket when another agent of the group is there."""
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        except OSError as error:
-            raise StorageError(f"cannot lock {path}: {error.strerror}") from None
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = _holder(fd)
-            os.close(fd)
+            return cls(path, take(path, msgspec.json.encode(Holder(os.getpid(), socket))))
+        except LockTaken as taken:
+            holder = _holder(taken.holder)
             raise StorageLocked(
                 f"process {holder.pid} is the agent of this group on this machine: attach to its socket {holder.socket}, "
                 "stop it, or give both of them seeds"
             ) from None
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, msgspec.json.encode(Holder(os.getpid(), socket)), 0)
-        return cls(path, fd)
+        except OSError as error:
+            raise StorageError(f"cannot lock {path}: {error.strerror}") from None
 
     def close(self) -> None:
-        """Give it up. The file stays: removing it would let two processes lock two files of one name."""
+        """Give it up. The file stays (``disk/lock.py``)."""
         os.close(self._fd)
 
 
-def _holder(fd: int) -> Holder:
+def _holder(said: bytes) -> Holder:
     try:
-        return msgspec.json.decode(os.pread(fd, HOLDER_BYTES_MAX, 0), type=Holder)
+        return msgspec.json.decode(said, type=Holder)
     except msgspec.DecodeError:
         return Holder(0, "unknown")  # It has just taken it and not yet said who it is.

@@ -7,7 +7,6 @@ the process, so the socket file of a dead agent is replaced and that of a living
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import resource
 import socket
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING
 from holdfast.agent.socket.budget import Slices
 from holdfast.agent.socket.connection import READ_BYTES_MAX, Connection, TurnsNow
 from holdfast.agent.socket.handlers import Handlers
+from holdfast.disk.lock import LockTaken, own_pid, pid_of, take
 from holdfast.errors import ConfigError, StorageError, StorageLocked, Unavailable, shown
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ BACKLOG = 256  # connections that wait to be accepted while the agent is busy; t
 ACCEPTS_MAX = 8  # connections that are accepted in one turn of the loop: each costs a tenth of a millisecond
 FILES_WANTED = 8192  # clients, the pidfds of their grants, peers, and room
 PATH_BYTES_MAX = 107  # what the kernel has room for
-PID_BYTES_MAX = 20
 
 
 class LocalServer:
@@ -108,23 +107,17 @@ def _make_room() -> None:
 
 
 def _lock(path: str) -> int:
-    """The kernel's word that no other agent serves here. The file stays: removing it would let two processes lock two files of one name."""
+    """The kernel's word that no other agent serves here."""
     if not 0 < len(os.fsencode(path)) <= PATH_BYTES_MAX or "\0" in path:
         raise ConfigError(f"socket: {shown(path)}; accepted are paths of 1 to {PATH_BYTES_MAX} bytes")
     name = f"{path}.alive"  # No group file ends so: a group may be called "x.sock", and its own lock is "x.sock.lock".
     try:
-        lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        return take(name, own_pid())
+    except LockTaken as taken:
+        pid = pid_of(taken.holder)
+        raise StorageLocked(f"socket: another agent (pid {pid}) serves {path}; stop it, or choose another socket") from None
     except OSError as error:
         raise StorageError(f"socket: cannot use {name}: {error.strerror}; its folder must exist and be writable") from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        pid = os.pread(lock, PID_BYTES_MAX, 0).decode("ascii", "replace").strip()
-        os.close(lock)
-        raise StorageLocked(f"socket: another agent (pid {pid or 'unknown'}) serves {path}; stop it, or choose another socket") from None
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-    return lock
 
 
 def _bind(path: str, mode: int) -> socket.socket:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from holdfast.cli.agent_call import ANSWER_TIMEOUT, AgentCall
-from holdfast.cli.run.hold_flags import kinds
+from holdfast.cli.run.hold_flags import variables_of
 from holdfast.client.holding import Held, delay_text
 from holdfast.client.line import Answer
 from holdfast.client.wire import ITEMS
@@ -269,8 +269,7 @@ class GrantHold(Connected):
     def environ(self) -> Mapping[str, str]:
         token = str(self._asked.token)
         told = {**super().environ, "HOLDFAST_HOLD": f"{self._kind}:{self._name}", "HOLDFAST_TOKEN": token}
-        variables = (kind.variables for kind in kinds() if self._kind in (kind.kind, *kind.also))
-        return told | {name: str(getattr(self._asked, which)) for names in variables for name, which in names.items()}
+        return told | {name: str(getattr(self._asked, which)) for name, which in variables_of(self._kind).items()}
 
     def register(self, pid: int, *, before: float = 0.0, mark: str = "") -> None:
         answer = Answer()

@@ -15,7 +15,7 @@ from holdfast.cli.agent_call import socket_path
 from holdfast.cli.exits import NOT_EXECUTABLE, NOT_FOUND, OWN_ERROR, one_line
 from holdfast.cli.options import AGENT, GROUP, checked_timeout
 from holdfast.cli.parser import Flag, Word
-from holdfast.cli.run.hold_flags import firsts, flags, grace_default, kinds, title
+from holdfast.cli.run.hold_flags import firsts, flags, grace_default, kinds, modifiers, title
 from holdfast.cli.run.wanted import wanted_hold
 from holdfast.errors import ConfigError, HoldfastError
 
@@ -26,7 +26,7 @@ def taking_kinds(verb: Callable[..., int]) -> Callable[..., int]:
     """The verb with flags for what the features offer to hold, and to wait for first, behind the words of the command."""
     hints = get_type_hints(verb, include_extras=True)
     kinds_given = {kind.parameter: kind.flag for kind in kinds()} | {first.parameter: first.flag for first in firsts()}
-    kinds_given |= {modifier.parameter: modifier.flag for kind in kinds() for modifier in kind.modifiers}
+    kinds_given |= {modifier.parameter: modifier.flag for kind in kinds() for modifier in modifiers(kind)}
     del hints["given"]
     declared = {name: Annotated[str | None, flag] for name, flag in kinds_given.items()}
     verb.__annotations__ = {"words": hints.pop("words"), **declared, **hints}

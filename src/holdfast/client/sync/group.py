@@ -72,8 +72,8 @@ def join(
     ``seeds`` are addresses of some members ("10.0.0.5:7946"); ``key`` is the group's (``holdfast keys generate``); ``name`` is unique in
     the group and drawn if it is not given; ``tags`` are published with it. ``bind`` is chosen if it is not given: one of the seeds if
     that is a free address of this machine, else a free port at the address from which they are reached. ``membership`` says how members
-    are found: "ring", which is what is meant if nothing is said, or "views". ``config`` is a file of settings;
-    what is given here comes first, then HOLDFAST_* of the environment, then the file.
+    are found: "ring", which is what is meant if nothing is said, "gossip" or "views"; all agents of a group have the same. ``config``
+    is a file of settings; what is given here comes first, then HOLDFAST_* of the environment, then the file.
 
     Returns when this agent is a member, which takes a few round trips; raises ``JoinTimeout`` after ``timeout`` seconds, ``ConfigError``
     for what cannot be used, ``JoinFailed`` when it cannot be joined however long one waits. With ``wait=False`` it returns as soon as the

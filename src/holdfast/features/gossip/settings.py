@@ -24,7 +24,7 @@ class GossipSettings(Table):
     probe_targets: Annotated[
         str,
         Setting(
-            "Whom gossip probes next: shuffle (each member once a round), spatial or bag (near members more often).", "HOW",
+            "How the next member to probe is chosen: shuffle (each member once a round), spatial or bag (near members more often).", "HOW",
             choices=("shuffle", "spatial", "bag"),
         ),
     ] = "shuffle"  # fmt: skip

@@ -265,7 +265,7 @@ class Reporting:
         self._meter.reported_at = None
 
     def set_exception(self, error: HoldfastError, /) -> None:
-        """What was said in vain is not said again: the agent has lost count of this process, or is gone."""
+        """A report that failed is not repeated: the agent has lost count of this process, or is gone."""
         del error
         self._meter.reported_at = None
 

@@ -26,7 +26,7 @@ NOT_KNOWN = -1.0
 
 
 class Caller(NamedTuple):
-    """One that waits."""
+    """A caller that waits for its cost."""
 
     cost: int  # micro-units
     since: float
@@ -36,12 +36,12 @@ class Caller(NamedTuple):
 
 
 class Desk:
-    """Of one limit. A ``Client`` of its own stream."""
+    """The bucket of one limit and the line before it. It is the ``Client`` of a stream of its own."""
 
     pid, program, connected = 0, "agent", True
 
     def __init__(self, host: Turns, users: Users, name: str, period: float, gone: Callable[[], None]) -> None:
-        """``gone``: it was given up."""
+        """``gone`` is called when this desk was given up."""
         self._host, self._users, self._name, self._period, self._gone = host, users, name, period, gone
         self._bucket = TimedBucket(nanos(host.now))
         self._line: deque[Caller] = deque()

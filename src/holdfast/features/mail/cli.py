@@ -16,7 +16,7 @@ from holdfast.features.mail.calls import Cast, MessageItem, Messages, Send
 PAYLOAD_BYTES_MAX = 32 * 1024  # of one message
 
 Text = Annotated[str, Word(help="What to say; - reads it from stdin.", metavar="TEXT")]
-Topic = Annotated[str, Word(help="Who listens to it hears it.", metavar="TOPIC")]
+Topic = Annotated[str, Word(help="Members that listen to this topic get the message.", metavar="TOPIC")]
 
 
 def send(

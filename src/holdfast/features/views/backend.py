@@ -29,7 +29,7 @@ class Backend(Machine, Views, Protocol):
 
     @property
     def left(self) -> bool:
-        """It takes no part, and nothing remains to be said."""
+        """True if this agent takes no part in views, and nothing remains to be said."""
 
     def take_part(self) -> None:
         """Begin to be a client of views, if it is none yet."""

@@ -12,20 +12,20 @@ from holdfast.features.election.lab.experiments import (
     bandwidth_drop,
     bandwidth_size,
     bandwidth_topology,
-    base_example,
     completion_drop,
     completion_size,
     completion_topology,
-    leader_changes,
-    leader_health,
-    leader_rank,
+    figure1_base_example,
+    figure2_worked_vector,
+    figure9_leader_changes,
+    figure10_leader_health,
+    figure11_leader_rank,
     live,
     message_counts,
     preference,
     safety,
-    table_c,
-    table_p,
-    worked_vector,
+    table1_c,
+    table2_p,
 )
 from holdfast.features.election.lab.figures import fit, rises
 from holdfast.features.election.lab.paper import BY_DROP, BY_SIZE, BY_TOPOLOGY, TABLE_I, Setting
@@ -37,10 +37,10 @@ FEW = {"runs": "2", "traces": "1", "largest": "49"}
 REDUCED: list[tuple[Experiment[Any], dict[str, str], str]] = [
     (message_counts.EXPERIMENT, {"sizes": "[5]", "seeds": "12"}, EITHER),
     (safety.EXPERIMENT, {"runs": "3"}, EITHER),
-    (worked_vector.EXPERIMENT, {}, "pass"),
-    (base_example.EXPERIMENT, {}, "pass"),
-    (table_p.EXPERIMENT, {"seeds": "1", "seconds": "20", "largest": "32"}, EITHER),
-    (table_c.EXPERIMENT, {"seeds": "1", "seconds": "30", "largest": "32", "patience": "[3.0]", "sweep_seeds": "0"}, EITHER),
+    (figure2_worked_vector.EXPERIMENT, {}, "pass"),
+    (figure1_base_example.EXPERIMENT, {}, "pass"),
+    (table2_p.EXPERIMENT, {"seeds": "1", "seconds": "20", "largest": "32"}, EITHER),
+    (table1_c.EXPERIMENT, {"seeds": "1", "seconds": "30", "largest": "32", "patience": "[3.0]", "sweep_seeds": "0"}, EITHER),
     (preference.EXPERIMENT, {"runs": "2", "largest": "32"}, EITHER),
     (bandwidth_size.EXPERIMENT, {**FEW, "largest": "32"}, EITHER),
     (completion_size.EXPERIMENT, {**FEW, "largest": "32"}, EITHER),
@@ -51,9 +51,9 @@ SHARED: list[Experiment[Any]] = [  # of the same points: one is enough in `make 
     bandwidth_drop.EXPERIMENT,
     completion_topology.EXPERIMENT,
     completion_drop.EXPERIMENT,
-    leader_changes.EXPERIMENT,
-    leader_health.EXPERIMENT,
-    leader_rank.EXPERIMENT,
+    figure9_leader_changes.EXPERIMENT,
+    figure10_leader_health.EXPERIMENT,
+    figure11_leader_rank.EXPERIMENT,
 ]
 
 
@@ -149,7 +149,7 @@ def test_f9_can_miss() -> None:
 
     def changes(hybrid: Sequence[float], base: Sequence[float] = ones) -> bool:
         rows = points(BY_DROP, each("changes", base=base, optimistic=ones, preferred=ones, hybrid=hybrid))
-        return judged(leader_changes.EXPERIMENT, rows).passed
+        return judged(figure9_leader_changes.EXPERIMENT, rows).passed
 
     assert changes((1.1, 1.2, 1.4, 1.5))
     assert not changes((1.7, 1.2, 1.4, 2.5))
@@ -163,7 +163,7 @@ def test_f10_can_miss() -> None:
 
     def health(base: Sequence[float], preferred: Sequence[float]) -> bool:
         rows = points(BY_DROP, each("health", base=base, optimistic=base, preferred=preferred, hybrid=(30.0, 30.0, 30.0, 30.0)))
-        return judged(leader_health.EXPERIMENT, rows).passed
+        return judged(figure10_leader_health.EXPERIMENT, rows).passed
 
     assert health((20.0, 30.0, 4.0, 0.1), (20.0, 1.0, 20.0, 10.0))
     assert not health((20.0, 30.0, 4.0, 0.1), (19.0, 30.0, 20.0, 10.0))
@@ -177,7 +177,7 @@ def test_f11_can_miss() -> None:
 
     def ranks(base: Sequence[float], hybrid: Sequence[float]) -> bool:
         rows = points(BY_DROP, each("hash", base=base, optimistic=zeros, preferred=zeros, hybrid=hybrid))
-        return judged(leader_rank.EXPERIMENT, rows).passed
+        return judged(figure11_leader_rank.EXPERIMENT, rows).passed
 
     assert ranks(zeros, (0.0, 1.0, 2.0, 4.0))
     assert not ranks((0.0, 0.0, 1.0, 0.0), zeros)
@@ -199,10 +199,13 @@ def test_l1_and_f1_can_miss() -> None:
     assert judged(message_counts.EXPERIMENT, rows()).passed
     for found in (rows(unicasts=8), rows(few=True), rows(enough=False)):
         assert not judged(message_counts.EXPERIMENT, found).passed
-    whole = [base_example.EXPERIMENT.measure(cell) for cell in base_example.EXPERIMENT.cells(parameters_of(base_example.EXPERIMENT, {}), 1)]
-    assert judged(base_example.EXPERIMENT, whole).passed
-    assert not judged(base_example.EXPERIMENT, [{**whole[0], "messages": whole[0]["messages"][1:]}, whole[1]]).passed
-    assert not judged(base_example.EXPERIMENT, [{**whole[0], "leader": 1}, whole[1]]).passed
+    whole = [
+        figure1_base_example.EXPERIMENT.measure(cell)
+        for cell in figure1_base_example.EXPERIMENT.cells(parameters_of(figure1_base_example.EXPERIMENT, {}), 1)
+    ]
+    assert judged(figure1_base_example.EXPERIMENT, whole).passed
+    assert not judged(figure1_base_example.EXPERIMENT, [{**whole[0], "messages": whole[0]["messages"][1:]}, whole[1]]).passed
+    assert not judged(figure1_base_example.EXPERIMENT, [{**whole[0], "leader": 1}, whole[1]]).passed
 
 
 def test_l2_can_miss() -> None:
@@ -269,9 +272,9 @@ def test_t1_can_miss() -> None:
                 })  # fmt: skip
         return found
 
-    assert judged(table_c.EXPERIMENT, rows()).passed
+    assert judged(table1_c.EXPERIMENT, rows()).passed
     for found in (rows(largest=5), rows(p99=5.0), rows(means=(0.4, 0.2, 0.3, 0.4))):
-        assert not judged(table_c.EXPERIMENT, found).passed
+        assert not judged(table1_c.EXPERIMENT, found).passed
 
 
 def test_t2_can_miss() -> None:
@@ -280,23 +283,23 @@ def test_t2_can_miss() -> None:
     def rows(p: float) -> list[Measured]:
         return [{"members": 32, "any": p, "own": 0.9}]
 
-    found = judged(table_p.EXPERIMENT, rows(0.5))
+    found = judged(table2_p.EXPERIMENT, rows(0.5))
     assert found.passed
     assert any("from the paper's own p, r = 4 > c+1 = 3" in note for note in found.notes)
     for p in (0.19, 0.71):
-        assert not judged(table_p.EXPERIMENT, rows(p)).passed
+        assert not judged(table2_p.EXPERIMENT, rows(p)).passed
 
 
 def test_f2_can_miss() -> None:
     """F2: leader 2 with two NOTIFYLEADER, and each set as it is printed."""
-    cells = worked_vector.EXPERIMENT.cells(parameters_of(worked_vector.EXPERIMENT, {}), 1)
-    rows = [dict(worked_vector.EXPERIMENT.measure(cell)) for cell in cells]
-    assert judged(worked_vector.EXPERIMENT, rows).passed
+    cells = figure2_worked_vector.EXPERIMENT.cells(parameters_of(figure2_worked_vector.EXPERIMENT, {}), 1)
+    rows = [dict(figure2_worked_vector.EXPERIMENT.measure(cell)) for cell in cells]
+    assert judged(figure2_worked_vector.EXPERIMENT, rows).passed
     for place in range(len(rows)):
         if rows[place]["order"] == ["4", "0", "1"]:
             wrong = [dict(row) for row in rows]
             wrong[place]["steps"] = [[*step[:4], "0"] for step in rows[place]["steps"]]
-            assert not judged(worked_vector.EXPERIMENT, wrong).passed
+            assert not judged(figure2_worked_vector.EXPERIMENT, wrong).passed
 
 
 def test_fits_and_trends() -> None:

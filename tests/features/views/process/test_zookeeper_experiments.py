@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from holdfast.features.views.lab.ensemble import missing
-from holdfast.features.views.lab.experiments import heal_times, mailbox_cost
+from holdfast.features.views.lab.experiments import figure7_heal_times, mailbox_cost
 from holdfast.features.views.lab.wires import LOOPBACK, Wires
 from holdfast.host import Address
 from holdfast.lab.experiment import Experiment, conduct, parameters_of
 
 REAL = [
-    (heal_times.EXPERIMENT, {"seconds": "[8.0]"}, 2),
+    (figure7_heal_times.EXPERIMENT, {"seconds": "[8.0]"}, 2),
     (mailbox_cost.EXPERIMENT, {"members": "8", "burst": "1", "seconds": "2.0", "messages": "20", "window": "8"}, 1),
 ]
 
@@ -29,7 +29,7 @@ def test_a_real_ensemble(experiment: Experiment[Any], settings: Mapping[str, str
     report = conduct(experiment, parameters_of(experiment, {**settings, "back_ends": '["zookeeper"]'}), 0, map, "test")
     assert report.verdict == "pass", report.notes
     assert report.notes == ("moshe is not measured: it was not asked for",)
-    name = "never" if experiment is heal_times.EXPERIMENT else "sustained"
+    name = "never" if experiment is figure7_heal_times.EXPERIMENT else "sustained"
     assert len(report.measured[name]) == columns
 
 

@@ -13,7 +13,7 @@ from holdfast.features.views.lab.experiments import (
     figure2_trace,
     figure3_hops,
     figure4_trip,
-    heal_times,
+    figure7_heal_times,
     join_and_crash,
     mailbox_cost,
     moshe_fast_path,
@@ -49,7 +49,7 @@ REDUCED: list[tuple[Experiment[Any], dict[str, str], str]] = [
     (figure4_trip.EXPERIMENT, {}, "pass"),
     (moshe_fast_path.EXPERIMENT, {"events": "25", "rates": "[0.2]"}, EITHER),
     (join_and_crash.EXPERIMENT, {"runs": "4"}, "miss"),
-    (heal_times.EXPERIMENT, {"back_ends": '["moshe"]', "seconds": "[8.0]", "runs": "2"}, "pass"),
+    (figure7_heal_times.EXPERIMENT, {"back_ends": '["moshe"]', "seconds": "[8.0]", "runs": "2"}, "pass"),
     (mailbox_cost.EXPERIMENT, {"back_ends": '["moshe"]', "members": "6", "seconds": "1.0", "messages": "10"}, "pass"),
     (share_fate.EXPERIMENT, {"seeds": "1", "servers": "[3]", "seconds": "20.0"}, "pass"),
     (server_killed.EXPERIMENT, {"runs": "3", "runs_without": "1"}, "pass"),
@@ -252,7 +252,7 @@ def z1(changes: Mapping[str, Mapping[str, Any]] | None = None) -> Finding:
             VIOLATION: "",
         }
         rows.append({**row, **(changes or {}).get(back_end, {})})
-    return judged(heal_times.EXPERIMENT, rows)
+    return judged(figure7_heal_times.EXPERIMENT, rows)
 
 
 @pytest.mark.parametrize("change", [{"times": [], "never": 1}, {VIOLATION: "CB6 one-group: two views"}])

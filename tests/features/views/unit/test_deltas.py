@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.features.views.protocol.attached import Client
 from holdfast.features.views.protocol.config import CLIENTS_MAX
 from holdfast.features.views.protocol.deltas import ViewMessages, applied
+from holdfast.features.views.protocol.liveness import Client
 from holdfast.host import NodeId, View
 from tests.features.views.stand import A, B, C, at, member, view_of
 

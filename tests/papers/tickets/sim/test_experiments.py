@@ -12,11 +12,11 @@ import pytest
 from holdfast.features.tickets.lab.experiments import availability as tickets_availability
 from holdfast.features.tickets.lab.experiments import chernoff as tickets_chernoff
 from holdfast.lab.experiment import Cell, Experiment, Finding, Measured, parameters_of
-from holdfast.papers.tickets.lab.experiments import figure as tickets_figure
+from holdfast.papers.tickets.lab.experiments import figure1_owners as tickets_figure
 from holdfast.papers.tickets.lab.experiments import theorem31 as tickets_theorem31
 from holdfast.papers.tickets.lab.experiments import theorem41 as tickets_theorem41
 from holdfast.papers.tickets.lab.experiments import threshold as tickets_threshold
-from holdfast.papers.tickets.lab.experiments.figure import DEFINITION, PROTOCOL
+from holdfast.papers.tickets.lab.experiments.figure1_owners import DEFINITION, PROTOCOL
 from holdfast.papers.tickets.lab.experiments.theorem31 import ALL, COUNTED, LEAVES, STAYS
 from holdfast.papers.tickets.lab.experiments.theorem41 import CUTS, SHARED, TRACE
 from holdfast.papers.tickets.lab.experiments.threshold import ALGORITHM, LOSSY, TEXT

@@ -23,14 +23,14 @@ BUSY_TIMEOUTS = 2.0  # how long an initiator that was heard counts as one
 
 
 class Answering:
-    """Answers of one member, to others and to itself."""
+    """Answers the questions of initiators, this member included."""
 
     def __init__(self, core: Core, watching: Watching) -> None:
         self._core, self._watching = core, watching
         self.outbox = Outbox(core.host)  # of its own: its length is what was not answered yet
 
     def on_query(self, source: NodeId, contest: Contest, query: Query) -> None:
-        """Of a peer; who asks is remembered by the caller."""
+        """Answer QUERY of a peer. The caller remembers the initiator."""
         core = self._core
         if len(self.outbox) >= UNANSWERED_MAX:
             core.counts["unanswered"] += 1
@@ -61,7 +61,7 @@ class Answering:
         )  # fmt: skip
 
     def memory(self, contest: Contest, eid: int) -> Response:
-        """What it may not forget, for a voter that did."""
+        """The highest term promised here and the reign known here, for a voter that has lost its memory."""
         active = None if contest.active is None or contest.active.over else Crown(contest.active.term, contest.active.leader)
         known = self._core.known()
         return Response(contest.name, contest.manner, eid, term=contest.promised, active=active, known=known, voter=contest.voter)

@@ -36,14 +36,14 @@ class Crowning(Protocol):
     def at_risk(self, contest: Contest) -> None: ...
     def on_lost(self, contest: Contest, reason: LossReason) -> None: ...
     def drop_run(self, contest: Contest) -> None:
-        """An own election that is not finished is not needed."""
+        """Give up the own election of this name, if it is not finished."""
 
     def to_initiator(self, contest: Contest, message: OfElection) -> None:
-        """The initiator is this member."""
+        """Hand a message to the own election, where this member named itself."""
 
 
 class Candidacy:
-    """Of all names of one member."""
+    """What this member is to each name for which it may lead: not named, tentative or active."""
 
     def __init__(self, core: Core, voting: Voting, watching: Watching, terms: Callable[[], Terms], crowning: Crowning) -> None:
         self._core, self._voting, self._watching, self._terms, self._crowning = core, voting, watching, terms, crowning
@@ -71,14 +71,14 @@ class Candidacy:
             self._accept(source, contest, notify)
 
     def _is_taken(self, contest: Contest, term: int) -> bool:
-        """It was promised, or led, already; a reign that is over is not led again under its term."""
+        """True if this term was promised or led already; a reign that is over is not led again under its term."""
         active = contest.active
         if active is not None and term <= active.term:
             return True
         return term < contest.promised or (term == contest.promised and contest.promised_to != self._core.me)
 
     def _again(self, source: NodeId, contest: Contest, *, final: bool) -> None:
-        """Named under the same term once more. Where that makes it ACTIVE, all hear so."""
+        """Handle a nomination under the same term once more. Where that makes this member ACTIVE, all hear so."""
         named = contest.role is Role.TENTATIVE
         contest.final = contest.final or final
         self.try_activate(contest)
@@ -111,7 +111,7 @@ class Candidacy:
         contest.candidacy = core.host.after(core.ttl, lambda: self._on_expired(contest, term))
 
     def _accepted(self, contest: Contest, term: int, source: NodeId) -> None:
-        """By this member itself, and saved."""
+        """This member has accepted its own term, and that is saved."""
         core = self._core
         if contest.role is not Role.TENTATIVE or contest.term != term:
             return
@@ -126,7 +126,7 @@ class Candidacy:
     # From TENTATIVE to ACTIVE.
 
     def try_activate(self, contest: Contest) -> None:
-        """A process that was stopped runs its timers late, so the age is compared here, too."""
+        """Become ACTIVE if nothing is missing. A process that was stopped runs its timers late, so the age is compared here, too."""
         core = self._core
         if contest.role is not Role.TENTATIVE or not contest.final or core.now - contest.began_at >= core.ttl:
             return
@@ -159,7 +159,7 @@ class Candidacy:
         return contest.role is Role.ACTIVE and active is not None and (active.term, active.leader, active.over) == mine
 
     def _promised(self, contest: Contest) -> bool:
-        """Mode ``seats``: ask the slots, once the initiator has finished."""
+        """True if enough slots promised this term; else they are asked, once the initiator has finished (mode ``seats``)."""
         terms = self._terms()
         needed = self._voting.needed(contest)
         if sum(ack.startswith(SLOT) for ack in contest.acks) >= needed:
@@ -182,7 +182,7 @@ class Candidacy:
         self._watching.arm(contest)
 
     def on_ack(self, source: NodeId, contest: Contest, ack: LeaderAck) -> None:
-        """Of a LEADER of the present term."""
+        """Count a voter's answer to a LEADER of the present term."""
         core = self._core
         if contest.role is Role.FOLLOWER or ack.term != contest.term or not contest.manner.by_members:
             return
@@ -209,7 +209,7 @@ class Candidacy:
     # LEADER.
 
     def _spread(self, contest: Contest) -> None:
-        """To all; again to the silent while it is tentative, where their acceptance counts."""
+        """Send LEADER to all; again to the silent while this member is tentative, where their acceptance counts."""
         core = self._core
         core.cast(self._leader(contest))
         if contest.manner.by_members:
@@ -238,7 +238,7 @@ class Candidacy:
     # Doubts, and the end (5.9).
 
     def on_pause(self, contest: Contest) -> None:
-        """The process was stopped: ACTIVE under the same term only when that is confirmed."""
+        """Doubt the own reign: the process was stopped, and is ACTIVE again under this term only when that is confirmed."""
         core = self._core
         if contest.role is not Role.ACTIVE or not core.rules.pause_check:
             return
@@ -264,7 +264,7 @@ class Candidacy:
             self.try_activate(contest)
 
     def on_tick(self, contest: Contest) -> None:
-        """Is there still a majority in the own list?"""
+        """Step down if the own list has had no majority for two ticks."""
         if contest.role is not Role.ACTIVE or not contest.manner.fencing or not self._core.rules.support_check:
             return
         contest.weak_ticks = 0 if self._voting.supported(contest) else contest.weak_ticks + 1
@@ -273,7 +273,7 @@ class Candidacy:
             self._watching.arm(contest)
 
     def step_down(self, contest: Contest, why: str) -> None:
-        """Not named, or not the leader, under this term any more; never again under it."""
+        """Be neither named nor the leader under this term any more, and never again under it."""
         core, term = self._core, contest.term
         if contest.role is Role.FOLLOWER:
             return

@@ -21,11 +21,11 @@ class Clients:
     """The wish of one client for each name."""
 
     def __init__(self, core: Core, sure: Callable[[Contest], bool], lapsed: Callable[[Contest], None]) -> None:
-        """``sure``: the deadline may be extended now. ``lapsed``: it passed; the reign is to end."""
+        """``sure``: may the deadline be extended now? ``lapsed`` is called when it has passed: the reign is to end."""
         self._core, self._sure, self._lapsed = core, sure, lapsed
 
     def on_leading(self, contest: Contest) -> None:
-        """It is this agent's, or again after a doubt."""
+        """Grant the name to the client, or extend its deadline: this agent leads, or leads again after a doubt."""
         wish, now = contest.wish, self._core.now
         if wish is None or not wish.allowed:
             return
@@ -46,7 +46,7 @@ class Clients:
             wish.holder.on_at_risk()
 
     def on_lost(self, contest: Contest, reason: LossReason) -> None:
-        """The reign is over, for a client that was told of it."""
+        """Tell the client that the reign is over, if it was told of it."""
         wish = contest.wish
         if wish is None or wish.deadline == -inf:
             return
@@ -54,14 +54,14 @@ class Clients:
         wish.holder.on_lost(reason)
 
     def end(self, wish: Wish) -> None:
-        """Nothing more is told under this term."""
+        """Tell the client nothing more under this term."""
         wish.deadline, wish.at_risk = -inf, False
         if wish.timer is not None:
             wish.timer.cancel()
             wish.timer = None
 
     def lapse(self, contest: Contest) -> None:
-        """F9: the first thing that every entry does. A deadline that has passed is a loss."""
+        """Take a deadline that has passed for a loss. Every entry does this first (F9)."""
         wish = contest.wish
         if wish is not None and -inf < wish.deadline <= self._core.now:
             self._core.counts["lapsed"] += 1

@@ -26,7 +26,7 @@ class Crowned(NamedTuple):
 
 
 class Wish:
-    """A client of this agent asks for the name."""
+    """What a client of this agent asks for: to lead the name."""
 
     def __init__(self, holder: Holder, length: float) -> None:
         self.holder, self.length = holder, length
@@ -37,7 +37,7 @@ class Wish:
 
 
 class Run:
-    """An own election."""
+    """An election that this member initiated: its bounds, its answers and its nominee."""
 
     def __init__(self, eid: int, why: str, *, x: int, y: int, c: int, f: int, began_at: float) -> None:
         self.eid, self.why, self.x, self.y, self.c, self.f, self.began_at = eid, why, x, y, c, f, began_at
@@ -61,7 +61,7 @@ class Run:
 
 
 class Contest:
-    """One name."""
+    """All that this member knows of one name, as candidate, as voter and as initiator."""
 
     def __init__(self, name: str, manner: Manner, now: float) -> None:
         self.name, self.manner = name, manner
@@ -111,11 +111,11 @@ class Contest:
         self.cached: tuple[int, Manner, tuple[Candidate, ...]] | None = None
 
     def pair(self, term: int, leader: NodeId) -> tuple[int, int, int]:
-        """Reigns compare by it: the larger term, then the better hash, then the newer life. The same everywhere (D22)."""
+        """The key by which reigns compare: the larger term, then the better hash, then the newer life; everywhere the same (D22)."""
         return term, -hash_of(self.name, leader.name), leader.boot
 
     def order(self, life: NodeId) -> tuple[int, NodeId]:
-        """Initiators compare by it: the smaller one goes on (D11)."""
+        """The key by which initiators compare: the smaller one goes on (D11)."""
         return hash_of(self.name, life.name), life
 
     def hear(self, initiator: NodeId, now: float) -> None:
@@ -125,16 +125,16 @@ class Contest:
         self.heard[initiator] = now
 
     def quiet(self, now: float, seconds: float) -> bool:
-        """No QUERY of another initiator was heard for so long."""
+        """True if no QUERY of another initiator was heard for so long."""
         return not any(now - at < seconds for at in self.heard.values())
 
     def raise_promise(self, term: int, leader: NodeId | None) -> None:
-        """A higher term was heard of."""
+        """Count this term as promised to that life, if it is higher than the promise so far."""
         if term > self.promised:
             self.promised, self.promised_to = term, leader
 
     def show(self, term: int, leader: NodeId, now: float) -> None:
-        """Whom early callers may contact."""
+        """Note the member that early callers may contact, and its term."""
         self.shown, self.shown_at = (term, leader), now
 
     def see(self, known: int) -> None:
@@ -142,5 +142,5 @@ class Contest:
 
     @property
     def stands(self) -> bool:
-        """A client asks for it, and may have it."""
+        """True if a client of this agent asks for the name and may have it."""
         return self.wish is not None and self.wish.allowed

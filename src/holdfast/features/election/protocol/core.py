@@ -39,7 +39,7 @@ class Listed(NamedTuple):
 
 
 class Core:
-    """Shared by all parts of one machine."""
+    """The state that all parts of one machine share: host, lists, numbers and names."""
 
     def __init__(self, host: Host, lists: Lists, config: ElectionConfig, rules: Rules) -> None:
         self.host, self.lists, self.config, self.rules = host, lists, config, rules
@@ -68,12 +68,12 @@ class Core:
 
     @property
     def ttl(self) -> float:
-        """How long a nominee may remain one."""
+        """Seconds for which a nominee may remain one."""
         return 6 * self.timeout if self.config.candidacy_ttl is None else self.config.candidacy_ttl
 
     @property
     def spread(self) -> float:
-        """Over which those who see a leader gone begin."""
+        """Seconds over which the members that see a leader gone begin an election."""
         return 2 * self.timeout if self.config.init_spread is None else self.config.init_spread
 
     def uniform(self, least: float, most: float) -> float:
@@ -84,7 +84,7 @@ class Core:
         return max(CLOCK_MIN, int(self.host.wall() * 1000)) if self.rules.clock_terms else 0
 
     def credible(self, term: int) -> bool:
-        """H87: does an honest clock come to it?"""
+        """True if an honest clock comes to this term (H87)."""
         return term <= max(CLOCK_MIN, int(self.host.wall() * 1000)) + AHEAD_MAX
 
     # Lists.
@@ -105,15 +105,15 @@ class Core:
         return life in self.listed.members
 
     def settled(self, life: NodeId) -> bool:
-        """D19."""
+        """True if this life is settled as a member, or that is not asked (D19)."""
         return not self.rules.settled or self.lists.settled(life)
 
     def known(self) -> int:
-        """Names that are listed here, and that failed and are remembered."""
+        """The number of names that are listed here, or that failed and are remembered."""
         return max(1, len(self.lists.known_names()))
 
     def candidates(self, contest: Contest) -> tuple[Candidate, ...]:
-        """Who is eligible by the own list, this member included, best first. A member settles without a new version, so that is not
+        """The eligible candidates of the own list, this member included, best first. A member settles without a new version, so that is not
         cached."""
         version = self.listed.version
         if contest.cached is None or contest.cached[:2] != (version, contest.manner):
@@ -122,14 +122,14 @@ class Core:
         return tuple(each for each in contest.cached[2] if self.eligible(contest, each.id))
 
     def eligible(self, contest: Contest, life: NodeId) -> bool:
-        """Of a candidate that is listed."""
+        """True if this listed candidate may be named."""
         return self.settled(life) and (life != self.me or contest.stands)
 
     def i_am_eligible(self, contest: Contest) -> bool:
         return contest.stands and self.settled(self.me) and bool(contest.posted)
 
     def takes_part(self, contest: Contest) -> bool:
-        """5.2: who does not take part is silent."""
+        """True if this member answers questions about the name; otherwise it is silent (5.2)."""
         return self.is_listed(self.me) and self.settled(self.me) and (contest.voter or not contest.manner.by_members)
 
     def _candidate(self, contest: Contest, member: Member) -> Candidate | None:
@@ -142,7 +142,7 @@ class Core:
     # Names.
 
     def meet(self, source: NodeId, name: str, manner: Manner) -> Contest | None:
-        """A peer speaks of this name. None: that cannot be, there is no room, or it is elected otherwise here."""
+        """The contest of which a peer speaks. None: the name is malformed, there is no room, or it is elected otherwise here."""
         if not 1 <= len(name.encode()) <= NAME_BYTES_MAX or not is_sound(manner):
             self.counts["malformed"] += 1
             return None
@@ -156,7 +156,7 @@ class Core:
         return contest
 
     def turn(self, contest: Contest, manner: Manner) -> None:
-        """A reign is known that was elected so, and this agent does not stand for the name otherwise."""
+        """Elect the name so from now on, as the known reign was, if this agent does not stand for it otherwise."""
         if contest.wish is None and contest.run is None and contest.role is Role.FOLLOWER:
             contest.manner, contest.cached = manner, None
 
@@ -169,7 +169,7 @@ class Core:
         return contest
 
     def mismatch(self, source: NodeId, contest: Contest, manner: Manner) -> None:
-        """F4: said once per peer and value."""
+        """Count, and say once per peer and value, that a peer elects the name otherwise (F4)."""
         self.counts["mismatches"] += 1
         theirs, ours = manner.words(), contest.manner.words()
         field = next(field for field in ours if ours[field] != theirs[field])
@@ -181,7 +181,7 @@ class Core:
             self.host.emit(ConfigMismatch(source, f"{field} of {contest.name}", ours[field], theirs[field]))
 
     def _turns(self, contest: Contest, manner: Manner) -> bool:
-        """A name that this agent does not stand for, and that has no leader here, is elected as its next candidates say."""
+        """Take over the manner of a peer, if this agent does not stand for the name and knows no leader of it. True: it did."""
         led = contest.active is not None and not contest.active.over and self.is_listed(contest.active.leader)
         if contest.wish is not None or contest.run is not None or led:
             return False
@@ -189,7 +189,7 @@ class Core:
         return contest.manner == manner
 
     def _make_room(self) -> bool:
-        """The name that was idle for longest goes; none that this agent has a part in, or promised something lately."""
+        """Forget the name that was idle for longest; none that this agent has a part in, or promised something lately."""
         idle_since = self.now - QUARANTINE * self.ttl
         idle = (each for each in self.contests.values() if each.wish is None and each.run is None and each.role is Role.FOLLOWER)
         contest = min(idle, key=lambda each: each.touched_at, default=None)

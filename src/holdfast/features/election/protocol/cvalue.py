@@ -28,7 +28,7 @@ class Bounds(NamedTuple):
 
 
 class CValue:
-    """c and f, as of now."""
+    """The c and the f with which an election counts, as of now."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -41,7 +41,7 @@ class CValue:
         return Bounds(min(want, most), f, want, most)
 
     def for_election(self, contest: Contest) -> Bounds:
-        """The same, and what is to be said about it."""
+        """The bounds for an election that begins; a change, and a c that cannot be used, are emitted."""
         found = self.bounds(contest)
         if abs(found.c - contest.said_c) > CHANGE * contest.said_c:
             contest.said_c = found.c
@@ -52,7 +52,7 @@ class CValue:
         return found
 
     def violated(self, contest: Contest) -> None:
-        """A worse one leads: c was too small, for one window (D6)."""
+        """Raise c for one window: a worse-ranked member leads, so c was too small (D6)."""
         contest.boost = min(2 * max(1, self.bounds(contest).c), len(self._core.listed.members))
         contest.boost_until = self._core.now + WINDOW
 

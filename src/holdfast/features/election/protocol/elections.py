@@ -58,7 +58,7 @@ from holdfast.kit.seats import Seats
 
 
 class Elections:
-    """One per agent; a Machine."""
+    """The machine of all elections of one agent."""
 
     fingerprint = b""
     handles: Sequence[type[Message]] = TYPES
@@ -140,12 +140,12 @@ class Elections:
             self._watching.arm(contest, soon=True)
 
     def withdraw(self, name: str) -> None:
-        """No candidate any more; a leader calls ``resign``, which this is."""
+        """Stop being a candidate. Of a leader this is ``resign``."""
         self.resign(name)
 
     def resign(self, name: str) -> None:
-        """Gives it up at once and stops being a candidate; ``on_lost`` is not called. Not leading: the same as ``withdraw``. Unknown names
-        are ignored."""
+        """Give the name up at once and stop being a candidate; ``on_lost`` is not called. Not leading: the same as ``withdraw``. Unknown
+        names are ignored."""
         self._lapse()
         contest = self._core.standing.pop(name, None)
         if contest is None or contest.wish is None:
@@ -157,7 +157,7 @@ class Elections:
         self._candidacy.step_down(contest, "resigned" if led else "withdrawn")
 
     def renew_allowed(self, name: str, allowed: bool) -> None:
-        """False: deadlines are not extended any more, and while it does not lead it is no candidate."""
+        """May deadlines be extended? If not, an agent that does not lead is no candidate meanwhile."""
         self._lapse()
         contest = self._core.standing.get(name)
         if contest is None or contest.wish is None:
@@ -170,8 +170,8 @@ class Elections:
             self._candidacy.step_down(contest, "withdrawn")
 
     def elect(self, name: str) -> None:
-        """An election now, here, with the incumbent as one candidate among others (not sticky). Raises ConfigError if this agent knows
-        no candidate of that name, Unavailable while it takes part in nothing."""
+        """Begin an election now, here, with the incumbent as one candidate among others (not sticky). Raises ConfigError if this agent
+        knows no candidate of that name, Unavailable while it takes part in nothing."""
         core, contest = self._core, self._core.contests.get(name)
         if contest is None or not core.candidates(contest):
             raise ConfigError(f"name: no member stands for {shown(name)}; accepted is a name that a client leads or waits for")
@@ -184,27 +184,27 @@ class Elections:
     # What is known: hints, never waiting.
 
     def leader(self, name: str) -> Reign | None:
-        """Who leads, as known here; also tentative. None: no leader, or the one that was has left the list."""
+        """The leader as known here; also tentative. None: no leader, or the one that was has left the list."""
         contest = self._core.contests.get(name)
         return None if contest is None else self._reign(contest)
 
     def reigns(self) -> Mapping[str, Reign]:
-        """All of them, by name."""
+        """The reigns of all names, by name."""
         found = ((name, self.leader(name)) for name in self.names())
         return {name: reign for name, reign in found if reign is not None}
 
     def is_leader(self, name: str) -> bool:
-        """This agent leads it: ACTIVE, told to a client that asked, and in time (F9)."""
+        """True if this agent leads the name: ACTIVE, told to a client that asked, and in time (F9)."""
         return self.deadline(name) > self._core.now
 
     def token(self, name: str) -> int:
-        """Of this agent's reign. Raises ``errors.HoldLost`` if it does not lead."""
+        """The token of this agent's reign. Raises ``errors.HoldLost`` if it does not lead."""
         if not self.is_leader(name):
             raise HoldLost(f"{shown(name)} is not led by this agent; wait until it is")
         return self._core.contests[name].term
 
     def deadline(self, name: str) -> float:
-        """As told to the client, on ``host.now``; minus infinity if it does not lead."""
+        """The deadline as told to the client, on ``host.now``; minus infinity if it does not lead."""
         contest = self._core.standing.get(name)
         return -inf if contest is None or contest.wish is None or contest.role is not Role.ACTIVE else contest.wish.deadline
 
@@ -230,11 +230,11 @@ class Elections:
             contest.floor = max(contest.floor, number)
 
     def names(self) -> tuple[str, ...]:
-        """All that is known, sorted."""
+        """All names that are known, sorted."""
         return tuple(sorted(self._core.contests))
 
     def state(self, name: str) -> State | None:
-        """For checkers and pages; None: the name is not known."""
+        """The state of a name, for checkers and pages; None: the name is not known."""
         contest = self._core.contests.get(name)
         if contest is None:
             return None
@@ -302,7 +302,7 @@ class Elections:
     # How it is done.
 
     def _on_word(self, source: NodeId, message: OfElection) -> None:
-        """About a name."""
+        """Handle a message about a name."""
         known = self._core.contests.get(message.name)
         if isinstance(message, Leader) and known is not None and known.manner != message.manner:
             self._hearing.on_otherwise(source, message)
@@ -359,7 +359,7 @@ class Elections:
                 self._candidacy.announce(contest, member)
 
     def _lapse(self) -> None:
-        """F9: before anything else, a deadline that has passed."""
+        """Take deadlines that have passed for losses, before anything else (F9)."""
         for contest in tuple(self._core.standing.values()):
             self._clients.lapse(contest)
 

@@ -21,7 +21,7 @@ StepDown = Callable[[Contest, str], None]
 
 
 class Hearing:
-    """Of all names of one member."""
+    """Handles LEADER of all names: learns the reign, and answers as a voter."""
 
     def __init__(self, core: Core, reigns: Reigns, voting: Voting, watching: Watching, step_down: StepDown) -> None:
         self._core, self._reigns, self._voting, self._watching, self._step_down = core, reigns, voting, watching, step_down
@@ -47,13 +47,13 @@ class Hearing:
             self._watching.arm(contest)
 
     def on_otherwise(self, source: NodeId, message: Leader) -> None:
-        """Of a name that is elected otherwise here: a larger reign counts all the same."""
+        """Learn the reign of a name that is elected otherwise here: a larger reign counts all the same."""
         sound = self._core.credible(message.term) and is_life(message.leader)
         if message.active and sound and message.leader != self._core.me:
             self._reigns.hear(source, message.name, message.manner, Crowned(message.term, message.leader, over=False))
 
     def _on_own(self, source: NodeId, contest: Contest, message: Leader) -> None:
-        """That this member leads, by the word of another, which asks whether it is true."""
+        """Answer a member that says that this one leads."""
         core = self._core
         core.counts["own_leader"] += 1
         if not message.active or source == core.me:
@@ -74,7 +74,7 @@ class Hearing:
             core.outbox.put_member(member, Leader(contest.name, contest.manner, active.term, active.leader, active=True, final=True))
 
     def _without(self, source: NodeId, contest: Contest, message: Leader) -> None:
-        """No promises: reigns are ordered by (term, then better hash), here as in the table (D22)."""
+        """Learn a reign that no voter promised: reigns are ordered by (term, then better hash), here as in the table (D22)."""
         core, reigns = self._core, self._reigns
         new = (message.term, message.leader)
         if message.active:
@@ -87,7 +87,7 @@ class Hearing:
             self._step_down(contest, "superseded")
 
     def _with_voters(self, source: NodeId, contest: Contest, message: Leader) -> None:
-        """Terms are promised to one life each."""
+        """Learn a reign, or promise its term: terms are promised to one life each."""
         new = (message.term, message.leader)
         free = message.term > contest.promised or (message.term == contest.promised and contest.promised_to == message.leader)
         if free:

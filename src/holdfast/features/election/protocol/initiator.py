@@ -43,7 +43,7 @@ class Want(NamedTuple):
 
 
 class Initiator:
-    """The own elections of all names."""
+    """Initiates elections: asks members, chooses among their answers, and names a leader."""
 
     def __init__(
         self, core: Core, answering: Answering, cvalue: CValue, voting: Voting, watching: Watching, terms: Terms, named: Named
@@ -56,7 +56,7 @@ class Initiator:
     # Beginning.
 
     def begin(self, contest: Contest, why: str, *, x: int = 0, y: int = 0, sticky: bool = True) -> bool:
-        """``x`` and ``y``: of a restart; 0 and 0: as configured. False: it may not, or not now."""
+        """Begin an election. ``x`` and ``y`` are those of a restart; 0 and 0: as configured. False: it may not, or not now."""
         core = self._core
         if not self._may(contest, why):
             self._watching.arm(contest)
@@ -87,7 +87,7 @@ class Initiator:
         return True
 
     def _may(self, contest: Contest, why: str) -> bool:
-        """5.3: a minority, or a group that is still starting, must not inflate terms."""
+        """True if this member may begin an election: a minority, or a group that is still starting, must not inflate terms (5.3)."""
         core = self._core
         free = contest.role is Role.FOLLOWER or why in UNASKED or (why == "empty" and core.rules.restart_tentative)
         if not free or contest.run is not None or not core.takes_part(contest):
@@ -97,7 +97,7 @@ class Initiator:
         return not contest.manner.by_members or self._voting.supported(contest)
 
     def _seats_heard(self, contest: Contest, why: str) -> bool:
-        """Mode ``seats``: a majority of them was heard just now; else ask them, and look again."""
+        """True if a majority of the seats was heard just now; else ask them, and look again (mode ``seats``)."""
         if self._terms.reachable:
             contest.greetings = 0
             return True
@@ -113,7 +113,7 @@ class Initiator:
         return False
 
     def _ask(self, contest: Contest, run: Run, wanted: int) -> list[NodeId]:
-        """Others that have not answered, those first that were asked least often; equal ones by lot."""
+        """Ask others that have not answered, those first that were asked least often; equal ones by lot."""
         core = self._core
         left = [member for member in core.others() if member.id not in run.got]
         wants = sorted(Want(run.asked.get(each.id, 0), core.host.random.random(), each) for each in left)[: max(0, wanted)]

@@ -37,17 +37,17 @@ class Manner(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def streams(self) -> bool:
-        """The would-be leader is told as soon as an answer names it."""
+        """True if the would-be leader is told as soon as an answer names it."""
         return self.variant in (1, 3)
 
     @property
     def prefers(self) -> bool:
-        """The unhealthy are left out."""
+        """True if unhealthy candidates are left out."""
         return self.variant in (2, 3)
 
     @property
     def fencing(self) -> bool:
-        """A term needs more than its nominee: a majority of seats or of members."""
+        """True if a term needs more than its nominee: a majority of seats or of members."""
         return self.voters != 0
 
     @property
@@ -77,13 +77,13 @@ class Manner(Struct, frozen=True, array_like=True, gc=False):
         return self.health or SUSPICIONS
 
     def words(self) -> dict[str, str]:
-        """For ``ConfigMismatch`` and pages, by the names of the settings."""
+        """The manner in words, for ``ConfigMismatch`` and pages, by the names of the settings."""
         rank = ", ".join(self.rank_names)
         return {"variant": self.variant_name, "voters": self.voters_name, "rank": rank, "health": self.health_name}
 
 
 def manner(variant: str = "hybrid", voters: str = "none", rank: str | tuple[str, ...] = HASH, health: str = SUSPICIONS) -> Manner:
-    """From what a user wrote. Raises ``ConfigError`` naming the field."""
+    """The manner that a user wrote. Raises ``ConfigError`` naming the field."""
     if variant not in VARIANTS:
         raise ConfigError(f"variant: {shown(variant)}; accepted are {', '.join(VARIANTS)}")
     if voters not in VOTERS:
@@ -111,7 +111,7 @@ def parse_health(health: str) -> str:
 
 
 def is_sound(made: Manner) -> bool:
-    """Could an honest agent have it? What a peer sent is decoded within its bounds, and this is the rest."""
+    """True if an honest agent could have this manner. What a peer sent is decoded within its bounds, and this is the rest."""
     return all(_is_tag(tag.removeprefix("-")) for tag in made.rank) and (made.health in ("", OWN, FALSE_POSITIVES) or _is_tag(made.health))
 
 

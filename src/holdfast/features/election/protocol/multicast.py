@@ -23,14 +23,14 @@ Deliver = Callable[[NodeId, Leader], None]
 
 
 class Multicast(Protocol):
-    """To all others; best effort, as datagrams are."""
+    """Sends LEADER to all others; best effort, as datagrams are."""
 
     def cast(self, message: Leader, members: Sequence[Member]) -> None:
         """``members``: whom this member lists, without itself."""
 
 
 class DirectMulticast:
-    """One datagram to each; a rumour where there are more than 1024."""
+    """Sends one datagram to each member; a rumour where there are more than 1024."""
 
     def __init__(self, host: Host, outbox: Outbox, broadcast: Broadcast | None, deliver: Deliver) -> None:
         self._host, self._outbox, self._broadcast, self._deliver = host, outbox, broadcast, deliver

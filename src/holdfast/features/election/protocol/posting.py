@@ -17,7 +17,7 @@ class Posting:
         self._inc = 0  # the last that this life used, over all names
 
     def refresh(self, contest: Contest) -> None:
-        """Publish it as it should be now. Raises ConfigError if the membership has no room for it."""
+        """Publish the row of this member as it should be now. Raises ConfigError if the membership has no room for it."""
         core = self._core
         if not contest.stands:
             self.withdraw(contest)

@@ -41,7 +41,7 @@ class Post(Struct, frozen=True, array_like=True):
 
 
 class Ranked(NamedTuple):
-    """Compares as candidates do: the smaller one is better."""
+    """The rank of a candidate: the smaller one is better."""
 
     rank: bytes
     hash: int
@@ -66,7 +66,7 @@ def row_of(name: str) -> str:
 
 
 def hash_of(name: str, *parts: str) -> int:
-    """Of an agent, for this name: another order for each name, and the same after a restart."""
+    """The hash of an agent for this name: another order for each name, and the same after a restart."""
     return int.from_bytes(blake2b("\0".join((name, *parts)).encode()).digest()[:HASH_BYTES], "big")
 
 
@@ -92,7 +92,7 @@ def encode(post: Post) -> bytes:
 
 
 def decode(value: bytes) -> Post | None:
-    """What a peer published; None: nonsense."""
+    """The row that a peer published; None: it cannot be read."""
     try:
         post = _POST.decode(value)
     except UNREADABLE:
@@ -101,7 +101,7 @@ def decode(value: bytes) -> Post | None:
 
 
 def _component(tag: str, tags: Mapping[str, str]) -> bytes:
-    """One tag: which kind of value, then the value so that bytes order as values do; turned round after the kind for "-tag:"."""
+    """One tag as bytes: which kind of value, then the value so that bytes order as values do; turned round after the kind for "-tag:"."""
     turned = tag.startswith(MINUS_TAG)
     text = tags.get(tag.removeprefix("-")[len(TAG) :])
     if text is None:
@@ -123,7 +123,7 @@ def _text(text: str) -> bytes:
 
 
 def _ordered(number: float) -> bytes:
-    """IEEE 754, so that unsigned bytes order as numbers do."""
+    """A float in IEEE 754, changed so that unsigned bytes order as numbers do."""
     raw = int.from_bytes(pack(">d", number), "big")
     flipped = raw ^ ((1 << 64) - 1) if raw >> 63 else raw | 1 << 63
     return flipped.to_bytes(8, "big")

@@ -49,14 +49,14 @@ class Follow(Protocol):
 
     def step_down(self, contest: Contest, why: str) -> None: ...
     def on_reign(self, contest: Contest, term: int, leader: NodeId) -> None:
-        """An own election may be over."""
+        """A reign was learnt: an own election may be over."""
 
     def on_violation(self, contest: Contest) -> None:
         """A worse-ranked member leads."""
 
 
 class Reigns:
-    """Of all names."""
+    """The newest reign of each name, as this member knows it, and what a larger one changes here."""
 
     def __init__(self, core: Core, exchange: Exchange, watching: Watching, follow: Follow) -> None:
         self._core, self._watching, self._follow = core, watching, follow
@@ -67,15 +67,15 @@ class Reigns:
     # What this member says of itself.
 
     def lead(self, contest: Contest) -> None:
-        """This member leads under its term."""
+        """Say to all that this member leads under its term."""
         self._say(contest, Crowned(contest.term, self._core.me, over=False))
 
     def over(self, contest: Contest, term: int) -> None:
-        """It led, and leads no more. Where the table knows a larger reign this changes nothing."""
+        """Say to all that this member leads no more. Where the table knows a larger reign this changes nothing."""
         self._say(contest, Crowned(term, self._core.me, over=True))
 
     def recall(self, contest: Contest) -> None:
-        """A name is met: what the table knows of it."""
+        """Take what the table knows of a name that was just met."""
         value = self._rows.raw(contest.name)
         row = None if value is None else _read(value)
         if row is not None and row.name == contest.name:
@@ -84,7 +84,7 @@ class Reigns:
     # What is heard.
 
     def learn(self, contest: Contest, new: Crowned) -> bool:
-        """A reign that is, or was, active. True: it is news."""
+        """Learn a reign that is, or was, active. True: it is news."""
         known = contest.active
         if known is not None and (known.term, known.leader) == (new.term, new.leader):
             if new.over and not known.over:
@@ -102,7 +102,7 @@ class Reigns:
         return True
 
     def hear(self, source: NodeId, name: str, manner: Manner, new: Crowned) -> bool:
-        """A reign of a name, however that was elected: the larger one counts, in the order of the table. True: it is news."""
+        """Hear a reign of a name, however that was elected: the larger one counts, in the order of the table. True: it is news."""
         core, contest = self._core, self._core.contests.get(name)
         if contest is None or contest.manner == manner:
             contest = core.meet(source, name, manner)
@@ -122,14 +122,14 @@ class Reigns:
         return news
 
     def is_larger(self, contest: Contest, new: Crowned) -> bool:
-        """Than the newest reign that is known."""
+        """True if this reign is larger than the newest one that is known."""
         known = contest.active
         if known is None:
             return True
         return self.above(contest, (new.term, new.leader), (known.term, known.leader))
 
     def above(self, contest: Contest, one: tuple[int, NodeId], other: tuple[int, NodeId]) -> bool:
-        """One reign is larger than the other (D22)."""
+        """True if one reign is larger than the other (D22)."""
         return self._is_above(contest, one, other, fenced=contest.manner.fencing)
 
     def _is_above(self, contest: Contest, one: tuple[int, NodeId], other: tuple[int, NodeId], *, fenced: bool) -> bool:
@@ -138,7 +138,7 @@ class Reigns:
         return contest.pair(*one) > contest.pair(*other)
 
     def tell(self, contest: Contest) -> None:
-        """Users hear of it if who leads, as known here, is another one now."""
+        """Tell users if another member leads now, as known here."""
         active = contest.active
         believed = (active.term, active.leader) if active is not None and self._watching.led(contest) else None
         if believed == contest.told:

@@ -21,7 +21,7 @@ SILENT_MAX = 4
 
 
 class Choice(NamedTuple):
-    """Of the answers so far."""
+    """What the answers so far choose."""
 
     best: NodeId | None
     address: Address | None  # of the best one; None: not told
@@ -48,7 +48,7 @@ def choose(core: Core, contest: Contest, run: Run) -> Choice:
 
 
 def account(core: Core, contest: Contest, run: Run, outcome: str) -> Account:
-    """How it went, for pages."""
+    """How this election went, for pages."""
     choice = choose(core, contest, run)
     answers = {
         life: Answered(
@@ -87,7 +87,7 @@ def _is_newer(core: Core, one: Standing, other: Standing) -> bool:
 
 
 def _worst(answer: Response, run: Run) -> tuple[Unhealthy, ...]:
-    """What was asked for, and the responder itself; more is a lie."""
+    """The unhealthy that count of an answer: as many as were asked for, and the responder itself; more is a lie."""
     return answer.excluded[: run.y + 1] if run.y else ()
 
 

@@ -52,7 +52,7 @@ class Terms:
 
     @property
     def reachable(self) -> bool:
-        """A majority of the slots was heard within the last 2 TIMEOUT; this one's own is heard always."""
+        """True if a majority of the slots was heard within the last 2 TIMEOUT; this one's own is heard always."""
         seats, core = self._seats, self._core
         if seats is None:
             return False
@@ -75,7 +75,7 @@ class Terms:
         return name in self._phases
 
     def ask(self, contest: Contest, needed: int, timeout: float) -> None:
-        """For the term of this candidate. ``done`` runs when it is decided; not when the time is over."""
+        """Ask the slots for the term of this candidate. ``done`` runs when it is decided; not when the time is over."""
         self.cancel(contest.name)
         seats, core = self._seats, self._core
         if seats is None or timeout <= 0:

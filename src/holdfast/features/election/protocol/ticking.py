@@ -21,7 +21,7 @@ from holdfast.host import Timer
 
 
 class Ticking:
-    """One timer for all names."""
+    """One timer that looks at all names."""
 
     def __init__(
         self, core: Core, *, candidacy: Candidacy, hearing: Hearing, posting: Posting, reigns: Reigns, voting: Voting, watching: Watching,
@@ -41,11 +41,11 @@ class Ticking:
 
     @property
     def in_time(self) -> bool:
-        """The next tick is not overdue by so much that this process must have been stopped."""
+        """True if the next tick is not overdue by so much that this process must have been stopped."""
         return self._core.now - self._due_at <= PAUSE_MAX
 
     def look(self, contest: Contest) -> None:
-        """One name, now."""
+        """Look at one name now."""
         self._voting.tick(contest)
         if contest.wish is not None:
             try:

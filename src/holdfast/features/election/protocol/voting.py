@@ -47,7 +47,7 @@ class Sync:
 
 
 class Voting:
-    """Of all names of one member."""
+    """What this member promised as a voter, for all names: promises are saved before they are said."""
 
     def __init__(self, core: Core, seats: Seats | None, watching: Watching) -> None:
         self._core, self._seats, self._watching = core, seats, watching
@@ -67,7 +67,7 @@ class Voting:
     # W.
 
     def needed(self, contest: Contest, known: int = 0) -> int:
-        """W: acceptances that make a term. ``known``: the largest number of names that an answer knew."""
+        """W, the number of acceptances that make a term. ``known``: the largest number of names that an answer knew."""
         if not contest.manner.fencing:
             return 0
         if contest.manner.by_seats:
@@ -79,7 +79,7 @@ class Voting:
         return n // 2 + 1 if quorum == "majority" else 1 if quorum == "one" else max(1, n // 2)
 
     def supported(self, contest: Contest) -> bool:
-        """Could W still accept, as far as this member can see?"""
+        """True if W voters could still accept, as far as this member can see."""
         if contest.manner.by_members:
             return len({life.name for life in self._core.listed.members}) >= self.needed(contest)
         if contest.manner.by_seats and self._seats is not None:
@@ -90,7 +90,7 @@ class Voting:
     # Promises of members.
 
     def save(self, contest: Contest, then: Callable[[], None]) -> bool:
-        """What was just promised, before it is said. False: too many are on their way to the disk, and it must not be said."""
+        """Save what was just promised, before it is said. False: too many are on their way to the disk, and it must not be said."""
         if self._saving >= UNANSWERED_MAX:
             self._core.counts["unsaved"] += 1
             return False
@@ -107,7 +107,7 @@ class Voting:
         return True
 
     def forget(self, contest: Contest) -> None:
-        """The name makes room: should it come back, it is asked about anew (5.2)."""
+        """Drop the promise of a name that makes room: should it come back, others are asked about it anew (5.2)."""
         if self._saved.pop(contest.name, None) is not None:
             self._storage.save(contest.name, None, _nothing)
         self._end(contest.name)
@@ -115,7 +115,7 @@ class Voting:
     # Becoming a voter.
 
     def open(self, contest: Contest) -> None:
-        """A name is met."""
+        """Take the saved promise of a name that was just met."""
         saved = self._saved.get(contest.name)
         if saved is not None:
             contest.promised, contest.promised_to, contest.voter = saved.term, NodeId(saved.name, saved.boot), True
@@ -136,7 +136,7 @@ class Voting:
         self._ask(contest)
 
     def on_answer(self, source: NodeId, contest: Contest, message: Response) -> bool:
-        """True: it answered a question of this kind."""
+        """Count an answer to a voter without memory. True: it was one."""
         sync = self._syncs.get(contest.name)
         if sync is None or sync.eid != message.eid:
             return False
@@ -200,4 +200,4 @@ def _read(name: str, value: bytes) -> Accepted:
 
 
 def _nothing() -> None:
-    """Nothing follows."""
+    """Runs when a promise was removed from the disk: nothing follows."""

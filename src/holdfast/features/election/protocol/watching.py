@@ -30,7 +30,7 @@ class Watching:
         self._core, self._begin = core, begin
 
     def led(self, contest: Contest) -> bool:
-        """An active leader is known, and it is listed here."""
+        """True if an active leader is known, and it is listed here."""
         active = contest.active
         if active is None or active.over:
             return False
@@ -39,7 +39,7 @@ class Watching:
         return self._core.is_listed(active.leader)
 
     def arm(self, contest: Contest, *, soon: bool = False) -> None:
-        """Unless it is armed. ``soon``: of a first candidate, that need not wait for an election of others."""
+        """Arm the watch of a name, unless it is armed. ``soon``: of a first candidate, that need not wait for an election of others."""
         core = self._core
         if not core.rules.watch:
             return
@@ -60,7 +60,7 @@ class Watching:
             contest.start = None
 
     def on_gone(self, contest: Contest, *, resigned: bool) -> None:
-        """The list dropped the leader, or it said that its reign is over."""
+        """Begin an election if this member is chosen: the list dropped the leader, or it said that its reign is over."""
         core = self._core
         self.arm(contest)
         if contest.role is not Role.FOLLOWER or not core.takes_part(contest) or not self._is_chosen(contest):
@@ -70,13 +70,13 @@ class Watching:
             contest.start = core.host.after(delay, lambda: self._on_start(contest, "gone"))
 
     def later(self, contest: Contest, delay: float, why: str) -> None:
-        """An own election came to nothing: another one, unless a leader is known by then."""
+        """Begin another election after a delay, unless a leader is known by then: the own one came to nothing."""
         if contest.start is not None:
             contest.start.cancel()
         contest.start = self._core.host.after(delay, lambda: self._on_start(contest, why))
 
     def needed(self, contest: Contest) -> bool:
-        """A follower that takes part knows a candidate, and no leader."""
+        """True if this follower takes part, knows a candidate, and knows no leader."""
         core = self._core
         return contest.role is Role.FOLLOWER and not self.led(contest) and core.takes_part(contest) and bool(core.candidates(contest))
 

@@ -91,11 +91,11 @@ class Wiring:
     # A client's.
 
     def sure(self, contest: Contest) -> bool:
-        """5.10: its ticks are in time, and it is supported."""
+        """True if this member's ticks are in time and its voters support it (5.10)."""
         return self.ticking.in_time and contest.weak_ticks == 0
 
     def lapsed(self, contest: Contest) -> None:
-        """No client acts under this reign any more: another member may lead."""
+        """End a reign under which no client acts any more: another member may lead."""
         self.candidacy.step_down(contest, "lapsed")
 
     # Names come and go.

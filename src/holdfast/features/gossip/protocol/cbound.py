@@ -61,7 +61,7 @@ class MeasuredC:
         self.push(Observation(max(map(len, self.reports.values())), config.window))
 
     def push(self, seen: Observation) -> None:
-        """An observation, own or of another member."""
+        """Take in an observation, own or of another member."""
         if seen.value > self._members_max or seen.ttl > self._config.window + SLACK:
             self._counts["refused_c"] += 1
             return
@@ -75,7 +75,7 @@ class MeasuredC:
         self._tell()
 
     def note_turbulence(self) -> None:
-        """A report was sent or received."""
+        """Note that a report was sent or received."""
         self._turbulent_at = self._host.now
 
     @property
@@ -129,7 +129,7 @@ class Reports:
         return len(self._waiting) + len(self._open)
 
     def missed(self, life: NodeId, since: float) -> None:
-        """It lives, and was held to be dead here from ``since`` until now."""
+        """Tell a member, which lives, that it was held to be dead here from ``since`` until now."""
         self._measured.note_turbulence()
         if len(self._waiting) >= self._members_max and life not in self._waiting:
             self._counts["reports_full"] += 1

@@ -17,7 +17,7 @@ NAME_BYTES_MAX = 64
 
 
 def is_place(address: Address) -> bool:
-    """A process can be reached there."""
+    """True if a process can be reached there."""
     return address.port > 0 and address.host != "" and address.host.isprintable()
 
 

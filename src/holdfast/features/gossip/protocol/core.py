@@ -45,12 +45,12 @@ class Core:
         return self.lhm + 1
 
     def set_member(self, is_member: bool) -> None:
-        """The list that users see begins, or ends."""
+        """Begin, or end, the list that users see."""
         self.turns += is_member != self.is_member
         self.is_member = is_member
 
     def worsen(self, by: int) -> None:
-        """This process looks sick (by > 0), or less so."""
+        """Change lhm by so much: this process looks sicker (``by`` > 0), or less so."""
         self.lhm = min(self.config.lhm_max, max(0, self.lhm + by))
         if not self.sick:
             self.sick_since = None
@@ -69,18 +69,18 @@ class Core:
         self.outbox.meet(member)
 
     def send(self, to: Member, message: Message) -> None:
-        """To a member of the list, at once."""
+        """Send to a member of the list, at once."""
         self.outbox.meet(to)
         self.count_out(message)
         self.host.send(to.id, message)
 
     def answer(self, to: NodeId | Address, message: Message) -> None:
-        """To a peer that has just been heard, or to a place that is not a member's."""
+        """Send to a peer that has just been heard, or to a place that is not a member's."""
         self.count_out(message)
         self.host.send(to, message)
 
     def put(self, to: Member, message: Message) -> None:
-        """In a callback of its own, where many are written to at once (gossip D23)."""
+        """Send in a callback of its own, where many are written to at once (gossip D23)."""
         self.count_out(message)
         self.outbox.put_member(to, message)
 
@@ -88,7 +88,7 @@ class Core:
         self.sent[type(message)] += 1
 
     def announce(self, event: MembershipEvent) -> None:
-        """A change of the list, for users and for machines on this membership; the list has changed before."""
+        """Tell users and machines on this membership of a change of the list; the list has changed before."""
         self.host.emit(event)
         self.tell(event)
 

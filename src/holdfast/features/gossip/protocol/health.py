@@ -25,7 +25,7 @@ class Record:
 
 
 class Health:
-    """Records by name, at most one per entry of the table: who is forgotten there is forgotten here."""
+    """Records by name, at most one per entry of the table: a life that is forgotten there is forgotten here."""
 
     def __init__(self, now: Callable[[], float], half_life: float) -> None:
         self._now, self._half_life = now, half_life

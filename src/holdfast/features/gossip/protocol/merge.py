@@ -23,10 +23,10 @@ from holdfast.host import Member, NodeId
 
 
 class Order(Protocol):
-    """Who is probed next."""
+    """The order in which members are probed."""
 
     def put(self, name: str) -> None:
-        """This name is new. One that was known before has its place in every round; a second one would make a round longer."""
+        """Give a new name a place. A name that was known before has one in every round; a second one would make a round longer."""
 
 
 class Merge:
@@ -40,20 +40,20 @@ class Merge:
         self._rival: tuple[NodeId, bool] | None = None  # another life of our own name, the newest that was heard of, and whether it is over
 
     def connect(self, suspicions: Suspicions, fetch: Fetch) -> None:
-        """They call this one, too."""
+        """Set the parts that call this one, too."""
         self._suspicions, self._fetch = suspicions, fetch
 
     # What comes in.
 
     def absorb(self, source: NodeId, rumours: tuple[Rumour, ...], *, answered: bool = False) -> bool:
-        """All of a datagram. True: one accuses this member, and what is sent back to ``source`` (``answered``) has to refute it."""
+        """Merge all rumours of a datagram. True: one accuses this member, and what goes back to ``source`` (``answered``) refutes it."""
         accused = False
         for rumour in rumours:
             accused = self.merge(rumour, source, answered=answered) or accused
         return accused
 
     def merge(self, rumour: Rumour, source: NodeId, *, answered: bool = False, quiet: bool = False) -> bool:
-        """One rumour. ``quiet``: it is of a table, and news in it is known where it came from."""
+        """Merge one rumour. ``quiet``: it is of a table, and news in it is known where it came from."""
         core = self._core
         name = rumour.id.name
         known = core.table.get(name)
@@ -75,7 +75,7 @@ class Merge:
         return False
 
     def accuse(self, each: Entry, accusers: tuple[str, ...]) -> bool:
-        """By an own probe. True: the suspicion is new."""
+        """Suspect a member that an own probe failed to reach. True: the suspicion is new."""
         core = self._core
         now = core.table.of(each.id)
         if now is None or not now.listed or now.inc != each.inc:
@@ -88,24 +88,24 @@ class Merge:
         return True
 
     def confirm(self, life: NodeId, inc: int, accuser: str) -> None:
-        """A helper's NACK came after the judgement."""
+        """Count this helper among the accusers: its NACK came after the judgement."""
         each = self._core.table.of(life)
         if each is not None and each.inc == inc and each.status is Status.SUSPECT:
             self._suspicions.confirm(each, (accuser,))
 
     def bury(self, each: Entry) -> None:
-        """Its suspicion has ended."""
+        """Hold a member to be dead: its suspicion has ended."""
         core = self._core
         core.counts["buried"] += 1
         accusers = core.accusers.get(each.id.name, ())
         self._change(each, Rumour(each.id, each.address, each.inc, Status.DEAD, accusers, each.rows_at), core.me)
 
     def forget(self, each: Entry) -> None:
-        """An operator gives it up for good."""
+        """Give up a dead member for good, as an operator asks."""
         self._change(each, Rumour(each.id, each.address, each.inc, Status.LEFT, (), each.rows_at), self._core.me)
 
     def reap(self, name: str) -> None:
-        """Its tombstone is old enough."""
+        """Drop a tombstone that is old enough."""
         each = self._core.table.get(name)
         assert each is not None
         self._core.table.drop(name)
@@ -114,7 +114,7 @@ class Merge:
         self._health.forget(each.id)
 
     def take_rows(self, life: NodeId, rows_at: int, rows: dict[str, bytes], source: NodeId) -> None:
-        """Rows that were fetched."""
+        """Put rows that were fetched into the table."""
         each = self._core.table.of(life)
         if each is None or not each.listed or life == self._core.me:
             return
@@ -150,7 +150,7 @@ class Merge:
         return False
 
     def _learn(self, rumour: Rumour, source: NodeId, *, quiet: bool) -> None:
-        """A name that was not known."""
+        """Put a name into the table that was not known."""
         core, name = self._core, rumour.id.name
         if core.table.is_full and not self._make_room():
             core.counts["table_full"] += 1
@@ -168,7 +168,7 @@ class Merge:
         self._begin_listed(new, rumour, source, quiet=quiet)
 
     def _make_room(self) -> bool:
-        """For one more name, at the cost of the oldest tombstone; never at that of a listed member (gossip 2)."""
+        """Make room for one more name, at the cost of the oldest tombstone; never at that of a listed member (gossip 2)."""
         oldest = next(iter(self._core.table.tombstones), None)
         if oldest is None:
             return False
@@ -233,7 +233,7 @@ class Merge:
         return True
 
     def _change(self, known: Entry, rumour: Rumour, source: NodeId) -> None:
-        """The rumour is the greater one."""
+        """Change the entry to what the rumour says, which is the greater one."""
         core = self._core
         name = known.id.name
         was_listed, was = known.listed, known.status
@@ -272,7 +272,7 @@ class Merge:
         return entry(known.id, known.address, rumour.inc, rumour.status, rows, rows_at)
 
     def _end_doubts(self, new: Entry, missing_since: float | None) -> None:
-        """``missing_since``: it was held to be dead."""
+        """Drop the accusers of a member that is ALIVE, and count a false death if it was held to be dead (``missing_since``)."""
         core = self._core
         if new.status is Status.ALIVE:
             core.accusers.pop(new.id.name, None)
@@ -284,7 +284,7 @@ class Merge:
         self._rumours.wake()
 
     def _say_listed(self, known: Entry, new: Entry, was: Status, missing_since: float | None) -> None:
-        """The events of a change that leaves it in the list, or brings it back."""
+        """Emit the events of a change that leaves a member in the list, or brings it back."""
         if missing_since is not None:
             self._announce(Joined(self._member(new.id)))
             return
@@ -342,7 +342,7 @@ class Merge:
             self._fetch.have(each.id.name, each.rows_at)
 
     def _move(self, known: Entry, rumour: Rumour) -> Entry:
-        """It says itself where it is: others may have been wrong."""
+        """Take the address that a member says itself: others may have been wrong."""
         moved = entry(known.id, rumour.address, known.inc, known.status, known.rows, known.rows_at)
         self._core.table.put(moved, self._core.table.tombstones.get(known.id.name))
         return moved

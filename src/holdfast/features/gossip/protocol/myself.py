@@ -15,7 +15,8 @@ from holdfast.features.gossip.protocol.facts import Refuted
 from holdfast.features.gossip.protocol.messages import Gossip, Rumour, Status
 from holdfast.features.gossip.protocol.rumours import Rumours, rumour_of
 from holdfast.features.gossip.protocol.table import Entry, Tombstone, entry
-from holdfast.host import Message, NodeId, Timer, check_row
+from holdfast.host import Message, NodeId, Timer
+from holdfast.kit.own_rows import changed_rows
 
 ANSWERS_MAX = 4  # to one peer in one period, and rounds of gossip: a peer is told again with its next probe
 ANSWERED_MAX = 256  # peers in one period; an accusation has four names
@@ -54,11 +55,8 @@ class Myself:
 
     def publish(self, row: str, value: bytes | None) -> None:
         """Raises ``ConfigError`` for what a member may not publish. Changes are gathered: one inc for all within T/5 (gossip D11)."""
-        rows = {name: kept for name, kept in self.rows.items() if name != row}
-        if value is not None:
-            check_row(row, value, rows)
-            rows[row] = value
-        if rows == self.rows:
+        rows = changed_rows(self.rows, row, value)
+        if rows is None:
             return
         self.rows = rows
         if self._gather is None and self._core.active:
@@ -75,7 +73,7 @@ class Myself:
             self._gather = None
 
     def say_goodbye(self) -> Rumour:
-        """LEFT, for good."""
+        """Mark the own entry as LEFT, for good."""
         mine = self.entry
         now = self._core.host.now
         self._core.table.put(entry(mine.id, mine.address, mine.inc, Status.LEFT, mine.rows, mine.rows_at), Tombstone(now, now))
@@ -84,7 +82,7 @@ class Myself:
     # Accusations.
 
     def hear(self, rumour: Rumour, source: NodeId, *, answered: bool) -> bool:
-        """A rumour about this life. True: it accuses, or is of a ghost; then an answer that is under way (``answered``) has to say so."""
+        """Hear a rumour about this life. True: it accuses, or is of a ghost; then an answer under way (``answered``) has to say so."""
         core = self._core
         mine = self.entry
         if rumour.status is Status.ALIVE and rumour.inc <= mine.inc:
@@ -106,7 +104,7 @@ class Myself:
         return True
 
     def tell(self, source: NodeId, rumour: Rumour) -> None:
-        """Something that this peer should know, and not more often than an accusation is answered."""
+        """Tell a peer something that it should know, and not more often than an accusation is answered."""
         if self._may_answer(source.name):
             self._core.answer(source, Gossip((rumour,)))
 
@@ -142,7 +140,7 @@ class Myself:
             self._core.table.put(entry(mine.id, mine.address, inc, mine.status, rows, inc))
 
     def _write(self) -> None:
-        """What is published goes into the entry, under a new inc."""
+        """Write what is published into the entry, under a new inc."""
         if dict(self.entry.rows) != self.rows and self.inc < INC_MAX:
             self._raise(self.inc + 1, dict(self.rows))
             self._raised_at = self._core.host.now

@@ -207,7 +207,7 @@ class GossipNode:
         raise ConfigError(f"membership: 'gossip' has no owners of keys that may act, asked for {shown(key)}; accepted is ring")
 
     def withdrawn(self) -> None:
-        """No answer of ``owns`` was ever used."""
+        """Do nothing: no member may act for a key here, so no answer of ``owns`` was ever used."""
 
     # Lists.
 

@@ -63,7 +63,7 @@ class Prober:
         self.one_way: dict[str, int] = {}  # probes in a row that were answered by a helper's way alone, by name
 
     def start(self) -> None:
-        """Members that start together do not all probe at the same instant."""
+        """Begin to probe at a random moment: members that start together do not all probe at once."""
         if self._alarm is None:
             core = self._core
             self.due = core.host.now + core.host.random.uniform(0.0, core.config.period)
@@ -89,11 +89,11 @@ class Prober:
             self.due = self._core.host.now
 
     def forget(self) -> None:
-        """This process was away: the open probe proves nothing."""
+        """Drop the open probe: this process was away, so it proves nothing."""
         self.probe = self._judged = None
 
     def call(self, each: Entry) -> None:
-        """The last call: a PING with the accusation, which is the first thing in it (gossip 5.4)."""
+        """Send the last call: a PING with the accusation, which is the first thing in it (gossip 5.4)."""
         self._core.put(each.member, Ping(self.next_seq(), self._rumours.pick(each.id)))
 
     # What comes in.
@@ -112,7 +112,7 @@ class Prober:
             self.relays.on_ack(source, message)
 
     def on_nack(self, source: NodeId, message: Nack) -> None:
-        """It counts for the open probe. For the one judged last, its helper was only slower than the tick."""
+        """Count a helper's NACK for the open probe. For the one judged last, its helper was only slower than the tick."""
         for probe in (self.probe, self._judged):
             if probe is not None and probe.seq == message.seq and source in probe.asked and source.name not in probe.nacks:
                 probe.nacks[source.name] = None
@@ -180,7 +180,7 @@ class Prober:
             core.send(each.member, PingReq(probe.seq, probe.target, address, self._rumours.pick(each.id, room=room)))
 
     def _judge(self, probe: Probe) -> None:
-        """At the tick, when helpers had their time as well."""
+        """Judge the open probe at the tick, when helpers had their time as well."""
         core = self._core
         if probe.acked:
             core.worsen(-1)

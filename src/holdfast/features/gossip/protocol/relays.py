@@ -59,7 +59,7 @@ class Relays:
             core.answer(message.target, Ping(seq, self._rumours.pick(message.target)))
 
     def on_ack(self, source: NodeId, message: Ack) -> bool:
-        """True: it was the answer to one of these."""
+        """Pass an ACK on to the peer that asked. True: it was the answer to one of these."""
         relay = self._open.get(message.seq)
         if relay is None or relay.target != source:
             return False

@@ -59,7 +59,7 @@ class Rumours:
         return self._limit
 
     def put(self, rumour: Rumour) -> None:
-        """To be told to others; what was said of this member before is not said any more."""
+        """Tell a rumour to others from now on; what was said of this member before is not said any more."""
         name = rumour.id.name
         self.discard(name)
         if name not in self._items and len(self._items) >= self._core.table.members_max:
@@ -84,7 +84,7 @@ class Rumours:
             self._timer = None
 
     def pick(self, to: NodeId, *, first: tuple[Rumour, ...] = (), room: int = RUMOUR_BYTES) -> tuple[Rumour, ...]:
-        """What a datagram to this life carries. ``first`` goes before all else and is not counted."""
+        """Pick what a datagram to this life carries. ``first`` goes before all else and is not counted."""
         core = self._core
         found = core.table.get(to.name)
         if found is not None and Status.SUSPECT <= found.status <= Status.DEAD and found.id == to:
@@ -113,17 +113,17 @@ class Rumours:
         return told
 
     def tell(self, to: Member, rumour: Rumour) -> None:
-        """This one, directly and at once; not counted."""
+        """Tell this rumour directly and at once; not counted."""
         self._core.send(to, Gossip((rumour,)))
 
     def wake(self) -> None:
-        """There is something to tell, or a member to tell it to."""
+        """Begin rounds again: there is something to tell, or a member to tell it to."""
         core = self._core
         if self._timer is None and self._items and core.config.gossip_fanout and core.active and core.n > 1:
             self._timer = core.host.after(core.config.interval, self._on_interval)
 
     def accusation(self, each: Entry) -> Rumour:
-        """What is held against a member, for itself."""
+        """The accusation of a member, to be told to that member."""
         return rumour_of(each, accusers=self._core.accusers.get(each.id.name, ()))
 
     def _take(self, to: str, room: int, most: int, without: set[str]) -> list[Item]:
@@ -144,7 +144,7 @@ class Rumours:
         return taken
 
     def _count(self, item: Item) -> None:
-        """It is sent once more; at the limit it has been said often enough."""
+        """Count that a rumour was sent once more; at the limit it is dropped."""
         name = item.rumour.id.name
         del self._levels[item.sends][name]
         item.sends += 1

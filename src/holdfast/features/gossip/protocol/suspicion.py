@@ -40,12 +40,12 @@ class Suspicion:
 
     @property
     def called(self) -> bool:
-        """The last call went out."""
+        """True if the last call went out."""
         return self.calls > 0
 
     @property
     def timeout(self) -> float:
-        """From the first accusation on, with so many confirmations (Lifeguard, section 3.B)."""
+        """Seconds from the first accusation on, with so many confirmations (Lifeguard, section 3.B)."""
         if self.k == 0:
             return self.floor
         c = min(self.k, max(0, len(self.confirmers) - 1))
@@ -65,7 +65,7 @@ class Span:
 
 
 class Suspicions:
-    """The open ones, at most one per listed member."""
+    """The open suspicions, at most one per listed member."""
 
     def __init__(
         self, core: Core, rumours: Rumours, *, call: Callable[[Entry], None], bury: Callable[[Entry], None], was_away: Callable[[], bool]
@@ -83,7 +83,7 @@ class Suspicions:
         return self._open
 
     def begin(self, each: Entry, accusers: Iterable[str]) -> None:
-        """``each`` has just become SUSPECT."""
+        """Open the suspicion of a member that has just become SUSPECT."""
         core = self._core
         name = each.id.name
         self.cancel(name)
@@ -93,7 +93,7 @@ class Suspicions:
         self._arm(found)
 
     def confirm(self, each: Entry, accusers: Iterable[str]) -> None:
-        """Others accuse it as well. Only the first K independent words count, and only they are told further."""
+        """Count others that accuse a member as well. Only the first K independent words count, and only they are told further."""
         found = self._open.get(each.id.name)
         if found is None or found.inc != each.inc:
             return
@@ -108,12 +108,13 @@ class Suspicions:
         self._arm(found)
 
     def was_asked(self, name: str) -> bool:
-        """It was called here as often as it is, and has not answered so far."""
+        """True if all last calls to this member went out, and it has not answered so far."""
         found = self._open.get(name)
         return found is not None and found.calls >= LAST_CALLS
 
     def hurry(self, name: str) -> None:
-        """Another member has buried it. The last call goes out now, and a probe's timeout later it is over here as well (H353)."""
+        """Shorten a suspicion: another member has buried the suspect. The last call goes out now, and a probe's timeout later the
+        suspicion is over here as well (H353)."""
         found = self._open[name]
         found.hurried = True
         if not found.called:
@@ -121,13 +122,13 @@ class Suspicions:
             self._arm(found)
 
     def cancel(self, name: str) -> None:
-        """It is over, in whatever way."""
+        """End a suspicion, for whatever reason."""
         found = self._open.pop(name, None)
         if found is not None and found.timer is not None:
             found.timer.cancel()
 
     def cleared(self, name: str) -> None:
-        """It has refuted."""
+        """End a suspicion that the suspect refuted."""
         found = self._open.get(name)
         self._core.counts["last_calls_answered"] += found is not None and found.called
         self.cancel(name)
@@ -137,8 +138,8 @@ class Suspicions:
             self.cancel(name)
 
     def guard(self) -> None:
-        """This member was away. What would end before the shortest suspicion is over waits so long from now on: the refutations are in
-        the socket, or were lost there (gossip 5.8)."""
+        """Put suspicions off: this member was away. What would end before the shortest suspicion is over waits so long from now on:
+        the refutations are in the socket, or were lost there (gossip 5.8)."""
         core = self._core
         now = core.host.now
         least = now + Span(core.config, core.rules, core.n).floor
@@ -149,7 +150,7 @@ class Suspicions:
                 self._arm(found)
 
     def _arm(self, found: Suspicion) -> None:
-        """The next thing to happen: the last call, its repetition, or the end."""
+        """Set the timer for the next thing to happen: the last call, its repetition, or the end."""
         core = self._core
         now, wait = core.host.now, core.config.timeout
         if not core.rules.last_call or found.calls == LAST_CALLS:

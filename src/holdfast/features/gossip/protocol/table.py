@@ -140,7 +140,7 @@ class Table:
         return own[name] if name in own else self.base.entries.get(name)
 
     def of(self, life: NodeId) -> Entry | None:
-        """The entry of this very life."""
+        """The entry of this very life; None: another life has its name, or none."""
         found = self.get(life.name)
         return found if found is not None and found.id == life else None
 
@@ -166,7 +166,7 @@ class Table:
     # Changes.
 
     def put(self, new: Entry, tombstone: Tombstone | None = None) -> None:
-        """Hold this of its name from now on. Who is DEAD or LEFT has a tombstone."""
+        """Hold this of its name from now on. A life that is DEAD or LEFT has a tombstone."""
         assert (tombstone is None) == new.listed
         name = new.id.name
         former = self.get(name)
@@ -277,12 +277,12 @@ class Table:
 
 
 def bucket_of(life: NodeId) -> int:
-    """By the name alone: a new life of it stays in its bucket."""
+    """The bucket of an entry, by the name alone: a new life of it stays in its bucket."""
     return blake2b(life.name.encode(), digest_size=1).digest()[0] % BUCKETS
 
 
 def hash_of(each: Entry) -> int:
-    """What two tables have to agree on. A suspicion alone is no difference (gossip D19)."""
+    """The hash of what two tables have to agree on. A suspicion alone is no difference (gossip D19)."""
     text = f"{each.id}/{each.inc}/{each.status >= Status.DEAD}/{each.rows_at}"
     return int.from_bytes(blake2b(text.encode(), digest_size=HASH_BYTES).digest(), "big")
 

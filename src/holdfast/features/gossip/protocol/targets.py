@@ -23,10 +23,10 @@ REBUILD_MIN = 4  # draws
 
 
 class Targets(Protocol):
-    """One way to choose."""
+    """A way to choose the member that is probed next."""
 
     def put(self, name: str) -> None:
-        """This name is new."""
+        """Give a new name a place in the order."""
 
     def next(self) -> Entry | None:
         """A listed other member; None if there is none."""
@@ -73,7 +73,7 @@ class Shuffle:
         self._rest: list[str] = []  # of the others
 
     def put(self, name: str) -> None:
-        """At a random place of what is left of this round."""
+        """Put a name at a random place of what is left of this round."""
         self._rest.insert(self._core.host.random.randrange(len(self._rest) + 1), name)
 
     def next(self) -> Entry | None:

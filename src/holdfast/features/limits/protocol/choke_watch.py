@@ -88,5 +88,5 @@ class ChokeWatch:
 
 
 def _whatever(became: Carried) -> None:
-    """It is advice, and comes again."""
+    """Ignore what became of a report of cuts: it is advice, and another one follows."""
     del became

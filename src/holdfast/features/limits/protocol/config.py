@@ -73,7 +73,7 @@ class LimitsConfig(Struct, frozen=True, kw_only=True):
 
     @property
     def clears_in(self) -> float:
-        """``horizon``."""
+        """Seconds in which a backlog is to be demanded away: ``horizon``, or half of an epoch."""
         return self.horizon or self.epoch / 2
 
 

@@ -95,7 +95,7 @@ class Limiter:
         self._arm()
 
     def close(self, name: str) -> None:
-        """They do not any more."""
+        """Workers of this agent use this limit no more."""
         self.standing.look()
         self.allocator.close(name)
         self.pace.wake()

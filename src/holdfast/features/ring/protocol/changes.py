@@ -14,7 +14,8 @@ from holdfast.features.ring.protocol import memberlist, news
 from holdfast.features.ring.protocol.facts import Removed
 from holdfast.features.ring.protocol.ids import RingId
 from holdfast.features.ring.protocol.memberlist import Listed, Tombstone
-from holdfast.host import Member, check_row
+from holdfast.host import Member
+from holdfast.kit.own_rows import changed_rows
 
 if TYPE_CHECKING:
     from holdfast.features.ring.protocol.ring import RingNode
@@ -78,11 +79,8 @@ class Publishing:
     def publish(self, row: str, value: bytes | None) -> None:
         if row.startswith(OWN_TOPICS):
             return
-        rows = {name: kept for name, kept in self.rows.items() if name != row}
-        if value is not None:
-            check_row(row, value, rows)
-            rows[row] = value
-        if rows != self.rows:
+        rows = changed_rows(self.rows, row, value)
+        if rows is not None:
             self.rows = rows
             self._version += 1
             if self._ring.is_member:

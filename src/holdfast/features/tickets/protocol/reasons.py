@@ -71,7 +71,7 @@ class SeatsSilent(Refusal, frozen=True):
         return {"needed": self.needed, "reachable": self.reachable} if self.needed else super().numbers
 
     def __str__(self) -> str:
-        return f"unavailable: too few seats answer, or who gives out tickets of {shown(self.pool)} does not (`holdfast seats`)"
+        return f"unavailable: too few seats answer, or the coordinator of pool {shown(self.pool)} does not answer (`holdfast seats`)"
 
 
 class Crowded(Refusal, frozen=True):
@@ -83,7 +83,7 @@ class Crowded(Refusal, frozen=True):
     def __str__(self) -> str:
         return (
             f"unavailable: tickets of {shown(self.pool)} are free, but the seats have no room to note another holder now; `holdfast "
-            "doctor` on a seat says more (cells_full), and who waits is served when there is room"
+            "doctor` on a seat says more (cells_full), and waiting clients are served when there is room"
         )
 
 

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from holdfast.features.views.protocol import notices, nsview
 from holdfast.features.views.protocol.agreement import Agreement
-from holdfast.features.views.protocol.attached import Client, Clients
 from holdfast.features.views.protocol.client import ViewClient
 from holdfast.features.views.protocol.config import CLIENTS_MAX, ViewsConfig
 from holdfast.features.views.protocol.linkstate import LinkState
+from holdfast.features.views.protocol.liveness import Client, Clients
 from holdfast.features.views.protocol.messages import ClientPing, LinkPing, Lsa, OvData, Propose
 from holdfast.features.views.protocol.nsview import NSView
 from holdfast.features.views.protocol.server import ViewServer

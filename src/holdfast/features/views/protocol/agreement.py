@@ -2,7 +2,7 @@
 
 One rule carries all safety: a server proposes at most one key per number, and delivers number k only when every server of its key has
 proposed that same key under k. So of two views with one number either all servers are the same, and so is everything else, or they share
-no server. Which clients and servers are gone is decided before: in ``attached`` and ``links``.
+no server. Which clients and servers are gone is decided before: in ``liveness`` and ``links``.
 """
 
 from __future__ import annotations

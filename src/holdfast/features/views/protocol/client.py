@@ -322,7 +322,7 @@ class ViewClient:
             self._told(ViewRestored(view))
 
     def _is_view_missing(self) -> bool:
-        """For so long, and another server may bring one (H235). Each move changes the view of all, so it is made less and less often."""
+        """A view is missing for so long that another server may bring one (H235). Each move changes the view of all: moves get rarer."""
         since, now = self._missing_since, self._host.now
         is_missing = since is not None and now - since > self._config.view_timeout
         return is_missing and len(self.servers) > 1 and now >= self._moved_at + self._move_pause

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from holdfast.features.views.protocol.attached import Client
+from holdfast.features.views.protocol.liveness import Client
 from holdfast.features.views.protocol.messages import ViewMsg
 from holdfast.features.views.protocol.nsview import digest_of
 from holdfast.host import View, ViewId, ViewMember

@@ -21,7 +21,7 @@ class LinkUp(ViewFact, frozen=True):
 
 
 class LinkDown(ViewFact, frozen=True):
-    """It has none any more."""
+    """This server lost its link with another one."""
 
     peer: NodeId
     why: str
@@ -36,7 +36,7 @@ class ClientAttached(ViewFact, frozen=True):
 
 
 class ClientRemoved(ViewFact, frozen=True):
-    """It is not any more."""
+    """A client is not attached to this server any more."""
 
     client: NodeId
     attach: int

@@ -40,11 +40,11 @@ from holdfast.host import (
     Timer,
     View,
     Views,
-    check_row,
     rows_bytes,
 )
 from holdfast.kit import versioned
 from holdfast.kit.exchange import Exchange
+from holdfast.kit.own_rows import changed_rows
 from holdfast.kit.rows import KEYS_MAX, Row, Rows
 
 TOPIC = "views:rows"
@@ -125,11 +125,8 @@ class ViewMembership:
     def publish(self, row: str, value: bytes | None) -> None:
         if row == OWN_TOPIC:
             return
-        rows = {name: kept for name, kept in self.rows.items() if name != row}
-        if value is not None:
-            check_row(row, value, rows)
-            rows[row] = value
-        if rows != self.rows:
+        rows = changed_rows(self.rows, row, value)
+        if rows is not None:
             self.rows = rows
             self._version += 1
             if self.is_member:

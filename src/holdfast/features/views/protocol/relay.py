@@ -12,9 +12,9 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from holdfast.features.views.protocol.attached import Client
 from holdfast.features.views.protocol.config import RECENT_MAX, ViewsConfig
 from holdfast.features.views.protocol.hops import Hops
+from holdfast.features.views.protocol.liveness import Client
 from holdfast.features.views.protocol.messages import BUSY, DELIVERED, NO_PATH, NOT_A_MEMBER, RECEIVER_LOST, OvData, OvResult
 from holdfast.features.views.protocol.nsview import NSView
 from holdfast.host import Host, Message, NodeId

@@ -15,12 +15,12 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.features.views.protocol.agreement import Agreement
-from holdfast.features.views.protocol.attached import Client, Clients
 from holdfast.features.views.protocol.config import CLIENTS_MAX, SERVERS_MAX, ViewsConfig
 from holdfast.features.views.protocol.deltas import ViewMessages
 from holdfast.features.views.protocol.hops import Hops
 from holdfast.features.views.protocol.links import NO_LINK_STATE, NO_MESSAGES, Link, Links
 from holdfast.features.views.protocol.linkstate import LinkState
+from holdfast.features.views.protocol.liveness import Client, Clients
 from holdfast.features.views.protocol.messages import (
     ATTACHING,
     CHANGING,

@@ -9,7 +9,7 @@ KEPT_MAX = 2048  # of a server with six others and a client, at the shortest hea
 
 
 class RoundTrips:
-    """The latest ones; the oldest goes."""
+    """The latest round trips; the oldest one makes room."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[float, float]] = deque(maxlen=KEPT_MAX)
@@ -18,6 +18,6 @@ class RoundTrips:
         self._kept.append((now, seconds))
 
     def p99(self, now: float) -> float | None:
-        """Exceeded by one in a hundred; None: there were none."""
+        """The round trip that one in a hundred exceeds; None: there were none."""
         found = sorted(seconds for at, seconds in self._kept if now - at <= KEPT_SECONDS)
         return found[min(len(found) - 1, int(0.99 * len(found)))] if found else None

@@ -201,16 +201,16 @@ class Looks:
 
 
 def _seen(seen: Seen) -> None:
-    """The views are told elsewhere."""
+    """Until ``on_seen`` is set: what was seen is dropped."""
 
 
 def _missing() -> None:
-    """As above."""
+    """Until ``on_missing`` is set: nothing follows."""
 
 
 def _refused(why: str) -> None:
-    """As above."""
+    """Until ``on_refused`` is set: nothing follows."""
 
 
 def _rows(life: NodeId, version: int, rows: Mapping[str, bytes]) -> None:
-    """The member list is another one, and has the rows of its members."""
+    """Until ``on_rows`` is set: another list has the rows of the members."""

@@ -16,9 +16,9 @@ from holdfast.features.views.lab.checkers import Disjoint, Monotone, UniqueId
 from holdfast.features.views.lab.groups import ViewGroup
 from holdfast.features.views.lab.measures import Reached, form
 from holdfast.features.views.lab.users import Habits
-from holdfast.features.views.protocol.attached import Client
 from holdfast.features.views.protocol.config import CLIENTS_MAX
 from holdfast.features.views.protocol.deltas import ViewMessages
+from holdfast.features.views.protocol.liveness import Client
 from holdfast.features.views.protocol.messages import (
     ClientPing,
     ClientPong,

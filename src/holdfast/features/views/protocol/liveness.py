@@ -1,4 +1,4 @@
-"""The clients of one server: who is attached, who is not let in, who was removed.  Spec: views 5.5, D9-D11, D15, D24.
+"""Liveness of the clients of one server: which are attached, which are gone, which are not let in.  Spec: views 5.5, D9-D11, D15, D24.
 
 A client is alive as long as it echoes readings of this server's clock that are not older than ``client_timeout``. So a ping that was long
 under way proves nothing new, and a client that cannot hear this server is not in its list.

@@ -1,13 +1,13 @@
-"""The clients of one server.  Spec: views 5.5, D9-D11, D24."""
+"""Liveness of the clients of one server.  Spec: views 5.5, D9-D11, D24."""
 
 from __future__ import annotations
 
 import pytest
 
-from holdfast.features.views.protocol import attached
-from holdfast.features.views.protocol.attached import Client, Clients
+from holdfast.features.views.protocol import liveness
 from holdfast.features.views.protocol.config import TOMB_SECONDS
 from holdfast.features.views.protocol.facts import ClientAttached, ClientRemoved
+from holdfast.features.views.protocol.liveness import Client, Clients
 from holdfast.features.views.protocol.messages import ClientPing, Listed
 from holdfast.host import NodeId
 from tests.features.views.stand import CONFIG, HB, S0, A, B, C, at
@@ -95,7 +95,7 @@ def test_the_last_identity_is_remembered(stand: Stand) -> None:
 
 def test_tombs_have_a_limit(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     """Views 2 (tomb): the oldest goes."""
-    monkeypatch.setattr(attached, "TOMBS_MAX", 2)
+    monkeypatch.setattr(liveness, "TOMBS_MAX", 2)
     for life in (A, B, A, C):
         stand.clients.remove(stand.attach(life), "left")
     assert [stand.clients.last_of(life.name) != (0, -1) for life in (A, B, C)] == [True, False, True]
