@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from holdfast.agent.grants import grants
-from holdfast.agent.socket import api, connection
+from holdfast.agent.socket import connection, files
 from holdfast.agent.socket.events import BUFFER_MAX
 from holdfast.agent.socket.view import NAMES_MAX
 from holdfast.features.mail import streams as messages
@@ -31,7 +31,7 @@ def test_limits_are_the_constants() -> None:
     """The numbers on the page are those in the code."""
     assert (CALL_BYTES_MAX, ANSWER_BYTES_MAX) == (64 << 10, 10 << 20)
     for text in (
-        f"| clients of one agent | {api.CLIENTS_MAX} |",
+        f"| clients of one agent | {files.CLIENTS_MAX} |",
         f"| time until `Hello` | {connection.GREETING_TIMEOUT:.0f} s |",
         f"| calls of one client that wait for a protocol | {connection.CALLS_MAX} |",
         f"| calls of one connection that cannot be read | {connection.UNREADABLE_MAX} |",

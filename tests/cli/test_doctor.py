@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from holdfast.agent.observe import symptoms
+from holdfast.agent.socket import files
 from holdfast.config import Config
 from holdfast.features.tickets.missing import few_guardians
 from holdfast.local.calls import Finding
@@ -208,11 +210,35 @@ def test_a_silent_agent(holdfast: Run, tmp_path: Path) -> None:
     assert (ended.code, ended.json["findings"][0]["code"]) == (1, "agent_silent")
 
 
+LIMITED = ("sh", "-c", 'ulimit -Sn 300; ulimit -Hn "$0"; exec "$@"')  # then the hard limit, and the command
+
+
 def test_few_files(tmp_path: Path) -> None:
-    """A limit of open files that an agent with clients would meet."""
+    """A hard limit of open files that an agent with clients would meet; it raises a soft one itself, so that is no finding."""
     words = [sys.executable, "-m", "holdfast", "doctor", "--agent", str(tmp_path / "none"), "--json"]
-    ended = subprocess.run(["sh", "-c", 'ulimit -n 200; exec "$@"', "sh", *words], capture_output=True, text=True, check=False)
+    ended = subprocess.run([*LIMITED, "500", *words], capture_output=True, text=True, check=False)
     assert '"few_files"' in ended.stdout
+    ended = subprocess.run(["sh", "-c", 'ulimit -Sn 300; exec "$@"', "sh", *words], capture_output=True, text=True, check=False)
+    assert ('"few_files"' in ended.stdout) == (files.allowed() < files.FILES_NEEDED)
+
+
+def test_few_files_of_an_agent(fleet: Fleet, holdfast: Run) -> None:
+    """It has raised its limit as far as it may, and says how many clients that is for."""
+    agent = fleet.start(name="narrow", group="narrow", before=(*LIMITED, "900"))
+    try:
+        limits = Path(f"/proc/{agent.pid}/limits").read_text()
+        assert re.search(r"^Max open files\s+900\s+900\s", limits, re.MULTILINE)
+        found = diagnosed(holdfast, agent, "few_files")
+    finally:
+        agent.kill()
+    assert (found["severity"], found["about"]) == ("warning", "ulimit -Hn")
+    assert f"room for {files.clients_at(900)} of 1024 clients" in found["text"]
+
+
+@pytest.mark.parametrize("limit, severity", [(0, "warning"), (1003, "warning"), (1004, "note"), (3775, "note"), (3776, None), (8192, None)])
+def test_how_many_files_are_few(limit: int, severity: str | None) -> None:
+    """H460: below 100 clients a warning; from what the tables of an agent can take, 1024 clients with grants, none."""
+    assert codes(symptoms.few_files(limit)) == ([("few_files", severity)] if severity else [])
 
 
 def test_settings_that_are_no_good_idea(holdfast: Run, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -27,8 +28,9 @@ from holdfast.client.wire import agent_lost, error_of, frame_of
 from holdfast.events import Event, EventsLost, Joined
 from holdfast.features.mail import calls as mail_calls
 from holdfast.features.mail.client_base import MESSAGES_MAX, MessageBuffer
-from holdfast.features.ring.protocol.ids import RingId, owner_of, position_of
+from holdfast.features.ring.protocol.ids import CIRCLE, RingId, owner_of, position_of
 from holdfast.host import NodeId
+from holdfast.kit.positions import closest
 from holdfast.local import calls
 from holdfast.local.ends import LAPSED
 from holdfast.local.frame import LENGTH_BYTES, framed
@@ -125,6 +127,21 @@ def test_members_is_a_snapshot() -> None:
     assert members.get("c") is None
     with pytest.raises(AttributeError):
         members.anything = 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("circle", [16, 1 << 64], ids=["crowded", "whole"])
+def test_the_closest_position_is_that_of_the_ring(circle: int) -> None:
+    """Ring 5.7, H321: two ways to find the owner give one answer: between, on and equally far from positions, and around the end."""
+    random = Random(circle)
+    scale = CIRCLE // circle
+    for _ in range(300):
+        positions = sorted(position * scale for position in random.sample(range(min(circle, 1 << 62)), random.randrange(1, 9)))
+        ids = [RingId(position, number) for number, position in enumerate(positions)]
+        keys = [position + step for position in (0, *positions) for step in (-1, 0, 1, scale // 2, -(scale // 2))]
+        for key in (*keys, *(random.randrange(CIRCLE) for _ in range(20))):
+            found = owner_of(ids, key % CIRCLE)
+            assert found is not None
+            assert closest(positions, key % CIRCLE) == found.inc
 
 
 def test_owner_is_the_rings() -> None:

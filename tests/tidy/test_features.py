@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from holdfast.local.calls import OWN, Call
 from holdfast.local.table import tag_of
 from tests.support.calls import of_features
 from tests.tidy.test_citations import TOKEN
-from tests.tidy.tree import PACKAGE, import_all, subclasses, texts
+from tests.tidy.tree import PACKAGE, ROOT, import_all, subclasses, texts
 
 # Words by which a reader would find a feature in a file. Those of keys, names, probe, views, limits, gossip and election are plain words
 # as well (keys of a table, names of members, probes of a load balancer, views of a group, limits of a queue, gossip of limiters, elections
@@ -42,7 +43,7 @@ ALLOWED = {
     "local/leaders.py": "one table of who leads what, of both ways to lead a name (H421)",
     "kit/positions.py": "the name of the ring is in the hash of every position, as it always was (H321)",
     "config/settings.py": "the tables that ship are bases of Config, so that a type checker knows their settings (H216)",
-    "client/members.py": "the owner of a key follows from positions on the ring, without a question to the agent (H214)",
+    "client/members.py": "the error of `owner` says which membership has owners of keys (H214, H321)",
 }
 FOLDERS = (
     "agent", "cli", "client", "lab", "host.py", "node.py", "events.py", "errors.py", "drops.py", "bounds.py", "kit", "local", "net", "wire",
@@ -81,6 +82,15 @@ def test_every_exception_is_needed() -> None:
     """H209: a file that names no feature any more is taken from the list."""
     found = [file for folder in FOLDERS for file in naming(folder)]
     assert [place for place in ALLOWED if not any(is_in(file, place) for file in found)] == []
+
+
+def test_the_contract_of_the_ring_has_every_package() -> None:
+    """Issue 17, 2: agent, client and command line speak to one interface of membership; so a package that is new is under the contract."""
+    contracts = {each["id"]: each for each in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]}
+    floors = {f"holdfast.{name.strip()}" for line in contracts["layers"]["layers"] for name in line.strip("()").split("|")}
+    assert set(contracts["ring"]["source_modules"]) == floors - {"holdfast.__main__"}
+    assert contracts["ring"]["forbidden_modules"] == ["holdfast.features.ring"]
+    assert contracts["features"]["modules"] == ["holdfast.features.*"]
 
 
 def test_the_page_is_read() -> None:

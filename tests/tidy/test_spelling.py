@@ -17,7 +17,7 @@ DIFFERING_MAX = 5  # lines of all sources that only one spelling has: more of th
 LEFT = {
     "client/aio/group.py": "the methods of Group that lead to features",
     "client/sync/group.py": "made from it",
-    "client/members.py": "`owner` finds the owner of a key by positions on the ring",
+    "client/members.py": "the error of `owner` says which membership has owners of keys",
 }
 SOURCE = '''"""Enter it with ``async with``; ``await it.lost`` returns when it is over."""
 from collections.abc import Awaitable

@@ -16,7 +16,6 @@ from holdfast.cli.show import print_json, shown
 from holdfast.errors import AgentLost, ConfigError, Timeout
 from holdfast.local.calls import Doctor, Finding
 
-FILES_MIN = 1024  # open files: an agent with 200 clients and their commands needs about so many
 SINCE = Flag("--since", help="Also what was last seen so many seconds ago (default 600).", metavar="SECONDS")
 SINCE_MAX = 7 * 86_400.0  # seconds; an agent remembers as long as it lives, and a week is a life
 RMEM_MAX = Path("/proc/sys/net/core/rmem_max")
@@ -58,18 +57,14 @@ def _of_agent(agent: str, group: str, timeout: float, since: float) -> Iterator[
 
 def _of_machine() -> Iterator[Finding]:
     """What an agent of this machine would meet."""
-    import resource
-
-    from holdfast.agent.observe.symptoms import of_clock, small_buffer
+    from holdfast.agent.observe.symptoms import few_files, of_clock, small_buffer
+    from holdfast.agent.socket.files import allowed
     from holdfast.net.clock import COUNTS_SUSPENDED_TIME
 
     yield from of_clock(COUNTS_SUSPENDED_TIME)
     with suppress(OSError, ValueError):  # Another system than Linux: nothing is known about it.
         yield from small_buffer(int(RMEM_MAX.read_text()), members=0)
-    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if files < FILES_MIN:
-        advice = f"Raise it to {FILES_MIN} or more (ulimit -n, LimitNOFILE=)."
-        yield Finding("few_files", "warning", "ulimit -n", f"A process of this user may open {files} files.", advice)
+    yield from few_files(allowed())
 
 
 def _of_settings(path: str) -> Iterator[Finding]:

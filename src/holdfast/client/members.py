@@ -7,15 +7,15 @@ from typing import overload
 
 from holdfast.client import checks
 from holdfast.errors import Unavailable
-from holdfast.features.ring.protocol.ids import RingId, owner_of, position_of
 from holdfast.host import Member
+from holdfast.kit.positions import closest, position_of
 from holdfast.local.calls import GroupView
 
 
 class Members(Sequence[Member]):
     """Who was in the group when this was read, sorted by name. It never changes; ``group.members`` is the next one."""
 
-    __slots__ = ("_by_name", "_list", "_positions", "_ring", "state", "version")
+    __slots__ = ("_by_name", "_list", "_order", "_positions", "state", "version")
 
     def __init__(self, view: GroupView) -> None:
         self.version = view.version  # of this agent's list; comparable only with its others
@@ -23,7 +23,7 @@ class Members(Sequence[Member]):
         self._list = view.members
         self._positions = view.positions
         self._by_name: dict[str, Member] | None = None
-        self._ring: list[RingId] | None = None
+        self._order: tuple[list[int], list[int]] | None = None  # positions, sorted, and whose each of them is
 
     def get(self, name: str) -> Member | None:
         """The member of this name, if it is in the list."""
@@ -41,11 +41,13 @@ class Members(Sequence[Member]):
             raise Unavailable(
                 "membership: in this group keys have no owners, because its members have no positions; keys have owners on the ring"
             )
-        if self._ring is None:
-            # The second number only says which member it is: positions are of 64 bits and differ.
-            self._ring = sorted(RingId(pos, at) for at, pos in enumerate(self._positions))
-        found = owner_of(self._ring, position_of(checks.key(key)))
-        return None if found is None else self._list[found.inc]
+        if not self._list:
+            return None
+        if self._order is None:
+            places = sorted(range(len(self._positions)), key=self._positions.__getitem__)
+            self._order = [self._positions[place] for place in places], places
+        positions, places = self._order
+        return self._list[places[closest(positions, position_of(checks.key(key)))]]
 
     @property
     def names(self) -> tuple[str, ...]:

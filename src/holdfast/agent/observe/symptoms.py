@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.agent.observe.findings import error, note, warning
 from holdfast.agent.observe.seat_views import seat_views
+from holdfast.agent.socket.files import CLIENTS_MAX, FILES_NEEDED, allowed, clients_at
 from holdfast.config import Config, is_loopback
 from holdfast.kit.delay import Delay
 from holdfast.kit.seats import SeatState
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 FORGETFUL = ("tmpfs", "ramfs")  # file systems that a reboot empties
 LARGE_GROUP = 64  # members from which a default receive buffer overflows in a pause of one lease
+SEVERAL_CLIENTS = 100  # an agent with room for fewer will meet the limit on an ordinary machine
 MOUNTS = Path("/proc/self/mountinfo")
 FIELDS_BEFORE_TYPE = " - "
 NAMES_MAX = 5  # agents that one finding names
@@ -32,8 +34,9 @@ COMING = ("serving", "waiting", "asking")  # states of a seat that votes, or wil
 
 
 def of_machine(udp: int, members: int) -> Iterator[Finding]:
-    """The clock, and the room for datagrams that wait. ``udp`` is the descriptor of the agent's socket."""
+    """The clock, open files, and the room for datagrams that wait. ``udp`` is the descriptor of the agent's socket."""
     yield from of_clock(clock.COUNTS_SUSPENDED_TIME)
+    yield from few_files(allowed())
     with socket.socket(fileno=os.dup(udp)) as bound:
         granted = bound.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2  # Linux answers with twice what it granted
     yield from small_buffer(granted, members)
@@ -46,6 +49,17 @@ def small_buffer(granted: int, members: int) -> Iterator[Finding]:
         yield say(
             "small_receive_buffer", "net.core.rmem_max", f"The kernel keeps {granted} bytes of waiting datagrams, not {RECEIVE_BYTES}.",
             f"sysctl -w net.core.rmem_max={RECEIVE_BYTES}, and restart the agent; otherwise more is lost when it stands still.",
+        )  # fmt: skip
+
+
+def few_files(files: int) -> Iterator[Finding]:
+    """``files``: what an agent may open on this machine, after it has raised its own limit as far as it may."""
+    clients = clients_at(files)
+    if files < FILES_NEEDED:
+        say = warning if clients < SEVERAL_CLIENTS else note
+        yield say(
+            "few_files", "ulimit -Hn", f"An agent may open {files} files: room for {clients} of {CLIENTS_MAX} clients that hold something.",
+            f"Raise the hard limit to {FILES_NEEDED} or more (LimitNOFILE=, ulimit -Hn), and restart the agent.",
         )  # fmt: skip
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import socket
 import stat
 from collections import Counter
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.agent.socket.budget import Slices
 from holdfast.agent.socket.connection import READ_BYTES_MAX, Connection, TurnsNow
+from holdfast.agent.socket.files import CLIENTS_MAX, make_room
 from holdfast.agent.socket.handlers import Handlers
 from holdfast.disk.lock import LockTaken, own_pid, pid_of, take
 from holdfast.errors import ConfigError, StorageError, StorageLocked, Unavailable, shown
@@ -25,10 +25,8 @@ from holdfast.errors import ConfigError, StorageError, StorageLocked, Unavailabl
 if TYPE_CHECKING:
     from holdfast.agent.life.agent import Agent
 
-CLIENTS_MAX = 1024  # processes of one machine that attach to one agent
 BACKLOG = 256  # connections that wait to be accepted while the agent is busy; the kernel keeps them
 ACCEPTS_MAX = 8  # connections that are accepted in one turn of the loop: each costs a tenth of a millisecond
-FILES_WANTED = 8192  # clients, the pidfds of their grants, peers, and room
 PATH_BYTES_MAX = 107  # what the kernel has room for
 
 
@@ -53,7 +51,7 @@ class LocalServer:
     @classmethod
     async def start(cls, agent: Agent, path: str, mode: int = 0o600) -> LocalServer:
         """Raises StorageLocked if a living agent serves there, ConfigError if nothing can be served there."""
-        _make_room()
+        make_room()
         lock = _lock(path)
         try:
             sock = _bind(path, mode)
@@ -96,14 +94,6 @@ class LocalServer:
         self._sessions += 1
         self.connections[self._sessions] = connection
         return self._sessions
-
-
-def _make_room() -> None:
-    """Every client is a descriptor, every holder two: the usual 1024 are too few, and raising them needs no permission."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _lock(path: str) -> int:

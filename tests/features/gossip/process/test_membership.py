@@ -22,6 +22,7 @@ from holdfast.sync import Group
 from holdfast.wire.keys import generate, parse_key
 from tests.agent.raw_client import RawClient, Sent
 from tests.cli.command import Run
+from tests.cli.diagnosis import diagnosed
 from tests.support.agents import AgentProcess, Fleet, until
 
 SEATS = 3
@@ -210,6 +211,20 @@ def test_the_other_membership_is_told_so(gossips: Gossips, tmp_path: Path) -> No
         found: tuple[Finding, ...] = client.ask(Doctor, 3.0, 600.0)
     assert "membership_mismatch" in [each.code for each in found]
     ring.kill()
+
+
+def test_alone(holdfast: Run, tmp_path: Path) -> None:
+    """Gossip 10 (`alone`), D9: its seed was never started, and it lists no other member; doctor says so until the seed is there."""
+    (port,) = free_ports(1)
+    with Fleet(tmp_path, membership="gossip") as fleet:
+        lonely = fleet.start(name="lonely", seeds=[f"127.0.0.1:{port}"])
+        found = diagnosed(holdfast, lonely, "alone")
+        assert (found["severity"], found["about"]) == ("warning", "lonely")
+        assert "Start a seed" in found["advice"]
+        fleet.start(name="late", bind=f"127.0.0.1:{port}")
+        lonely.until_said("Joined", member=fleet.agents[-1].id)
+        ended = holdfast("doctor", "--agent", lonely.socket, "--timeout", "1", "--json")
+        assert "alone" not in [each["code"] for each in ended.json["findings"]]
 
 
 def test_forget_on_a_ring(tmp_path: Path) -> None:

@@ -140,6 +140,7 @@ class Merge:
         if rumour.id == core.me:
             return self._myself.hear(rumour, source, answered=answered)
         if rumour.id.boot < core.me.boot:
+            core.counts["refused_former"] += 1
             return True  # A former life of ours: its sender has not heard of this one, and is told.
         rival = rumour.id, rumour.status >= Status.DEAD
         if self._rival is None or self._rival < rival:
