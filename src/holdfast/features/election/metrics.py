@@ -74,8 +74,7 @@ def of_elections(running: ElectionSource) -> Iterable[Metric]:
     yield histogram(
         "election_lease_margin_seconds", "Seconds that were left of a client's deadline when it was extended.", running.kind.margins
     )
-    yield gauge("election_seconds_sum", "Seconds that all finished elections of this agent took.", float(numbers.get("seconds_sum", 0.0)))
-    yield gauge("election_seconds_count", "Finished elections of this agent.", float(numbers.get("seconds_count", 0.0)))
+    yield histogram("election_seconds", "Seconds from the first question of an election here until its nominee led.", elections.took)
     yield from _by_name(running)
 
 
