@@ -34,7 +34,7 @@ COUNTERS = {
 }
 REFUSED = (
     "mismatches", "malformed", "far_ahead", "unsound", "late", "secondhand", "own_leader", "unanswered", "not_a_seat", "misplaced",
-    "table_full", "names_full", "c_unusable", "no_seats", "unsaved",
+    "table_full", "names_full", "c_unusable", "no_seats", "unsaved", "health_unread",
 )  # fmt: skip
 GAUGES = {
     "names": "Names of elections that this agent knows.",

@@ -12,7 +12,7 @@ COUNTERS = (
     "notifies", "nacks", "tentative", "expired", "elected", "unsure", "stepped_down", "lapsed", "watch_fired", "corrections",
     "corrected", "asked_leader", "term_conflicts", "c_unusable", "mismatches", "malformed", "far_ahead", "unsound", "late",
     "secondhand", "own_leader", "silent", "unanswered", "unsaved", "waited", "no_seats", "not_a_seat", "misplaced", "table_full",
-    "names_full", "names_forgotten",
+    "names_full", "names_forgotten", "health_unread",
 )  # fmt: skip
 
 
