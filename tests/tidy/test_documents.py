@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import holdfast
@@ -13,6 +14,8 @@ MAP = re.compile(r"<!-- map -->\s*```text\n(.*?)```", re.DOTALL)
 ENTRY = re.compile(r"^(?P<indent> *)(?P<name>[\w.]+/?)(?:\s{2,}\S.*)?$")
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 RULE = re.compile(r"\|[ :|-]*---[ :|-]*$")  # the line under the head of a table
+SENTENCE = re.compile(r"(?<=[.!?]) +")
+SENTENCE_MIN = 40  # characters: a shorter one may be said again
 ROW = re.compile(r"^\| `(?P<name>[\w-]+)` \|.*\| (?P<why>[^|]+) \|$", re.MULTILINE)
 
 
@@ -90,6 +93,28 @@ def test_loose_rows_are_found() -> None:
     table = "| a | b |\n|---|:-:|\n| 1 | 2 |\n"
     assert loose_rows(f"text\n\n{table}\n```text\n| x\n```\n{table}") == []
     assert loose_rows(f"{table}\n| 3 | 4 |\n| 5 | 6 |\n\ntext\n| 7 | 8 |\n") == ["| 3 | 4 |", "| 7 | 8 |"]
+
+
+def said_twice(text: str) -> list[str]:
+    """Sentences of more than so many characters that a page has more than once; rows of tables and what is code are none."""
+    paragraphs = CODE.sub("", text).split("\n\n")
+    prose = (" ".join(line.strip() for line in each.split("\n") if not line.startswith("|")) for each in paragraphs)
+    found = Counter(sentence for each in prose for sentence in SENTENCE.split(each) if len(sentence) > SENTENCE_MIN)
+    return [sentence for sentence, times in found.items() if times > 1]
+
+
+def test_no_specification_says_a_thing_twice() -> None:
+    """STYLE 6: a sentence that stands twice in a specification was pasted."""
+    pages = sorted((ROOT / "docs" / "spec").glob("*.md"))
+    assert len(pages) > 5
+    assert {str(path.relative_to(ROOT)): twice for path in pages if (twice := said_twice(path.read_text()))} == {}
+
+
+def test_what_is_said_twice_is_found() -> None:
+    """The test above can fail: across lines, not in rows or code, and not for a short sentence."""
+    long = "After twelve rounds without enough of them it begins anew."
+    assert said_twice(f"Text. {long} More. After twelve rounds\nwithout enough of them it begins anew.\n") == [long]
+    assert said_twice(f"{long}\n\nIt begins anew. It begins anew.\n| {long} |\n```text\n{long}\n```\n") == []
 
 
 def test_changelog_has_a_place_for_what_is_new() -> None:

@@ -34,7 +34,7 @@ COUNTERS = {
 }
 REFUSED = (
     "mismatches", "malformed", "far_ahead", "unsound", "late", "secondhand", "own_leader", "unanswered", "not_a_seat", "misplaced",
-    "table_full", "names_full", "c_unusable", "no_seats", "unsaved",
+    "table_full", "names_full", "c_unusable", "no_seats", "unsaved", "health_unread",
 )  # fmt: skip
 GAUGES = {
     "names": "Names of elections that this agent knows.",
@@ -74,8 +74,7 @@ def of_elections(running: ElectionSource) -> Iterable[Metric]:
     yield histogram(
         "election_lease_margin_seconds", "Seconds that were left of a client's deadline when it was extended.", running.kind.margins
     )
-    yield gauge("election_seconds_sum", "Seconds that all finished elections of this agent took.", float(numbers.get("seconds_sum", 0.0)))
-    yield gauge("election_seconds_count", "Finished elections of this agent.", float(numbers.get("seconds_count", 0.0)))
+    yield histogram("election_seconds", "Seconds from the first question of an election here until its nominee led.", elections.took)
     yield from _by_name(running)
 
 

@@ -31,7 +31,7 @@ def asked(stand: Stand) -> list[str]:
 
 @pytest.mark.parametrize("made", ALL)
 def test_query_goes_to_c_f_1_nodes(made: Manner) -> None:
-    """Algorithm 1 line 3, the same in all four: "Send QUERY to arbitrary c + f + 1 nodes"."""
+    """Algorithms 1-4 line 3: "Send QUERY to arbitrary c + f + 1 nodes"."""
     stand = initiator(made)
     stand.begin()
     names = asked(stand)
@@ -41,7 +41,7 @@ def test_query_goes_to_c_f_1_nodes(made: Manner) -> None:
 
 @pytest.mark.parametrize("made, x, y", [(BASE, 1, 0), (OPTIMISTIC, 1, 0), (PREFERRED, 5, 5), (HYBRID, 5, 5)])
 def test_query_carries_x_and_y(made: Manner, x: int, y: int) -> None:
-    """Algorithm 3 line 3: "QUERY{x,y}"; Base asks for "lowest hash node" (Algorithm 1 line 20), which is x = 1 and y = 0."""
+    """Algorithms 3-4 line 3: "QUERY{x,y}"; Base asks for "lowest hash node" (Algorithm 1 line 20), which is x = 1 and y = 0."""
     stand = initiator(made)
     stand.begin()
     assert {(message.x, message.y) for _, message in stand.host.take(Query)} == {(x, y)}
@@ -49,7 +49,7 @@ def test_query_carries_x_and_y(made: Manner, x: int, y: int) -> None:
 
 @pytest.mark.parametrize("made", ALL)
 def test_silence_is_asked_again(made: Manner) -> None:
-    """Algorithm 1 lines 5-6: no new RESPONSE after TIMEOUT: c+f+1-size(receivedIds) nodes that have not answered."""
+    """Algorithms 1-4 lines 5-6: no new RESPONSE after TIMEOUT: c+f+1-size(receivedIds) nodes that have not answered."""
     stand = initiator(made)
     stand.begin()
     first = asked(stand)
@@ -64,7 +64,7 @@ def test_silence_is_asked_again(made: Manner) -> None:
 
 @pytest.mark.parametrize("made", ALL)
 def test_a_response_restarts_the_timeout(made: Manner) -> None:
-    """Algorithm 1 line 5: TIMEOUT counts from the last *new* RESPONSE; a repeated one is none."""
+    """Algorithms 1-4 lines 5, 8, 9: TIMEOUT counts from the last *new* RESPONSE; one of a node among receivedIds is none."""
     stand = initiator(made)
     stand.begin()
     first = asked(stand)
@@ -81,7 +81,7 @@ def test_a_response_restarts_the_timeout(made: Manner) -> None:
 
 @pytest.mark.parametrize("made", [BASE, PREFERRED])
 def test_c_1_responses_then_the_lowest_is_named(made: Manner) -> None:
-    """Algorithm 1 lines 4, 10, 12 and Algorithm 3 lines 4, 10, 19: c+1 responses, the minimum of all, one NOTIFYLEADER."""
+    """Algorithm 1 lines 4, 10, 12 and Algorithm 3 lines 4, 10, 19, 20: c+1 responses, the minimum of all, one NOTIFYLEADER."""
     stand = initiator(made)
     stand.begin()
     first = asked(stand)
@@ -94,7 +94,8 @@ def test_c_1_responses_then_the_lowest_is_named(made: Manner) -> None:
 
 @pytest.mark.parametrize("made", [OPTIMISTIC, HYBRID])
 def test_streaming_names_each_better_one(made: Manner) -> None:
-    """Algorithm 2 lines 10-12 and Algorithm 4 lines 18-21: a RESPONSE that changes the leader is followed by NOTIFYLEADER at once."""
+    """Algorithm 2 lines 4, 10-12 and Algorithm 4 lines 4, 18-21: a RESPONSE that changes the leader is followed by NOTIFYLEADER at
+    once, until c+1 are there."""
     stand = initiator(made)
     stand.begin()
     first = asked(stand)
@@ -118,7 +119,8 @@ def test_streaming_as_printed_tells_each_nominee_once() -> None:
 
 @pytest.mark.parametrize("made", [PREFERRED, HYBRID])
 def test_leaders_are_candidates_without_excludes(made: Manner) -> None:
-    """Algorithm 3 lines 10-12, 19: unions of both, then the difference: whom one answer excludes is out, whoever names it."""
+    """Algorithm 3 lines 10, 11, 13, 19 and Algorithm 4 lines 10-12, 18: unions of both, then the difference: a candidate that one answer
+    excludes is out, also if others name it."""
     stand = initiator(made)
     stand.begin()
     first = asked(stand)
@@ -131,7 +133,8 @@ def test_leaders_are_candidates_without_excludes(made: Manner) -> None:
 
 @pytest.mark.parametrize("made", [PREFERRED, HYBRID])
 def test_an_empty_set_restarts_with_next_x_and_y(made: Manner) -> None:
-    """Algorithm 3 lines 13-16, 39, 40: GETNEXTX is min(N, x+1) and GETNEXTY is max(0, y-1); at once, as a new election."""
+    """Algorithm 3 lines 2, 13-17, 39, 40 and Algorithm 4 lines 2, 12-16, 29: GETNEXTX is min(N, x+1) and GETNEXTY is max(0, y-1); at once,
+    as a new election, which has no answer yet. In Hybrid, too, it is judged at c+1 answers (D7)."""
     stand = initiator(made, x=1, y=2)
     before = stand.begin()
     for name in asked(stand)[:3]:
@@ -165,7 +168,8 @@ def test_base_ignores_excludes() -> None:
 
 @pytest.mark.parametrize("made", ALL)
 def test_a_silent_leader_ends_in_a_new_election(made: Manner) -> None:
-    """Algorithm 1 lines 13-14: no LEADER from id after TIMEOUT: INITIATEELECTION(), here after a pause (D12)."""
+    """Algorithm 1 lines 2, 13-14, Algorithm 2 lines 2, 15-16, Algorithm 3 lines 2, 21-22 and Algorithm 4 lines 2, 24-25: no LEADER from id
+    after TIMEOUT: INITIATEELECTION(), here after a pause (D12). It begins without an answer."""
     stand = initiator(made, notify_retries=0)
     eid = stand.begin()
     for name in asked(stand)[:3]:
@@ -175,11 +179,12 @@ def test_a_silent_leader_ends_in_a_new_election(made: Manner) -> None:
     stand.host.pass_time(2 * TIMEOUT)
     assert all(query.eid > eid for _, query in stand.host.take(Query))
     assert stand.machine.state(NAME).running  # type: ignore[union-attr]
+    assert stand.machine.last(NAME).answers == {}  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("made", ALL)
 def test_a_leader_that_answers_ends_the_election(made: Manner) -> None:
-    """Algorithm 1 line 13, the other way: LEADER from id came."""
+    """Algorithm 1 line 13, Algorithm 2 line 15, Algorithm 3 line 21 and Algorithm 4 line 24, the other way: LEADER from id came."""
     stand = initiator(made)
     stand.begin()
     for name in asked(stand)[:3]:
@@ -191,9 +196,12 @@ def test_a_leader_that_answers_ends_the_election(made: Manner) -> None:
     assert stand.host.take(Query) == []
 
 
-@pytest.mark.parametrize("made, x, y, names", [(BASE, 1, 0, [0]), (PREFERRED, 3, 2, [0, 2, 3])])
+@pytest.mark.parametrize(
+    "made, x, y, names", [(BASE, 1, 0, [0]), (OPTIMISTIC, 1, 0, [0]), (PREFERRED, 3, 2, [0, 2, 3]), (HYBRID, 3, 2, [0, 2, 3])]
+)
 def test_query_is_answered_from_the_own_list(made: Manner, x: int, y: int, names: list[int]) -> None:
-    """Algorithm 1 lines 19-20, Algorithm 3 lines 27-31: the x lowest hashes, after the y most unhealthy were taken out."""
+    """Algorithm 1 lines 19-20, Algorithm 2 line 20, Algorithm 3 lines 27-31 and Algorithm 4 line 29: the x lowest hashes,
+    after the y most unhealthy were taken out."""
     stand = Stand(*OTHERS, me=INITIATOR, made=made).stand()
     stand.lists.health.update({NODES[1]: 4.0, NODES[5]: 2.0, NODES[6]: 1.0})
     answer = stand.ask(NODES[7], x, y)
@@ -204,7 +212,8 @@ def test_query_is_answered_from_the_own_list(made: Manner, x: int, y: int, names
 
 @pytest.mark.parametrize("made", ALL)
 def test_notifyleader_is_followed_by_one_multicast(made: Manner) -> None:
-    """Algorithm 1 lines 21-22: "Multicast LEADER"; one, to all that are listed, if the initiator has finished."""
+    """Algorithm 1 lines 21-22, Algorithm 2 line 20, Algorithm 3 lines 32-33 and Algorithm 4 line 29: "Multicast
+    LEADER"; one, to all that are listed, if the initiator has finished."""
     stand = Stand(*OTHERS, me=INITIATOR, made=made).stand().quiet()
     stand.hear(NODES[0], NotifyLeader(NAME, made, 7, 1_800_000_000_000, final=True))
     stand.host.pass_time(0.0)
@@ -215,7 +224,7 @@ def test_notifyleader_is_followed_by_one_multicast(made: Manner) -> None:
 
 @pytest.mark.parametrize("made", ALL)
 def test_leader_is_marked(made: Manner) -> None:
-    """Algorithm 1 lines 23-24: "Mark node i as leader"."""
+    """Algorithm 1 lines 23-24, Algorithm 2 line 20, Algorithm 3 lines 34-35 and Algorithm 4 line 29: "Mark node i as leader"."""
     stand = Stand(*OTHERS, me=INITIATOR, made=made)
     stand.hear(NODES[4], Leader(NAME, made, 1_700_000_000_001, life(NODES[4]), active=True))
     reign = stand.machine.leader(NAME)
@@ -248,7 +257,7 @@ def test_the_example_of_base() -> None:
 
 
 def test_x_never_passes_n() -> None:
-    """Algorithm 3 line 39: GETNEXTX is min(N, x+1)."""
+    """Algorithm 3 line 39 and Algorithm 4 line 29: GETNEXTX is min(N, x+1)."""
     stand = Stand(*NODES[:2], me=INITIATOR, made=PREFERRED, rules=Rules(self_response=False), c=1, f=0, x=2, y=3).stand().quiet()
     stand.begin()
     for _ in range(3):

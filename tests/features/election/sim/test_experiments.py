@@ -20,6 +20,7 @@ from holdfast.features.election.lab.experiments import (
     figure9_leader_changes,
     figure10_leader_health,
     figure11_leader_rank,
+    literal,
     live,
     message_counts,
     preference,
@@ -37,6 +38,7 @@ FEW = {"runs": "2", "traces": "1", "largest": "49"}
 REDUCED: list[tuple[Experiment[Any], dict[str, str], str]] = [
     (message_counts.EXPERIMENT, {"sizes": "[5]", "seeds": "12"}, EITHER),
     (safety.EXPERIMENT, {"runs": "3"}, EITHER),
+    (literal.EXPERIMENT, {"runs": "8"}, "pass"),
     (figure2_worked_vector.EXPERIMENT, {}, "pass"),
     (figure1_base_example.EXPERIMENT, {}, "pass"),
     (table2_p.EXPERIMENT, {"seeds": "1", "seconds": "20", "largest": "32"}, EITHER),
@@ -81,9 +83,9 @@ def test_a_run_is_the_same_again() -> None:
 
 
 def test_all_of_the_table_are_there() -> None:
-    """Election 8: T1, T2, F1 to F11, L1 to L4. The others are real processes."""
+    """Election 8: T1, T2, F1 to F11, L1 to L5. The others are real processes."""
     there = {each for each in experiments() if each.startswith("election/")}
-    lab = {"T1", "T2", *(f"F{number}" for number in range(1, 12)), "L1", "L2", "L3", "L4"}
+    lab = {"T1", "T2", *(f"F{number}" for number in range(1, 12)), "L1", "L2", "L3", "L4", "L5"}
     assert {f"election/{name}" for name in lab} <= there
     assert lab == {each.id.partition("/")[2] for each in (*(each for each, _, _ in REDUCED), *SHARED)}
 
@@ -255,6 +257,32 @@ def test_l4_can_miss() -> None:
         rows(heal=None),
     ):
         assert not judged(live.EXPERIMENT, found, settings).passed
+
+
+def test_l5_can_miss() -> None:
+    """L5: every flaw shows in the paper as printed, and in none of ours; one term of two initiators may be in what has no clock."""
+
+    def rows(way: str = "", trace: str = "", what: str = "", count: int = 0) -> list[Measured]:
+        found = {
+            (each, flawed): dict.fromkeys([named for place, named in literal.FLAWS.values() if place == each], 9)
+            if flawed == literal.LITERAL
+            else {}
+            for each in literal.VARIANTS
+            for flawed in literal.WAYS
+        }
+        if what:
+            found[trace, way] = {**found[trace, way], what: count}
+        return [{"trace": each, "way": flawed, "found": counts} for (each, flawed), counts in found.items()]
+
+    assert judged(literal.EXPERIMENT, rows()).passed
+    for trace, what in literal.FLAWS.values():
+        assert not judged(literal.EXPERIMENT, rows(literal.LITERAL, trace, what)).passed
+    for way in (literal.PAPER, literal.SHIPS):
+        for what in (literal.WRONG, literal.UNENDED, literal.EARLY, literal.NEEDLESS, literal.REUSED):
+            assert not judged(literal.EXPERIMENT, rows(way, "orders", what, 1)).passed
+    assert judged(literal.EXPERIMENT, rows(literal.PAPER, "partition", literal.SHARED, 800)).passed
+    assert judged(literal.EXPERIMENT, rows(literal.SHIPS, "partition", literal.SHARED, 8)).passed
+    assert not judged(literal.EXPERIMENT, rows(literal.SHIPS, "partition", literal.SHARED, 9)).passed
 
 
 def test_t1_can_miss() -> None:

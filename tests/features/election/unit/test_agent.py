@@ -220,6 +220,21 @@ def test_metrics() -> None:
     assert "election_terms_total 1" in text
 
 
+def test_how_long_elections_take() -> None:
+    """Election 9 (duration histogram): from the first QUERY until the initiator knows that its nominee leads, in buckets."""
+    stand = Stand()
+    stand.ask()
+    stand.pass_time(0.1)
+    stand.elections.elect(NAME)
+    stand.pass_time(0.1)
+    lines = render(ElectionHttp(cast(Any, None), stand.agent).metrics()).splitlines()
+    count = stand.elections.metrics()["finished"]
+    assert count >= 1
+    assert "# TYPE holdfast_election_seconds histogram" in lines
+    assert f'holdfast_election_seconds_bucket{{le="0.01"}} {count:g}' in lines
+    assert f"holdfast_election_seconds_count {count:g}" in lines
+
+
 def test_tokens_of_the_other_way_are_exceeded() -> None:
     """F16: an election that begins here exceeds the tokens of the same name by seats."""
     stand, seated = Stand("m1", "m2", "m3"), Seated()

@@ -157,3 +157,17 @@ def test_health_by_a_tag() -> None:
     made = manner(health="tag:sick")
     assert [health_of(made, {"sick": value}) for value in ("2.5", "-1", "nan", "x")] == [2.5, 0.0, 0.0, 0.0]
     assert health_of(HYBRID, {"sick": "3"}) == 0.0
+
+
+def test_a_health_tag_that_is_no_number_is_counted() -> None:
+    """Issue 18 (bad input), section 4: it counts as healthy, once per text that is no number, and not again with every look."""
+    stand = Stand("m1", made=manner(health="tag:sick"))
+    counted = []
+    for text in (b"bad", b"bad", b"2.5", b"", b"worse"):
+        stand.rows.publish(stand.host.me, "tag:sick", text)
+        if not counted:
+            stand.stand()
+        stand.lists.updated("m0")
+        stand.host.pass_time(3.0)
+        counted.append(stand.machine.counts["health_unread"])
+    assert counted == [1, 1, 1, 1, 2]

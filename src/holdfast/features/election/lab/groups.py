@@ -93,7 +93,7 @@ class Cast(NamedTuple):
 
 
 class ElectionGroup:
-    """Members of which all stand for one name. None begins an election by itself unless ``rules.watch`` is left on."""
+    """Members of which all stand for one name."""
 
     def __init__(
         self,
@@ -109,7 +109,10 @@ class ElectionGroup:
         checkers: Sequence[Checker] = (),
         trace: Trace | None = None,
         watching: bool = False,
+        table: bool = False,
     ) -> None:
+        """``watching``: members begin elections by themselves. ``table``: reigns are told as in the product, too."""
+        self._table = table
         self.names, self.config = list(names), profile.config
         self.rules = profile.rules if watching else replace(profile.rules, watch=False)
         self.casts: list[Cast] = []
@@ -220,9 +223,11 @@ class ElectionGroup:
     def _build(self, host: Host) -> Sequence[Machine]:
         assert isinstance(host, LabHost)
         lists = ScriptedLists(host, board_of(host.world))
-        exchange = Exchange(host, Mute(host, lists))
+        broadcast = Broadcast(host, lists) if self._table else Mute(host, lists)
+        exchange = Exchange(host, broadcast)
         port = None if self._flooded is None else FloodPort(self, host)
-        return [lists, Elections(host, lists, exchange, None, self.config, rules=self.rules, multicast=port)]
+        elections = Elections(host, lists, exchange, None, self.config, rules=self.rules, multicast=port)
+        return [lists, broadcast, exchange, elections] if self._table else [lists, elections]
 
     def _on_event(self, host: LabHost, event: Event) -> None:
         if isinstance(event, LeaderChanged) and event.leader is not None:

@@ -108,6 +108,7 @@ class Contest:
         self.wish: Wish | None = None
         self.inc = 0  # of the row that is published
         self.posted = b""
+        self.unread = ""  # its health tag, while that is no number
         self.cached: tuple[int, Manner, tuple[Candidate, ...]] | None = None
 
     def pair(self, term: int, leader: NodeId) -> tuple[int, int, int]:

@@ -94,6 +94,7 @@ class Elections:
         self._initiator = wiring.initiator = Initiator(
             core, self._answering, self._cvalue, self._voting, self._watching, self._terms, wiring
         )
+        self.took = self._initiator.took  # seconds that finished elections of this member took
         self._hearing = Hearing(core, self._reigns, self._voting, self._watching, self._candidacy.step_down)
         self._posting = Posting(core)
         self._ticking = wiring.ticking = Ticking(
@@ -255,7 +256,7 @@ class Elections:
 
     def metrics(self) -> Mapping[str, float]:
         """Numbers by name. Counters never fall in a life; the rest is as of now."""
-        return metrics(self._core, self._initiator.took)
+        return metrics(self._core)
 
     @property
     def counts(self) -> Counter[str]:

@@ -6,18 +6,17 @@ from collections.abc import Mapping
 
 from holdfast.features.election.protocol.core import Core
 from holdfast.features.election.protocol.shown import Role
-from holdfast.kit.histogram import Histogram
 
 COUNTERS = (
     "started", "finished", "yielded", "failed", "restarts", "nominations", "rank_violations", "responses_used", "queries", "answered",
     "notifies", "nacks", "tentative", "expired", "elected", "unsure", "stepped_down", "lapsed", "watch_fired", "corrections",
     "corrected", "asked_leader", "term_conflicts", "c_unusable", "mismatches", "malformed", "far_ahead", "unsound", "late",
     "secondhand", "own_leader", "silent", "unanswered", "unsaved", "waited", "no_seats", "not_a_seat", "misplaced", "table_full",
-    "names_full", "names_forgotten",
+    "names_full", "names_forgotten", "health_unread",
 )  # fmt: skip
 
 
-def metrics(core: Core, took: Histogram) -> Mapping[str, float]:
+def metrics(core: Core) -> Mapping[str, float]:
     """Counters by their names, and what is as of now."""
     contests = core.contests.values()
     now = {
@@ -29,7 +28,5 @@ def metrics(core: Core, took: Histogram) -> Mapping[str, float]:
         "led": sum(each.told is not None for each in contests),
         "queued": len(core.outbox),
         "refused_sends": core.outbox.refused,
-        "seconds_count": took.count,
-        "seconds_sum": took.sum,
     }
     return {**{name: float(core.counts[name]) for name in COUNTERS}, **{name: float(value) for name, value in now.items()}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.features.election.protocol.contest import Contest
 from holdfast.features.election.protocol.core import Core
 from holdfast.features.election.protocol.manner import Manner
-from holdfast.features.election.protocol.ranks import Post, decode, encode, health_of, rank_key, row_of
+from holdfast.features.election.protocol.ranks import Post, decode, encode, health_of, rank_key, row_of, unread_health
 from holdfast.host import NodeId
 
 
@@ -25,6 +25,10 @@ class Posting:
         me = core.lists.get(core.me.name)
         tags = {} if me is None else me.tags
         health, rank = health_of(contest.manner, tags), rank_key(contest.manner, tags)
+        unread = unread_health(contest.manner, tags)
+        if unread != contest.unread:
+            contest.unread = unread
+            core.counts["health_unread"] += bool(unread)
         if contest.posted and encode(Post(contest.manner, contest.inc, rank, health)) == contest.posted:
             return
         post = encode(Post(contest.manner, self._inc + 1, rank, health))

@@ -36,7 +36,7 @@ def paper(variant: Variant = "hybrid", *, c: int, f: int = 2, timeout: float = P
 
 
 def literal(variant: Variant = "hybrid", *, c: int, f: int = 2, timeout: float = PAPER_TIMEOUT) -> Profile:
-    """The paper as it is printed, with the flaws that D1, D5, D7 and D8 repair."""
+    """The paper as it is printed, with the flaws that D1, D5, D7, D8 and D22 repair. Experiment L5 shows them."""
     config, rules = paper(variant, c=c, f=f, timeout=timeout)
-    changes = {"names_itself": False, "nomination_terms": False, "empty_at_end": False, "only_unhealthy": False}
+    changes = {"names_itself": False, "nomination_terms": False, "empty_at_end": False, "only_unhealthy": False, "pairs": False}
     return Profile(config, Rules(**{**{field: getattr(rules, field) for field in rules.__struct_fields__}, **changes}))

@@ -87,6 +87,12 @@ def health_of(manner: Manner, tags: Mapping[str, str]) -> float:
     return 0.0 if number is None else min(max(number, 0.0), METRIC_MAX)
 
 
+def unread_health(manner: Manner, tags: Mapping[str, str]) -> str:
+    """The text of its health tag if that is no number, which counts as healthy; "" if it is one, or not there."""
+    text = tags.get(manner.health[len(TAG) :], "") if manner.health.startswith(TAG) else ""
+    return text if _number(text) is None else ""
+
+
 def encode(post: Post) -> bytes:
     return msgspec.msgpack.encode(post)
 

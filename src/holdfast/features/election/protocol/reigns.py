@@ -68,7 +68,12 @@ class Reigns:
 
     def lead(self, contest: Contest) -> None:
         """Say to all that this member leads under its term."""
-        self._say(contest, Crowned(contest.term, self._core.me, over=False))
+        crowned = Crowned(contest.term, self._core.me, over=False)
+        if self._core.rules.nomination_terms:
+            self._say(contest, crowned)
+        else:
+            contest.active = crowned  # D5 off: whatever was heard before.
+            self.tell(contest)
 
     def over(self, contest: Contest, term: int) -> None:
         """Say to all that this member leads no more. Where the table knows a larger reign this changes nothing."""

@@ -130,12 +130,17 @@ def elects_best(variant: str, kind: str, seed: int) -> bool | None:
         initiator = lackers[0] if kind == RUMOURS else next(name for name in others if name not in lackers)
     if kind == RUMOURS:
         spread_rumours(group.world)
+    return names_best(group, initiator, best)
+
+
+def names_best(group: ElectionGroup, initiator: str, best: str) -> bool | None:
+    """An election that begins there. None: it came to no end."""
     group.elect(initiator)
     # A member whose list drops an early leader begins an election of its own: all that took c+1 answers are judged. Of two initiators
     # each may end the other's election before that, so the first one asks again.
     for _ in range(AGAIN):
-        if group.until(lambda: any(group.nominee(name) is not None for name in names), LATEST / AGAIN):
-            return all(group.nominee(name) in (None, best) for name in names)
+        if group.until(lambda: any(group.nominee(name) is not None for name in group.names), LATEST / AGAIN):
+            return all(group.nominee(name) in (None, best) for name in group.names)
         group.elect(initiator)
     return None
 
