@@ -60,6 +60,7 @@ def exposed() -> set[str]:
     plain |= {f"gossip_{name}_total" for name in gossip_http.COUNTERS}
     plain |= {f"election_{election_metrics.NAMED.get(name, name)}" for name in election_metrics.GAUGES}
     plain |= {f"election_{name}_total" for name in election_metrics.COUNTERS}
+    plain |= {f"election_{name}" for name in election_metrics.BY_NAME}
     plain |= {name for name, _ in (*view_http.GAUGES.values(), *view_http.COUNTERS.values())}
     plain |= {
         name for table in (limit_http.NUMBERS, limit_http.COUNTERS, limit_http.GAUGES, limit_http.SECONDS) for name, _ in table.values()

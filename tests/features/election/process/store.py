@@ -1,4 +1,4 @@
-"""A store that several writers share, each write behind a fence; and what it says of the writers.  Spec: election 1 (A2), D22; foundation F16.
+"""A store that several writers share, each write behind a fence; what it says of the writers.  Spec: election 1 (A2), D22; foundation F16.
 
 Every act of a command is one transaction of SQLite: the fence admits its token or refuses it, an admitted one writes, and the act is
 written down with the time at which it began. The order of the rows is the order in which they were committed. The store is the outside
@@ -24,6 +24,8 @@ PRAGMA synchronous = OFF;
 CREATE TABLE IF NOT EXISTS acts
     (place INTEGER PRIMARY KEY AUTOINCREMENT, token INTEGER, member TEXT, pid INTEGER, at REAL, admitted INTEGER);
 """  # What is looked at are processes that die, and not machines: no write waits for a disk.
+
+READ = "SELECT place, token, member, pid, at, admitted FROM acts WHERE place > ? ORDER BY place"
 
 
 class Actor(NamedTuple):
@@ -89,8 +91,7 @@ class Acts:
 
     def read(self) -> Sequence[Act]:
         """All so far."""
-        rows = self._store.execute("SELECT place, token, member, pid, at, admitted FROM acts WHERE place > ? ORDER BY place", (self._place,))
-        for place, token, member, pid, at, admitted in rows:
+        for place, token, member, pid, at, admitted in self._store.execute(READ, (self._place,)):
             self._place = place
             self._acts.append(Act(token, Actor(member, pid), at, bool(admitted)))
         return self._acts
