@@ -106,7 +106,8 @@ class Namespaces:
             self.run(receiver, ["nft", f"add rule inet holdfast arriving ip saddr {self.address(sender)} {rule} drop"])
 
     def lose(self, receiver: int, share: float) -> None:
-        """Of the datagrams that come to this node, from any other one."""
+        """Of the datagrams that come to this node, from any other one; until ``heal``."""
+        assert 0 < share < 1
         self.run(receiver, ["nft", f"add rule inet holdfast arriving meta l4proto udp numgen random mod 100 < {round(share * 100)} drop"])
 
     def heal(self) -> None:

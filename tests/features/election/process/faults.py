@@ -135,8 +135,9 @@ def halves(seconds: float) -> Fault:
     the other side has one. Healed, one of them is left."""
 
     def fault(fleet: LedFleet, leader: str) -> Took:
-        fixed = len(fleet.names) // 2
-        one = [*fleet.names[: fixed - 2], *[name for name in fleet.standing if name != leader][:2]]
+        fixed = [name for name in fleet.names if name not in fleet.standing]
+        more = max(1, len(fleet.names) // 2 - len(fixed))
+        one = [*fixed, *[name for name in fleet.standing if name != leader][:more]]
         other = [name for name in fleet.names if name not in one]
         since = now()
         fleet.excuse(one, other)

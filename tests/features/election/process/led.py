@@ -21,13 +21,15 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from holdfast.features.election.calls import Elect
+from holdfast.features.election.protocol.candidacy import WEAK_TICKS
 from holdfast.features.election.protocol.config import NOTIFY_TIMEOUTS, TIMEOUT_MIN, TIMEOUT_RTTS, ElectionConfig
 from holdfast.host import NodeId
+from holdfast.kit.seats import HEARD_FOR
 from holdfast.local.calls import EventItem, GroupView
 from holdfast.local.leaders import leaders_in
 from holdfast.net.clock import now
@@ -174,9 +176,9 @@ class LedFleet(MemberFleet):
 
     @property
     def unsupported(self) -> float:
-        """Mode seats: from the last word of the seats until the leader steps down: they were heard for 2 TIMEOUT, and it looks every tick,
-        twice."""
-        return 2 * TIMEOUT + 3 * CONFIG.tick
+        """Mode seats: from the last word of the seats until the leader steps down: that word counts for ``HEARD_FOR``, and the leader looks
+        every tick, twice in a row (5.9)."""
+        return HEARD_FOR + (WEAK_TICKS + 1) * CONFIG.tick
 
     @property
     def one(self) -> float:
@@ -293,7 +295,7 @@ class LedFleet(MemberFleet):
 
 
 def acted_on(acts: Iterable[Act], ends: Iterable[tuple[str, int, float]]) -> list[str]:
-    """Commands that acted for too long after an end: of a member, under a term (0: any), at that time. One that began later is not meant."""
+    """Commands that acted for too long after an end: of a member, under a term (0: any), at that time. A later command is not meant."""
     found = []
     for life in lives(acts):
         until = [

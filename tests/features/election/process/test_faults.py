@@ -1,7 +1,7 @@
 """Sixteen real agents that elect, T = 0.2 s, and one fault after the other: the failure table of docs/election.md.
 
-Spec: election 1 (A2, A4, A7), 5.8, 5.9, 5.10, D22; foundation F14, F16. ``test_elections`` has some of them in `make test`. What is cut is cut
-by forwarders, and by network namespaces where root allows; there the faults of processes, which are the same, are left out.
+Spec: election 1 (A2, A4, A7), 5.8 to 5.10, D22; foundation F14, F16. ``test_elections`` has some of them in `make test`. What is cut is
+cut by forwarders, and by network namespaces where root allows; there the faults of processes, which are the same, are left out.
 """
 
 from __future__ import annotations

@@ -58,9 +58,8 @@ def first_failure() -> str:
 
 @pytest.mark.parametrize("seed", [772, 982, 2690, 2855])
 def test_what_was_found(seed: int) -> None:
-    """H445: in 772 and 982 the liar left out members with the value 0.0, and an honest one restarted its election for that. H446: in 2690 it
-    took a term of its own that another one led under later. H87: in 2855 a term was as far ahead as is believed, and a nomination is one
-    above."""
+    """H445: in 772 and 982 the liar left out members with the value 0.0, and an honest one restarted its election for that. H446: in 2690
+    it took a term under which another one led later. H87: in 2855 a term was as far ahead as is believed; a nomination is one above."""
     assert election.run(1, seed).failures == []
 
 
