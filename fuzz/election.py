@@ -45,6 +45,7 @@ from holdfast.features.election.protocol.messages import (
     Standing,
     Unhealthy,
 )
+from holdfast.features.election.protocol.rules import Rules
 from holdfast.host import Address, Host, Lists, Machine, Message, NodeId
 from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
@@ -63,6 +64,7 @@ LENGTH = 1.0
 RHO = 0.02
 FOUNDED = 4.5
 AHEAD_MAX = 1 << 40  # H87, in milliseconds
+NOMINATIONS = 8  # of one member within a millisecond: each is one above what it believed (D5), and an answer comes from each of six others
 QUIET = 90.0  # seconds until the others have a leader again
 NAMES_MAX = 1024
 PROGRESS_RUNS = 100
@@ -78,6 +80,8 @@ class Misbehaved(Exception):
 class LyingRun:
     """One group, one liar, one history."""
 
+    rules = Rules()  # a test takes one out
+
     def __init__(self, seed: int, trace: Callable[[str], None] | None = None) -> None:
         self.seed, self.random, self.counts = seed, Random(seed), Counter[str]()
         self._trace = trace
@@ -86,7 +90,8 @@ class LyingRun:
         self.manners: dict[str, Manner] = {name: manner(self.random.choice(VARIANTS), self.mode) for name in NAMES}
         self._slots = tuple(Slot(number, name, Address(name, PORT)) for number, name in enumerate(self.names[:SEATS]))
         self._led: dict[tuple[str, int], NodeId] = {}
-        watch = ElectionWatch(self.manners)
+        self.liar = NodeId(self.names[-1], 1)
+        watch = ElectionWatch(self.manners, [self.liar])
         # What a liar says of terms and reigns is believed, as far as H87 goes: E2 and the rest hold all the same.
         held = [each for each in checkers_of(watch, sticky=True, y=5, lists=ScriptedLists) if not each.name.startswith(("E1 ", "E6"))]
         self.world = World(seed, self._build, link=Link(Uniform(0.001, 0.02)), checkers=[watch, *held])
@@ -94,7 +99,7 @@ class LyingRun:
         for name in self.names:
             self.world.start(name)
         Detector(self.world, board_of(self.world), down=2.0, settling=1.0)
-        self.liar = self.world.nodes[self.names[-1]].me
+        assert self.world.nodes[self.names[-1]].me == self.liar
         self.harvest = Harvest()
         self.world.network.lose_if(self._note, self)
         self.shapes = Shapes(self.random, self.harvest, self.world.nodes[self.names[0]].wall)
@@ -220,7 +225,8 @@ class LyingRun:
             own = own_slot(self._slots, host.me.name, host.address)
             seats = Seats(host, self._slots, own, machine=host.me.name, rho=RHO, length_max=LENGTH)
             below.append(seats)
-        return [*below, Elections(host, lists, exchange, seats, ElectionConfig(timeout=0.2, hold=LENGTH), broadcast=broadcast)]
+        config = ElectionConfig(timeout=0.2, hold=LENGTH)
+        return [*below, Elections(host, lists, exchange, seats, config, broadcast=broadcast, rules=self.rules)]
 
     # The oracle.
 
@@ -234,7 +240,7 @@ class LyingRun:
         for name in self.names[:-1]:
             host = self.world.nodes[name]
             elections = host.node.use(Elections)
-            most = int(host.wall() * 1000) + AHEAD_MAX
+            most = int(host.wall() * 1000) + AHEAD_MAX + NOMINATIONS
             if len(elections.names()) > NAMES_MAX:
                 raise Misbehaved(f"{name} knows {len(elections.names())} names")
             for led in elections.names():

@@ -32,7 +32,7 @@ FUNCTIONS = {
     "rate", "increase", "histogram_quantile", "scalar", "sum", "count", "max", "min", "count_values", "by", "and",
     "label_values",
 }  # of PromQL, as far as they are used here  # fmt: skip
-LABELS = {"job", "instance", "reason", "what", "le", "state", "member", "limit"}
+LABELS = {"job", "instance", "reason", "what", "le", "state", "member", "limit", "name"}
 # Metrics that are there only when there is something to say: after a renewal, in a group of several, when something was counted.
 SOMETIMES = {
     "holdfast_ring_departures_total", "holdfast_drops_total", "holdfast_ring_safe_for_seconds", "holdfast_ring_safe_for_seconds_least",
@@ -90,7 +90,7 @@ def base(name: str) -> str:
 @pytest.fixture(scope="module")
 def exposed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Types by name, as a real agent with a seat of its own exposes them, whose client takes part in views and uses a limit; and as one
-    that gossips does."""
+    that gossips and leads by election does."""
     with Fleet(tmp_path_factory.mktemp("watching")) as fleet:
         agent = fleet.start(name="a", http="127.0.0.1:0", key=None, group="alone")
         until(lambda: ask(str(agent.ready["http"]), "/readyz").status == 200, "its seat votes")
@@ -101,7 +101,9 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
         assert (samples["holdfast_view_number"] > 0, samples["holdfast_view_members"], samples["holdfast_view_clients"]) == (True, 1, 1)
         assert (samples["holdfast_seats"], samples["holdfast_seats_voting"], samples["holdfast_seat_voting"]) == (1, 1, 1)
         gossip = fleet.start(name="b", http="127.0.0.1:0", key=None, group="other", membership="gossip")
-        more, _ = parsed(ask(str(gossip.ready["http"]), "/metrics").body.decode())
+        with sync.join(agent=gossip.socket) as joined, joined.lead("led", by="election", timeout=60):
+            more, samples = parsed(ask(str(gossip.ready["http"]), "/metrics").body.decode())
+        assert (samples["holdfast_election_own"], samples["holdfast_election_led"], samples["holdfast_election_stands"]) == (1, 1, 1)
         yield {**more, **types}
 
 

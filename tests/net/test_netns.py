@@ -75,6 +75,22 @@ def test_a_one_way_cut_between_two_hosts_and_its_heal(two: Namespaces) -> None:
 
 
 @pytest.mark.netns
+def test_a_share_of_all_datagrams_is_lost(two: Namespaces) -> None:
+    """Real networks in tests: with a half lost a node hears half as much as the other one, which loses nothing; until the heal."""
+    with two as net:
+        heard_by = [caller(net, 0), caller(net, 1)]
+        for lines in heard_by:
+            lines.wait_for_more(5)
+        net.lose(1, 0.5)
+        before = [lines.count for lines in heard_by]
+        heard_by[0].wait_for_more(200)
+        share = (heard_by[1].count - before[1]) / (heard_by[0].count - before[0])
+        assert 0.25 < share < 0.75  # Seven standard deviations of 200 datagrams.
+        net.heal()
+        assert "drop" not in net.run(1, ["nft", "list chain inet holdfast arriving"])
+
+
+@pytest.mark.netns
 def test_nothing_is_left_behind(two: Namespaces) -> None:
     """Leaving the block removes the namespaces and ends what runs in them, also after an exception."""
     children = list[subprocess.Popen[str]]()

@@ -105,7 +105,13 @@ class Namespaces:
         for rule in ("meta l4proto tcp", f"udp length > {bytes_max + UDP_HEADER_BYTES}"):
             self.run(receiver, ["nft", f"add rule inet holdfast arriving ip saddr {self.address(sender)} {rule} drop"])
 
+    def lose(self, receiver: int, share: float) -> None:
+        """Of the datagrams that come to this node, from any other one; until ``heal``."""
+        assert 0 < share < 1
+        self.run(receiver, ["nft", f"add rule inet holdfast arriving meta l4proto udp numgen random mod 100 < {round(share * 100)} drop"])
+
     def heal(self) -> None:
+        """Nothing is cut, and nothing is lost."""
         for node in range(self._nodes):
             self.run(node, ["nft", "flush chain inet holdfast arriving"])
 

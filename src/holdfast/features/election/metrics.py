@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.agent.observe.metrics import Metric, Sample, counter, gauge, histogram, labelled
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from holdfast.features.election.kind import ElectKind
     from holdfast.features.election.protocol.config import ElectionConfig
     from holdfast.features.election.protocol.elections import Elections
+    from holdfast.features.election.protocol.shown import State
     from holdfast.host import Host
 
 NAMES_MAX = 64  # with numbers of their own: a label per name must not fill a database
@@ -43,6 +44,13 @@ GAUGES = {
     "tentative_now": "Names for which this agent was named leader and may not act yet.",
     "active_now": "Names that this agent leads.",
     "led": "Names with a known leader.",
+}
+BY_NAME: dict[str, tuple[str, Callable[[Elections, State], float]]] = {
+    "term": ("The newest term of this name that was heard of.", lambda elections, each: float(elections.highest(each.name))),
+    "c": ("Lists that may lack a live member, as an election of this name counts.", lambda elections, each: float(each.c)),
+    "f": ("Listed members that may be down, as an election of this name counts.", lambda elections, each: float(each.f)),
+    "needed": ("Acceptances that a term of this name needs.", lambda elections, each: float(each.needed)),
+    "state": ("Of this agent: 0 follower, 1 tentative, 2 active.", lambda elections, each: float(each.role)),
 }
 NAMED = {"tentative_now": "tentative", "active_now": "own"}
 
@@ -79,12 +87,7 @@ def of_elections(running: ElectionSource) -> Iterable[Metric]:
 
 
 def _by_name(running: ElectionSource) -> Iterable[Metric]:
-    found = [state for name in running.elections.names()[:NAMES_MAX] if (state := running.elections.state(name)) is not None]
-    for name, text, value in (
-        ("election_term", "The newest term of this name that was heard of.", lambda each: running.elections.highest(each.name)),
-        ("election_c", "Lists that may lack a live member, as an election of this name counts.", lambda each: each.c),
-        ("election_f", "Listed members that may be down, as an election of this name counts.", lambda each: each.f),
-        ("election_needed", "Acceptances that a term of this name needs.", lambda each: each.needed),
-        ("election_state", "Of this agent: 0 follower, 1 tentative, 2 active.", lambda each: int(each.role)),
-    ):
-        yield Metric(name, "gauge", text, tuple(Sample(float(value(each)), (("name", each.name),)) for each in found))
+    elections = running.elections
+    found = [state for name in elections.names()[:NAMES_MAX] if (state := elections.state(name)) is not None]
+    for name, (text, value) in BY_NAME.items():
+        yield Metric(f"election_{name}", "gauge", text, tuple(Sample(value(elections, each), (("name", each.name),)) for each in found))

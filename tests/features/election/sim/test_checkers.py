@@ -174,7 +174,21 @@ def test_e11_few_restarts() -> None:
     planted.emit(begun, empty)
     planted.last = account((BEST, (SECOND,), (SECOND,)))
     refused(lambda: planted.emit(begun, empty), "E11")  # One answer; c is 1.
-    planted.last = account((BEST, (SECOND,), (SECOND,)), (LAST, (SECOND,), ()))._replace(excluded={SECOND: 0.0})
+    healthy = {LAST: Answered((SECOND,), {SECOND: 0.0}, 0.1)}
+    planted.last = account((BEST, (SECOND,), (SECOND,)))._replace(answers={**planted.last.answers, **healthy})
+    refused(lambda: planted.emit(begun, empty), "E11")
+
+
+def test_e11_the_word_of_a_liar() -> None:
+    """H445: a liar may leave out members that it calls healthy; of an honest member the same is a fault, also beside a liar."""
+    planted = Planted(lambda watch: FewRestarts(watch, 2))
+    planted.watch.liars = frozenset({LAST})
+    begun, empty = Initiated(NAME, 1, 5, 5, (), "watch"), Initiated(NAME, 2, 5, 5, (), "empty")
+    healthy = Answered((SECOND,), {SECOND: 0.0}, 0.1)
+    planted.last = account((BEST, (SECOND,), (SECOND,)))
+    planted.last = planted.last._replace(answers={**planted.last.answers, LAST: healthy})
+    planted.emit(begun, empty)
+    planted.last = planted.last._replace(answers={LAST: healthy, BEST: healthy})
     refused(lambda: planted.emit(begun, empty), "E11")
 
 

@@ -130,6 +130,20 @@ def test_a_leader_hears_of_a_larger_reign_that_is_over() -> None:
     assert leader.machine.counts["asked_leader"] == 1
 
 
+@pytest.mark.parametrize("made", [MEMBERS, SEATS], ids=["members", "seats"])
+def test_a_leader_hears_of_another_one_of_its_term(made: Manner) -> None:
+    """H446, 5.9: with voters two leaders of one term cannot be ordered: the one that says that it leads hears of the other one, gives up,
+    and the next term is higher. Another member that passes it on is not answered, or two would answer each other for ever."""
+    found = stand(1, made)
+    leads(found, 0, TERM)
+    found.quiet()
+    leads(found, 2, TERM, source=3)
+    assert found.host.take(Leader) == []
+    leads(found, 2, TERM)
+    assert [(to, message.leader, message.term) for to, message in found.host.take(Leader)] == [(life(NODES[2]), life(NODES[0]), TERM)]
+    assert known(found) == (TERM, 0)
+
+
 def test_a_tentative_leader_speaks_for_itself() -> None:
     """5.7: a tentative LEADER only by its leader."""
     found = stand(5)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from tests.features.gossip.process.fleet import PROBE, GossipFleet, Late
+from tests.features.gossip.process.fleet import GossipFleet
+from tests.support.member_fleet import MARGIN, PROBE, Late
 from tests.support.realtime import repeated
-
-# A member that is kept from a core for longer than the shortest suspicion may be given up: half of it is what a machine may be late by.
-MARGIN: Final = PROBE * 2.5 / 2
 
 Fault = Callable[[GossipFleet], list[float]]  # returns how long lists were wrong in its phases, the last one left out
 

@@ -16,8 +16,9 @@ import pytest
 from holdfast.features.keys.calls import Keys, MemberReport
 from holdfast.wire.keys import generate, parse_key
 from tests.agent.raw_client import RawClient
-from tests.features.gossip.process.faults import MARGIN
-from tests.features.gossip.process.fleet import PROBE, GossipFleet, Late, Loopback
+from tests.features.gossip.process.fleet import GossipFleet
+from tests.support.member_fleet import MARGIN, PROBE, Late
+from tests.support.nets import Loopback
 from tests.support.realtime import repeated
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1800)]

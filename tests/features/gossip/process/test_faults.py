@@ -13,9 +13,11 @@ import pytest
 
 from tests.features.gossip.process import faults
 from tests.features.gossip.process.faults import Case, check
-from tests.features.gossip.process.fleet import PROBE, Forwarders, GossipFleet, Machines
-from tests.features.gossip.process.record import wrongs
+from tests.features.gossip.process.fleet import GossipFleet
+from tests.support.gossip_record import wrongs
+from tests.support.member_fleet import PROBE
 from tests.support.netns import unavailable
+from tests.support.nets import Forwarders, Machines
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600)]
 

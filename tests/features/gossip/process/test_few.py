@@ -11,7 +11,9 @@ import pytest
 
 from tests.features.gossip.process import faults
 from tests.features.gossip.process.faults import Case, check
-from tests.features.gossip.process.fleet import PROBE, Forwarders, GossipFleet
+from tests.features.gossip.process.fleet import GossipFleet
+from tests.support.member_fleet import PROBE
+from tests.support.nets import Forwarders
 
 NAMES = tuple(f"a{number}" for number in range(9))
 

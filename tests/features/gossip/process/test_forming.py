@@ -12,9 +12,10 @@ import pytest
 
 from holdfast.cli.demo.fleet import free_ports
 from holdfast.wire.keys import generate
-from tests.features.gossip.process.fleet import POLL_INTERVAL, PROBE, SEEDS
 from tests.features.gossip.process.many import Many
-from tests.features.gossip.process.record import Recorder
+from tests.support.gossip_record import Recorder
+from tests.support.member_fleet import POLL_INTERVAL, PROBE
+from tests.support.nets import SEEDS
 from tests.support.realtime import repeated
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.features.gossip.process.record import Excuse, Line, Lists, lost, wrongs
+from tests.support.gossip_record import Excuse, Line, Lists, lost, wrongs
 
 
 def told(*whats: str, member: str = "b#2") -> list[Line]:

@@ -148,8 +148,8 @@ class Superseded(ElectionChecker):
 
 
 class FewRestarts(ElectionChecker):
-    """E11: an election restarts at most y times because its set was empty; and it was: c+1 answers were there, and exclude each of their
-    candidates as really unhealthy (H410)."""
+    """E11: an election restarts at most y times because its set was empty; and it was: c+1 answers were there, and each of them leaves out
+    the really unhealthy alone (H410). What a liar says of others is no fault of the member that asked it (H445)."""
 
     name = "E11 few-restarts"
 
@@ -172,9 +172,10 @@ class FewRestarts(ElectionChecker):
             return
         if len(before.answers) <= before.c:
             self.fail(f"{life} restarted the election of {name!r} after {len(before.answers)} of {before.c + 1} answers")
-        healthy = [str(member) for member, value in before.excluded.items() if value <= 0]
-        if healthy:
-            self.fail(f"{life} restarted the election of {name!r}, and {', '.join(healthy)} was left out and is healthy")
+        for member, answer in before.answers.items():
+            healthy = [] if member in self.watch.liars else [str(each) for each, value in answer.excluded.items() if value <= 0]
+            if healthy:
+                self.fail(f"{life} restarted the election of {name!r}, and {member} left out {', '.join(healthy)}, which it holds healthy")
 
 
 class ToldInTime(ElectionChecker):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from holdfast.events import Event
@@ -51,8 +51,9 @@ class ElectionWatch(Checker):
 
     name = "election"
 
-    def __init__(self, manners: Mapping[str, Manner]) -> None:
+    def __init__(self, manners: Mapping[str, Manner], liars: Collection[NodeId] = ()) -> None:
         self.manners = dict(manners)  # of the names that are led
+        self.liars = frozenset(liars)  # lives whose words no rule binds
         self.checkers: list[ElectionChecker] = []
         self.lives: dict[LabHost, Life] = {}
 

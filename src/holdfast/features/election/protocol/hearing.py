@@ -139,13 +139,15 @@ class Hearing:
 
     def _correct(self, source: NodeId, contest: Contest, new: tuple[int, NodeId]) -> None:
         """A reign that is smaller than the newest one known is answered with that one, also if that one is over: as long as this leader
-        does not know of it, each election names it again, and is answered with the smaller reign (H402)."""
+        does not know of it, each election names it again, and is answered with the smaller reign (H402). With voters two leaders of one
+        term cannot be told apart: the one that says so itself hears of the other, gives up, and the next term is higher (5.9, H446)."""
         active, core = contest.active, self._core
         if active is None or (active.term, active.leader) == new or source == core.me:
             return
         if active.leader == core.me and contest.role is not Role.ACTIVE:
             return
-        if self._reigns.above(contest, (active.term, active.leader), new):
+        one_term = contest.manner.fencing and active.term == new[0] and source == new[1]
+        if one_term or self._reigns.above(contest, (active.term, active.leader), new):
             core.counts["corrections"] += 1
             core.host.send(source, Leader(contest.name, contest.manner, active.term, active.leader, active=True, final=True))
 

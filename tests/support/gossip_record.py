@@ -10,7 +10,8 @@ import selectors
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from math import inf
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
@@ -118,6 +119,8 @@ def lost(lines: Iterable[Line], ended_at: Mapping[str, float], excuses: Collecti
 class Recorder:
     """Watches agents, each from its start to its end."""
 
+    internal = False  # whether facts inside the protocols are told, too
+
     def __init__(self) -> None:
         self._lock = threading.Lock()  # of what follows: the thread writes, tests read
         self._lines: list[Line] = []
@@ -142,8 +145,10 @@ class Recorder:
         """An agent that has just begun."""
         watched = Watched(life, RawClient(socket))
         with self._lock:
-            for line in watched.first():
-                self._take(line)
+            view, items = watched.first(internal=self.internal)
+            self.begun(life, view)
+            for item in items:
+                self.heard(life, item)
         self._selector.register(watched.client.sock, selectors.EVENT_READ, watched)
 
     def lines(self, since: float = 0.0) -> list[Line]:
@@ -163,14 +168,28 @@ class Recorder:
         while not self._over.is_set():
             for key, _ in self._selector.select(LOOK_INTERVAL):
                 watched: Watched = key.data
-                lines, missed, ended = watched.read()
+                items, ended = watched.read()
                 if ended:
                     self._selector.unregister(watched.client.sock)
                     watched.close()
                 with self._lock:
-                    self._missed += missed
-                    for line in lines:
-                        self._take(line)
+                    for item in items:
+                        self.heard(watched.life, item)
+
+    def begun(self, life: str, view: GroupView) -> None:
+        """What this agent knew when its stream began."""
+        now = time.time()
+        for member in view.members:
+            self._take(Line(now, life, "Joined", str(member.id)))
+        for member in view.members:
+            if member.status.name == "SUSPECTED":
+                self._take(Line(now, life, "Suspected", str(member.id)))
+
+    def heard(self, life: str, item: EventItem) -> None:
+        self._missed += item.name == "EventsLost"
+        if item.name in KINDS:
+            fields = msgspec.msgpack.decode(item.fields, type=Fields)
+            self._take(Line(item.at, life, item.name, str(fields.member.id), fields.certain))
 
     def _take(self, line: Line) -> None:
         self._lines.append(line)
@@ -185,46 +204,35 @@ class Watched:
         self._frames = Frames(ANSWER_BYTES_MAX)
         self._answers: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Pushed)
 
-    def first(self) -> Sequence[Line]:
-        """What it lists when the stream begins."""
-        view: GroupView = self.client.ask(Watch)
-        now = time.time()
+    def first(self, *, internal: bool) -> tuple[GroupView, list[EventItem]]:
+        """The view with which the stream begins, and what came right after it."""
+        view: GroupView = self.client.ask(Watch, internal)
         self._frames = self.client.frames
-        begun = [Line(now, self.life, "Joined", str(member.id)) for member in view.members]
-        doubted = [Line(now, self.life, "Suspected", str(member.id)) for member in view.members if member.status.name == "SUSPECTED"]
         self.client.sock.setblocking(False)
-        pushed = [line for message in self.client.read for line in self._line(bytes(message.item))]  # type: ignore[union-attr]
+        pushed = [_item(bytes(message.item)) for message in self.client.read]  # type: ignore[union-attr]
         self.client.read.clear()
-        return [*begun, *doubted, *pushed]
+        return view, pushed
 
-    def read(self) -> tuple[list[Line], int, bool]:
-        """What there is to read: lines, how many events were missed, and whether it has ended."""
+    def read(self) -> tuple[list[EventItem], bool]:
+        """What there is to read, and whether it has ended."""
         try:
             data = self.client.sock.recv(READ_BYTES)
         except BlockingIOError:
-            return [], 0, False
+            return [], False
         except OSError:
             data = b""
-        lines: list[Line] = []
-        missed = 0
+        items: list[EventItem] = []
         for body in self._frames.feed(data):
-            try:
-                item = bytes(self._answers.decode(body).item)
-            except msgspec.ValidationError:
-                continue  # The end of the connection, in words.
-            lines += self._line(item)
-            missed += msgspec.msgpack.decode(item, type=EventItem).name == "EventsLost"
-        return lines, missed, not data
+            with suppress(msgspec.ValidationError):  # The end of the connection, in words.
+                items.append(_item(bytes(self._answers.decode(body).item)))
+        return items, not data
 
     def close(self) -> None:
         self.client.sock.close()
 
-    def _line(self, data: bytes) -> list[Line]:
-        item = msgspec.msgpack.decode(data, type=EventItem)
-        if item.name not in KINDS:
-            return []
-        fields = msgspec.msgpack.decode(item.fields, type=Fields)
-        return [Line(item.at, self.life, item.name, str(fields.member.id), fields.certain)]
+
+def _item(data: bytes) -> EventItem:
+    return msgspec.msgpack.decode(data, type=EventItem)
 
 
 class Fields(msgspec.Struct):
