@@ -28,6 +28,7 @@ NAMES = {
     "limits": "one rate for many processes: Holdfast, Redis and five libraries side by side; takes ten minutes",
     "page": "what the page of 1000 members costs the browser; takes two minutes, and needs Chromium",
     "membership": "crashes, pauses and idle costs of members: Holdfast, kinship and serf side by side; takes half an hour",
+    "election-zookeeper": "16 nodes and a leader: ours and ZooKeeper with 3, 5 and 16 servers, calm and killed; takes 25 minutes",
     "gossip": "what gossip costs in groups of 16 to 1000 real members, and of 10,000 in the lab; takes half an hour",
     "ring": "what ring membership costs, on sockets and in the lab; Figure 9 at full size",
 }

@@ -37,11 +37,12 @@ class Traffic(NamedTuple):
 
 
 class AgentProcess:
-    """One agent. It is started and not waited for. ``module`` is another program than the agent as it is."""
+    """One agent. It is started and not waited for. ``module`` is another program than the agent as it is, ``before`` are words that stand
+    before its command: they give it a network of its own."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         folder.mkdir(mode=0o700)
-        module = settings.pop("module", "holdfast.agent")
+        module, before = settings.pop("module", "holdfast.agent"), settings.pop("before", ())
         self.socket = settings.get("socket", str(folder / "s"))
         self.http = f"http://{settings.get('http')}"
         settings = {"group": "bench", "key": KEY, "log_level": "warning", "socket": self.socket, **settings}
@@ -51,7 +52,7 @@ class AgentProcess:
         self._log = folder / "log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", module, "--settings-fd", str(read)], cwd=ROOT,
+                [*before, sys.executable, "-m", module, "--settings-fd", str(read)], cwd=ROOT,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, env=_environ(folder), pass_fds=(read,),
             )  # fmt: skip
         os.close(read)

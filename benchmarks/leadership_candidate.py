@@ -26,18 +26,18 @@ from typing import Any
 from benchmarks.leadership_record import Voice
 from benchmarks.ring_fleet import now
 
-PACE = 0.01  # seconds between two deeds
+PACE = 0.01  # seconds between two deeds, if no option says another one
 NAME = "scheduler"
 ASK_TIMEOUT = 5.0  # seconds for an answer of etcd to anything but a campaign
 RETRY_INTERVAL = 0.05
 FOREVER = float("inf")
 
 
-def work(voice: Voice, token: int, may: Callable[[float], float]) -> None:
+def work(voice: Voice, token: int, may: Callable[[float], float], pace: float = PACE) -> None:
     """Deeds, as long as ``may`` of the present instant is later than that instant."""
     while (at := now()) < (until := may(at)):
         voice.deed(token, at, until)
-        time.sleep(PACE)
+        time.sleep(pace)
 
 
 def flock(voice: Voice, path: str) -> None:
@@ -47,17 +47,19 @@ def flock(voice: Voice, path: str) -> None:
         work(voice, time.time_ns(), lambda _: FOREVER)
 
 
-def zookeeper(voice: Voice, hosts: str, timeout: float) -> None:
+def zookeeper(voice: Voice, hosts: str, timeout: float, *, in_order: bool = False, pace: float = PACE) -> None:
+    """``in_order``: the first of the hosts is tried first."""
     from kazoo.client import KazooClient, KazooState
     from kazoo.exceptions import KazooException
 
-    client = KazooClient(hosts=hosts, timeout=timeout, connection_retry={"max_tries": -1, "max_delay": 1.0})
+    retry = {"max_tries": -1, "max_delay": 1.0}
+    client = KazooClient(hosts=hosts, timeout=timeout, connection_retry=retry, randomize_hosts=not in_order)
     client.start(timeout=60)
     voice.standing()
 
     def lead() -> None:
         token = int(election.lock.node.rpartition("__")[2])
-        work(voice, token, lambda _: FOREVER if client.state == KazooState.CONNECTED else 0.0)
+        work(voice, token, lambda _: FOREVER if client.state == KazooState.CONNECTED else 0.0, pace)
 
     while True:
         election = client.Election(f"/{NAME}", str(os.getpid()))
@@ -142,7 +144,7 @@ class Wish:
         self.said = True
 
 
-def holdfast_(voice: Voice, group: str, agent: str, grace: float) -> None:
+def holdfast_(voice: Voice, group: str, agent: str, grace: float, *, by: str = "seats", pace: float = PACE) -> None:
     from holdfast import sync
     from holdfast.errors import HoldfastError
 
@@ -151,8 +153,8 @@ def holdfast_(voice: Voice, group: str, agent: str, grace: float) -> None:
         with suppress(HoldfastError), sync.join(group, agent=agent) as joined:
             voice.standing()
             while True:
-                with joined.lead(NAME, grace=grace) as term:
-                    work(voice, term.token, lambda _, term=term: term.deadline if term.valid and not wish.said else 0.0)  # type: ignore[misc]
+                with joined.lead(NAME, by=by, grace=grace) as term:
+                    work(voice, term.token, lambda _, term=term: term.deadline if term.valid and not wish.said else 0.0, pace)  # type: ignore[misc]
                     wish.said = False
                     voice.stopped(term.token, now())  # The end of the block gives it up.
         time.sleep(RETRY_INTERVAL)

@@ -40,8 +40,9 @@ class Process(Protocol):
 class Worker:
     """The process that asks to lead and does the deeds."""
 
-    def __init__(self, system: str, recorder: str, options: Mapping[str, Any], log: Path) -> None:
-        command = [sys.executable, "-m", "benchmarks.leadership_candidate", system, recorder, json.dumps(options)]
+    def __init__(self, system: str, recorder: str, options: Mapping[str, Any], log: Path, before: Sequence[str] = ()) -> None:
+        """``before``: words that stand before its command and give it a network of its own."""
+        command = [*before, sys.executable, "-m", "benchmarks.leadership_candidate", system, recorder, json.dumps(options)]
         with log.open("ab") as out:
             self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         self.pid, self._log = self._process.pid, log

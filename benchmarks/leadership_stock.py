@@ -23,7 +23,7 @@ from socket import create_connection
 from typing import Any, NamedTuple
 
 from benchmarks.agent_fleet import LOOK_INTERVAL, until
-from benchmarks.ring_fleet import LOOPBACK, NeverHappened, free_addresses
+from benchmarks.ring_fleet import NeverHappened, free_addresses
 from holdfast.errors import installing
 
 SERVERS = 3
@@ -108,7 +108,7 @@ class Ensemble(NamedTuple):
 
     servers: list[Server]
     addresses: list[str]  # of clients
-    serves: Callable[[str], bool]
+    serves: Callable[[str], object]
 
     @property
     def pids(self) -> list[int]:
@@ -136,7 +136,7 @@ def zookeeper(folder: Path, settings: Mapping[str, int]) -> Iterator[Ensemble]:
     command = ["java", *JVM, "-cp", str(ZOOKEEPER_JAR), MAIN]
     commands = {f"zookeeper{number}": [*command, f"zookeeper{number}.cfg"] for number in range(1, SERVERS + 1)}
     with running(commands, folder) as servers:
-        it = Ensemble(servers, clients, _serves_zookeeper)
+        it = Ensemble(servers, clients, zookeeper_mode)
         it.until_serving()
         yield it
 
@@ -144,22 +144,24 @@ def zookeeper(folder: Path, settings: Mapping[str, int]) -> Iterator[Ensemble]:
 def zookeeper_cfg(home: Path, client: str, peers: list[str], elections: list[str], settings: Mapping[str, int]) -> str:
     """Debian's example, with addresses of this machine."""
     given: dict[str, Any] = {"initLimit": 10, "syncLimit": 5, **settings, "dataDir": home}
-    given |= {"clientPortAddress": LOOPBACK, "clientPort": client.rpartition(":")[2], "admin.enableServer": "false"}
+    host, _, port = client.rpartition(":")
+    given |= {"clientPortAddress": host, "clientPort": port, "admin.enableServer": "false"}
     given["4lw.commands.whitelist"] = "srvr"
     members = zip(peers, elections, strict=True)
     given |= {f"server.{number}": f"{peer}:{election.rpartition(':')[2]}" for number, (peer, election) in enumerate(members, 1)}
     return "".join(f"{name}={value}\n" for name, value in given.items())
 
 
-def _serves_zookeeper(address: str) -> bool:
-    """It belongs to a quorum."""
+def zookeeper_mode(address: str) -> str:
+    """How a server serves that belongs to a quorum: "leader" or "follower"; nothing if it belongs to none."""
     host, _, port = address.rpartition(":")
     try:
         with create_connection((host, int(port)), timeout=1) as line:
             line.sendall(b"srvr")
-            return b"Mode: " in line.recv(4096)
+            told = b"".join(iter(lambda: line.recv(4096), b""))
     except OSError:
-        return False
+        return ""
+    return told.partition(b"Mode: ")[2].partition(b"\n")[0].decode()
 
 
 @contextmanager
