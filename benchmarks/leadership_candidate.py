@@ -142,7 +142,8 @@ class Wish:
         self.said = True
 
 
-def holdfast_(voice: Voice, group: str, agent: str, grace: float) -> None:
+def holdfast_(voice: Voice, group: str, agent: str, grace: float = 0.0, by: str = "seats", rest: float = 0.0) -> None:
+    """``rest``: seconds after it gave it up before it asks again. An elected one that asks at once may be elected again."""
     from holdfast import sync
     from holdfast.errors import HoldfastError
 
@@ -151,10 +152,11 @@ def holdfast_(voice: Voice, group: str, agent: str, grace: float) -> None:
         with suppress(HoldfastError), sync.join(group, agent=agent) as joined:
             voice.standing()
             while True:
-                with joined.lead(NAME, grace=grace) as term:
+                with joined.lead(NAME, grace=grace, by=by) as term:
                     work(voice, term.token, lambda _, term=term: term.deadline if term.valid and not wish.said else 0.0)  # type: ignore[misc]
-                    wish.said = False
+                    given, wish.said = wish.said, False
                     voice.stopped(term.token, now())  # The end of the block gives it up.
+                time.sleep(rest if given else 0.0)
         time.sleep(RETRY_INTERVAL)
 
 
