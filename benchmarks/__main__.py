@@ -20,6 +20,7 @@ NAMES = {
     "http-load": "an agent that is asked as fast as strangers can, over HTTP and its local socket; takes eight minutes",
     "forming": "agents started at once, until every list is complete, and restarts; takes half an hour",
     "leadership": "kill -9 of the holder: Holdfast, ZooKeeper and etcd side by side; takes 20 minutes",
+    "election": "leaders by election: failover beside detection, ZooKeeper and etcd, and what an election costs; takes 12 minutes",
     "leadership-kills": "seven agents, kill -9 of the leader fifty times, and hand-overs by will; takes ten minutes",
     "tickets": "locks and tickets: Holdfast, Redis, ZooKeeper and etcd side by side, all syncing; takes 20 minutes",
     "tickets-storm": "five agents, eight tickets, twenty clients, agents killed, stopped and cut off; takes three minutes",
@@ -32,7 +33,7 @@ NAMES = {
     "gossip": "what gossip costs in groups of 16 to 1000 real members, and of 10,000 in the lab; takes half an hour",
     "ring": "what ring membership costs, on sockets and in the lab; Figure 9 at full size",
 }
-CHOICES = ("agents", "preset")  # which some benchmarks offer
+CHOICES = {"agents": "forming", "preset": "forming", "part": "election", "grid": "election"}  # which benchmark offers them
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -44,6 +45,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=_rounds, metavar="N", help="rounds per contestant; the best one counts")
     parser.add_argument("--agents", type=_rounds, metavar="N", help="forming: groups of this size only")
     parser.add_argument("--preset", choices=["lan", "wan", "local"], help="forming: this preset only")
+    parser.add_argument("--part", choices=["failover", "idle", "lab", "stock"], help="election: this part only")
+    parser.add_argument("--grid", metavar="FILE", help="election: what `election-grid --json` printed")
     options = parser.parse_args(arguments)
     if options.list:
         print("\n".join(_described(name) for name in NAMES))
@@ -51,9 +54,9 @@ def main(arguments: list[str] | None = None) -> int:
     if options.name is None:
         parser.error(f"NAME is missing; accepted: {', '.join(NAMES)}")
     benchmark = _module(options.name)
-    for name in CHOICES:
+    for name, offered_by in CHOICES.items():
         if getattr(options, name) is not None and name not in signature(benchmark.run).parameters:
-            parser.error(f"--{name}: {options.name} has no such choice; forming has")
+            parser.error(f"--{name}: {options.name} has no such choice; {offered_by} has")
     report = benchmark.run(**_chosen(benchmark, options))
     show_progress("")
     print(report.as_json() if options.json else report.as_text())

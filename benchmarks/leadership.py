@@ -89,7 +89,7 @@ def at_level(level: str, systems: Sequence[str], rounds: int, size: Size) -> dic
                     found[system]["broken"] = kill["broken"]
                 else:
                     found[system]["kills"].append(kill)
-        if level == "smallest":
+        if level == "smallest" and size.busy_seconds:
             found |= only_here(remotes, rounds, random, size)
     return found
 

@@ -144,7 +144,10 @@ class Wish:
         self.said = True
 
 
-def holdfast_(voice: Voice, group: str, agent: str, grace: float, *, by: str = "seats", pace: float = PACE) -> None:
+def holdfast_(
+    voice: Voice, group: str, agent: str, grace: float = 0.0, *, by: str = "seats", pace: float = PACE, rest: float = 0.0
+) -> None:
+    """``rest``: seconds after it gave it up before it asks again. An elected one that asks at once may be elected again."""
     from holdfast import sync
     from holdfast.errors import HoldfastError
 
@@ -155,8 +158,9 @@ def holdfast_(voice: Voice, group: str, agent: str, grace: float, *, by: str = "
             while True:
                 with joined.lead(NAME, by=by, grace=grace) as term:
                     work(voice, term.token, lambda _, term=term: term.deadline if term.valid and not wish.said else 0.0, pace)  # type: ignore[misc]
-                    wish.said = False
+                    given, wish.said = wish.said, False
                     voice.stopped(term.token, now())  # The end of the block gives it up.
+                time.sleep(rest if given else 0.0)
         time.sleep(RETRY_INTERVAL)
 
 

@@ -24,7 +24,9 @@ HOLDFAST: dict[str, dict[str, Any]] = {
     "default": {},  # preset lan: a heartbeat of 1 s
     "smallest": {"heartbeat": 0.2},
     "tuned": {"heartbeat": 0.1},
+    "elected": {"membership": "gossip", "probe": 0.1, "by": "election", "rest": 1.0},
 }
+OF_CLIENTS = ("grace", "by", "rest")  # among them, what clients are told; all others are settings of the agents
 
 
 class Process(Protocol):
@@ -139,30 +141,44 @@ class Agents:
     pids: Sequence[int] = ()  # no server
 
     def __init__(self, settings: Mapping[str, Any], count: int, recorder: str, folder: Path) -> None:
-        """``grace`` among the settings is what clients ask for, the rest are settings of the agents."""
         self._addresses = free_addresses(count)
-        self._settings = {name: value for name, value in settings.items() if name != "grace"}
-        self._asked = {"group": GROUP, "grace": settings.get("grace", 0.0)}
+        self._settings = {name: value for name, value in settings.items() if name not in OF_CLIENTS}
+        self._asked = {"group": GROUP, **{name: settings[name] for name in OF_CLIENTS if name in settings}}
         self._recorder, self._folder = recorder, folder
         self._agents: dict[int, AgentProcess] = {}
         self._lives = 0
 
     def start(self, number: int) -> Candidate:
+        self.launch(number)
+        return self.with_client(number)
+
+    def launch(self, number: int) -> None:
+        """The agent alone; it is not waited for."""
         self._lives += 1
         home, state = self._folder / f"a{self._lives}", self._folder / f"state{number}"
         settings = {"group": GROUP, "bind": self._addresses[number], "seeds": self._addresses[:SEEDS], "state_dir": str(state)}
         self._agents[number] = AgentProcess(home, name=f"a{number}", **settings, **self._settings)
-        return self._with_client(number)
+
+    def with_client(self, number: int) -> Candidate:
+        agent = self._agents[number]
+        agent.until_it_answers()
+        return Candidate(agent, Worker("holdfast", self._recorder, {**self._asked, "agent": agent.socket}, self._folder / "candidates.log"))
 
     def restart(self, number: int, *, alone: bool) -> Candidate:
-        return self._with_client(number) if alone else self.start(number)
+        return self.with_client(number) if alone else self.start(number)
 
     def until_whole(self) -> None:
         """Each lists all as members, and all seats vote: one that was killed waits as long as it may have promised."""
         for number, agent in self._agents.items():
+            agent.until_it_answers()
             until(lambda: formed(agent, len(self._agents)), f"{agent.socket} knows all", LOOK_INTERVAL, agent.check)  # noqa: B023 - called here
             if number < SEEDS:
                 until(lambda: serves(agent), f"the seat at {agent.socket} votes", LOOK_INTERVAL, agent.check)  # noqa: B023 - as above
+
+    def end(self) -> None:
+        """The agents, where no candidate of theirs is ended."""
+        for agent in self._agents.values():
+            agent.end()
 
     def counters(self, number: int) -> Mapping[str, float]:
         """What the agent of a candidate counted in its life."""
@@ -178,11 +194,6 @@ class Agents:
                 line.call(calls.Look)
                 took.append(now() - began_at)
         return took
-
-    def _with_client(self, number: int) -> Candidate:
-        agent = self._agents[number]
-        agent.until_it_answers()
-        return Candidate(agent, Worker("holdfast", self._recorder, {**self._asked, "agent": agent.socket}, self._folder / "candidates.log"))
 
 
 def serves(agent: AgentProcess) -> bool:

@@ -79,13 +79,13 @@ class Record:
     """What was heard so far, in the order of hearing."""
 
     reigns: list[Reign] = field(default_factory=list)
-    standing: set[int] = field(default_factory=set)
+    standing: dict[int, float] = field(default_factory=dict)  # pid -> when it was first heard to ask
     stopped: dict[int, float] = field(default_factory=dict)  # pid -> when it ended its work the last time, by its own reading
     _of: dict[tuple[int, int], Reign] = field(default_factory=dict)
 
     def hear(self, word: Word, at: float) -> None:
         if word.what == STANDING:
-            self.standing.add(word.pid)
+            self.standing.setdefault(word.pid, at)
             return
         if word.what == STOPPED:
             self.stopped[word.pid] = word.at

@@ -28,7 +28,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.agent_fleet import cpu_seconds
 from benchmarks.harness import ROOT
@@ -42,6 +42,16 @@ AS_ROOT = ("--user", "--map-root-user")  # for other users, where they may have 
 FAILOVER_MAX = 120.0  # seconds until the next holder is given up
 SETTLED = 0.2  # seconds that a holder holds it before it is killed
 STARTED_WITHIN = 120.0
+MODULE = "benchmarks.leadership_side"
+
+
+class Takeover(NamedTuple):
+    """Another one leads after a kill."""
+
+    number: int  # of the candidate that was killed
+    killed_at: float
+    former: Reign
+    successor: Reign
 
 
 class Side:
@@ -52,7 +62,15 @@ class Side:
         self.killed: list[int] = []
         self.given: list[int] = []  # tokens that were given up by will
         self._gone: Counter[str] = Counter()  # what the killed had counted
-        self.candidates = {number: installation.start(number) for number in range(count)}
+        self.candidates = self.start(count)
+
+    @property
+    def acts(self) -> Mapping[str, Callable[..., dict[str, Any]]]:
+        """By the word of the order."""
+        return {"kill": self.kill, "hand_over": self.hand_over, "calls": self.calls, "calm": self.calm, "sums": self.sums}
+
+    def start(self, count: int) -> dict[int, Candidate]:
+        return {number: self._it.start(number) for number in range(count)}
 
     def begin(self) -> None:
         for candidate in self.candidates.values():
@@ -62,6 +80,12 @@ class Side:
 
     def kill(self, delay: float, *, reign: float = 0.0, alone: bool = False) -> dict[str, Any]:
         """Of the holder, when it has held it for so long, at an instant that has nothing to do with its heartbeats."""
+        number, killed_at, former, successor = self.take_over(delay, reign, alone=alone)
+        gap = successor.first_at - former.until if math.isfinite(former.until) else None
+        return {"failover": successor.heard_at - killed_at, "gap": gap, "number": number}
+
+    def take_over(self, delay: float, reign: float, *, alone: bool) -> Takeover:
+        """Kill, wait for the next holder, start the killed one again."""
         number, _ = self._holder()
         counted = self._it.counters(number)
         time.sleep(SETTLED + delay)
@@ -73,11 +97,10 @@ class Side:
         killed_at = self.candidates[number].kill(alone=alone)
         self.killed.append(former.pid)
         successor = self._recorder.until(lambda record: record.next_after(killed_at, former.pid), "another one leads", FAILOVER_MAX)
-        gap = successor.first_at - former.until if math.isfinite(former.until) else None
         self.candidates[number] = self._it.restart(number, alone=alone)
         self._until_standing(self.candidates[number])
         self._it.until_whole()
-        return {"failover": successor.heard_at - killed_at, "gap": gap, "number": number}
+        return Takeover(number, killed_at, former, successor)
 
     def hand_over(self, delay: float, *, drain: bool = False) -> dict[str, Any]:
         """By will, at an instant that has nothing to do with heartbeats. A drained agent ends, and comes back as another life."""
@@ -175,7 +198,7 @@ def private_mib(pid: int) -> float:
 class Remote:
     """A side in another process."""
 
-    def __init__(self, system: str, *words: str, module: str = "benchmarks.leadership_side") -> None:
+    def __init__(self, system: str, *words: str, module: str = MODULE) -> None:
         self.system = system
         command = [*namespaces(), sys.executable, "-m", module, system, *words]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -185,6 +208,10 @@ class Remote:
         with suppress(BrokenPipeError):  # What it died of is in the answer.
             self._process.stdin.write(json.dumps(fields) + "\n")
             self._process.stdin.flush()
+
+    def ask(self, **fields: Any) -> Any:
+        self.order(**fields)
+        return self.answer()
 
     def answer(self) -> Any:
         assert self._process.stdout is not None
@@ -211,32 +238,29 @@ def namespaces() -> tuple[str, ...]:
 
 
 @contextmanager
-def sides(systems: list[str], level: str, count: int, **settings: Any) -> Iterator[dict[str, Remote]]:
+def sides(systems: list[str], level: str, count: int, module: str = MODULE, **settings: Any) -> Iterator[dict[str, Remote]]:
     """Started together, ready together."""
     with ExitStack() as stack:
         found = {}
         for system in systems:
-            found[system] = Remote(system, level, str(count), json.dumps(settings))
+            found[system] = Remote(system, level, str(count), json.dumps(settings), module=module)
             stack.callback(found[system].end)
         for remote in found.values():
             remote.answer()
         yield found
 
 
-def serve(system: str, level: str, count: int, settings: Mapping[str, Any]) -> None:
+def serve(kind: type[Side], system: str, level: str, count: int, settings: Mapping[str, Any]) -> None:
     with TemporaryDirectory(prefix="hf-") as name, ExitStack() as stack:
         folder = Path(name)
         recorder = stack.enter_context(Recorder(folder / "r"))
-        side = Side(stack.enter_context(installed(system, level, settings, count, recorder.path, folder)), recorder, count)
+        side = kind(stack.enter_context(installed(system, level, settings, count, recorder.path, folder)), recorder, count)
         stack.callback(side.end)
         side.begin()
         _say({"ready": True})
         for line in sys.stdin:
             order = json.loads(line)
-            acts: dict[str, Callable[..., dict[str, Any]]] = {
-                "kill": side.kill, "hand_over": side.hand_over, "calls": side.calls, "calm": side.calm, "sums": side.sums,
-            }  # fmt: skip
-            found = acts[order.pop("do")](**order)
+            found = side.acts[order.pop("do")](**order)
             _say({**found, "overlaps": side.overlaps()})
 
 
@@ -244,12 +268,12 @@ def _say(answer: Mapping[str, Any]) -> None:
     print(json.dumps(answer), flush=True)
 
 
-def main() -> None:
+def main(kind: type[Side] = Side) -> None:
     _, system, level, count, settings = sys.argv
     if os.getpid() == 1:  # the first process of namespaces of its own
         subprocess.run(LOOPBACK_UP, check=True)
     try:
-        serve(system, level, int(count), json.loads(settings))
+        serve(kind, system, level, int(count), json.loads(settings))
     except NeverHappened as error:
         _say({"broken": str(error)})
 

@@ -41,8 +41,8 @@ def apart(part: str, size: Any, *, module: str = "benchmarks.views_side") -> dic
     return found
 
 
-def here(part: str, size: str) -> Mapping[str, Any]:
-    kind, measure = PARTS[part]
+def here(part: str, size: str, parts: Mapping[str, Part] = PARTS) -> Mapping[str, Any]:
+    kind, measure = parts[part]
     begin_network()
     try:
         with TemporaryDirectory(prefix="hf-") as folder:
@@ -52,4 +52,4 @@ def here(part: str, size: str) -> Mapping[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(here(*sys.argv[1:])), flush=True)
+    print(json.dumps(here(sys.argv[1], sys.argv[2])), flush=True)
