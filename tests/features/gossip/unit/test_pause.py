@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.events import Failed
 from holdfast.features.gossip.protocol.facts import LastCall, Overslept, ProbeFailed
-from holdfast.features.gossip.protocol.messages import Sync
+from holdfast.features.gossip.protocol.messages import Gossip, Sync
 from holdfast.features.gossip.protocol.rules import Rules
 from tests.features.gossip.stand import SUSPECT, Stand, rumour
 
@@ -24,13 +24,34 @@ def test_who_was_away_waits_anew() -> None:
     stand.host.clock += 10.0
     stand.node.on_away(10.0)
     assert stand.host.events(Overslept) == [Overslept(10.0)]
-    assert len(stand.host.take(Sync)) == 2
     assert stand.node.lhm == 2
     stand.host.pause(0.0)
+    assert len(stand.host.take(Sync)) == 2
     stand.host.pass_time(2.49)
     assert stand.host.events(Failed) == []
     stand.host.pass_time(0.02)
     assert len(stand.host.events(Failed)) == 1
+
+
+def test_what_waited_in_the_socket_is_answered_before_tables_are_sent() -> None:
+    """Gossip 5.8, H451: those that accuse wait for an answer; a table takes as long as many answers."""
+    stand = Stand(*"bcdefg").without_probes()
+    stand.host.clock += 10.0
+    stand.node.on_away(10.0)
+    assert stand.host.take(Sync) == []
+    stand.say("b", rumour("a", 4, SUSPECT, "b"))
+    stand.host.pass_time(0.0)
+    kinds = [type(message) for _, message in stand.host.sent]
+    assert kinds.index(Gossip) < kinds.index(Sync)
+
+
+def test_one_that_leaves_asks_for_no_tables() -> None:
+    """Gossip 5.7 (leave), H451: a farewell that was waiting for its turn comes first."""
+    stand = Stand(*"bcdefg").without_probes()
+    stand.node.on_away(10.0)
+    stand.node.leave()
+    stand.host.pass_time(0.0)
+    assert stand.host.take(Sync) == []
 
 
 def test_a_late_timer_says_it_too() -> None:
