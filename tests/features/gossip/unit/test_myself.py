@@ -38,6 +38,17 @@ def test_an_accusation_is_refuted_by_a_higher_inc(status: int) -> None:
     assert stand.host.events(Refuted) == [Refuted(5, "b")]
 
 
+def test_a_refutation_leaves_before_the_next_datagram_is_read() -> None:
+    """Gossip 5.5, H450: accusers and three others hear it while the rest still waits in the socket. F17: once a period."""
+    stand = Stand("b", "c", "d", *"efghij")
+    for inc, at_once in ((4, 3 + 3), (5, 1)):
+        stand.say("b", rumour("a", inc, SUSPECT, "c", "d"))
+        found = [to for to, message in stand.host.take(Gossip) if (life("a"), inc + 1) in {(each.id, each.inc) for each in message.rumours}]
+        assert len(found) == at_once
+        assert {life("b"), life("c"), life("d")}.issubset(found) == (at_once > 1)
+    assert set(gossip_to(stand)) >= {"c", "d"}  # In callbacks of their own.
+
+
 def test_what_others_believed_in_steps_is_refuted_at_once() -> None:
     """Gossip 3, H332: others believe 2^16 at a time; after two lies a member that believed no more would never be cleared."""
     stand = Stand("b")
@@ -155,7 +166,7 @@ def test_a_table_that_accuses_a_thousand_times_costs_one_callback_few_sends() ->
     accused = tuple(rumour("a", inc, SUSPECT, *names[inc % 80 : inc % 80 + 4]) for inc in range(1, 300))
     stand.hear("m000", Sync(1, 0, 1, accused))
     assert len({to for to, _ in stand.host.sent}) <= 64
-    assert len(stand.host.sent) <= 4
+    assert len(stand.host.sent) <= 4 + 3  # To the peer, and the one round that leaves at once (H450).
     stand.host.pass_time(0.0)
     assert len(stand.host.sent) <= 4 * (80 + 4 + 3)
     assert stand.node.inc == 300

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.events import Failed
 from holdfast.features.gossip.protocol.facts import LastCall, Overslept, ProbeFailed
-from holdfast.features.gossip.protocol.messages import SyncDigest
+from holdfast.features.gossip.protocol.messages import Gossip, SyncDigest
 from holdfast.features.gossip.protocol.rules import Rules
 from holdfast.host import NodeId
 from tests.features.gossip.stand import SUSPECT, Stand, rumour
@@ -22,16 +22,38 @@ def suspecting(rules: Rules | None = None, *, probes: bool = False) -> Stand:
 def test_who_was_away_waits_anew() -> None:
     """Gossip 5.8, G13: nothing is buried in the first Min after a pause; two members are asked what differs; lhm += 2."""
     stand = suspecting()
+    stand.node.lifecycle.stop()  # No comparison but those after the pause.
     stand.host.clock += 10.0
     stand.node.on_away(10.0)
     assert stand.host.events(Overslept) == [Overslept(10.0)]
-    assert len(stand.host.take(SyncDigest)) == 2
     assert stand.node.lhm == 2
     stand.host.pause(0.0)
+    assert len(stand.host.take(SyncDigest)) == 2
     stand.host.pass_time(2.49)
     assert stand.host.events(Failed) == []
     stand.host.pass_time(0.02)
     assert len(stand.host.events(Failed)) == 1
+
+
+def test_what_waited_in_the_socket_is_answered_before_tables_are_sent() -> None:
+    """Gossip 5.8, H451: those that accuse wait for an answer; a table takes as long as many answers."""
+    stand = Stand(*"bcdefg").without_probes()
+    stand.host.clock += 10.0
+    stand.node.on_away(10.0)
+    assert stand.host.take(SyncDigest) == []
+    stand.say("b", rumour("a", 4, SUSPECT, "b"))
+    stand.host.pass_time(0.0)
+    kinds = [type(message) for _, message in stand.host.sent]
+    assert kinds.index(Gossip) < kinds.index(SyncDigest)
+
+
+def test_one_that_leaves_asks_for_no_tables() -> None:
+    """Gossip 5.7 (leave), H451: a farewell that was waiting for its turn comes first."""
+    stand = Stand(*"bcdefg").without_probes()
+    stand.node.on_away(10.0)
+    stand.node.leave()
+    stand.host.pass_time(0.0)
+    assert stand.host.take(SyncDigest) == []
 
 
 def test_a_late_timer_says_it_too() -> None:
@@ -48,18 +70,23 @@ def test_a_late_timer_says_it_too() -> None:
 def test_members_that_have_not_answered_are_not_asked_again_by_the_next_pause() -> None:
     """H470: a process with many members that is late for its work would stay late for ever by the tables that each pause costs."""
     stand = Stand(*"bcdefg").without_probes()
+    stand.node.lifecycle.stop()  # No comparison but those after a pause.
     stand.node.on_away(10.0)
+    stand.host.pass_time(0.0)
     asked = stand.host.take(SyncDigest)
     stand.node.on_away(10.0)
+    stand.host.pass_time(0.0)
     assert stand.host.take(SyncDigest) == []
     assert stand.node.core.counts["syncs_held_back"] == 1
     for peer, question in asked:
         assert isinstance(peer, NodeId)
         stand.node.on_message(peer, SyncDigest(question.serial, question.root, answer=True))
     stand.node.on_away(10.0)
+    stand.host.pass_time(0.0)
     assert len(stand.host.take(SyncDigest)) == 2
     stand.host.clock += stand.node.core.config.reconnect
     stand.node.on_away(10.0)
+    stand.host.pass_time(0.0)
     assert len(stand.host.take(SyncDigest)) == 2, "after so long the answers were lost"
 
 

@@ -73,18 +73,24 @@ def test_a_suspicion_that_was_confirmed_enough_begins_with_the_shortest_wait() -
 
 
 def test_the_last_call_carries_the_accusation_and_is_repeated() -> None:
-    """Gossip 5.4, D16, H322: a probe's timeout before the end, and half of it later."""
+    """Gossip 5.4, D16, H322, H452: two of a probe's timeouts before the end, and one, so that each call has the time of a probe."""
     at = stand()
     at.say("b", rumour("c", 0, SUSPECT, "b", "d", "e", "f"))
-    at.host.pass_time(2.5 - 0.4 - 0.01)
+    at.host.pass_time(2.5 - 2 * 0.4 - 0.01)
     at.clear()
     at.host.pass_time(0.02)
     assert at.host.events(LastCall) == [LastCall(life("c"))]
     calls = [message for to, message in at.host.take(Ping) if to == life("c")]
     assert [each.rumours[0].status for each in calls] == [SUSPECT]
-    at.host.pass_time(0.2)
+    at.host.pass_time(0.38)
+    assert [to for to, _ in at.host.take(Ping) if to == life("c")] == []
+    at.host.pass_time(0.02)
     assert len([to for to, _ in at.host.take(Ping) if to == life("c")]) == 1
     assert len(at.host.events(LastCall)) == 1
+    at.host.pass_time(0.38)
+    assert at.host.events(Failed) == []
+    at.host.pass_time(0.02)
+    assert len(at.host.events(Failed)) == 1
 
 
 def test_who_answers_the_last_call_is_not_buried() -> None:
@@ -104,8 +110,13 @@ def test_the_end_waits_for_the_last_call() -> None:
     at = stand()
     at.say("b", rumour("c", 0, SUSPECT, "b"))
     at.host.pass_time(5.0)
+    at.clear()
     at.say("b", rumour("c", 0, SUSPECT, "d", "e", "f"))
-    at.host.pass_time(0.39)
+    at.host.pass_time(0.19)
+    assert len([to for to, _ in at.host.take(Ping) if to == life("c")]) == 1
+    at.host.pass_time(0.02)
+    assert len([to for to, _ in at.host.take(Ping) if to == life("c")]) == 1
+    at.host.pass_time(0.18)
     assert at.host.events(Failed) == []
     assert at.host.events(LastCall) != []
     at.host.pass_time(0.02)
@@ -168,10 +179,10 @@ def test_one_that_was_asked_here_is_believed_to_be_dead() -> None:
     """Gossip 5.1 step 4, H353: it has not answered the last calls of this member, which waits no longer than they take."""
     at = stand()
     at.say("b", rumour("c", 0, SUSPECT, "b", "d", "e", "f"))
-    at.host.pass_time(2.5 - 0.4 + 0.01)
+    at.host.pass_time(2.5 - 2 * 0.4 + 0.01)
     at.say("b", rumour("c", 0, DEAD, "b", "d", "e", "f"))
     assert at.status("c") is SUSPECT  # Of two calls one is out.
-    at.host.pass_time(0.2)
+    at.host.pass_time(0.4)
     at.say("b", rumour("c", 0, DEAD, "b", "d", "e", "f"))
     assert at.status("c") is DEAD
 

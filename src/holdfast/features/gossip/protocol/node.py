@@ -348,6 +348,11 @@ class GossipNode:
         """This process was away (gossip 5.8)."""
         self.prober.forget()
         self.suspicion.guard()
+        self.core.host.after(0.0, self._ask_for_tables)  # After what waited in the socket: others wait for an answer (H451).
+
+    def _ask_for_tables(self) -> None:
+        """For what this member has missed."""
         core = self.core
-        others = core.table.draw(core.host.random, SYNCS_AFTER_PAUSE, core.is_other)
-        self.syncs.after_pause(each.member for each in others)
+        if self.wanted:
+            others = core.table.draw(core.host.random, SYNCS_AFTER_PAUSE, core.is_other)
+            self.syncs.after_pause(each.member for each in others)

@@ -20,19 +20,34 @@ from holdfast.features.gossip.protocol.rumours import Rumours, rumour_of
 from holdfast.features.gossip.protocol.table import Entry
 from holdfast.host import NodeId, Timer
 
-LAST_CALLS = 2  # PINGs, the second half of a probe's timeout later: each may be lost, and its answer too (H322)
+LAST_CALLS = 2  # PINGs, a probe's timeout apart: each may be lost or late, and its answer too (H322, H452)
 
 
 class Suspicion:
     """One suspicion of one life at one ``inc``."""
 
-    __slots__ = ("calls", "ceiling", "confirmers", "end_at", "floor", "hurried", "inc", "k", "life", "rearmed", "start", "timer")
+    __slots__ = (
+        "called_at",
+        "calls",
+        "ceiling",
+        "confirmers",
+        "end_at",
+        "floor",
+        "hurried",
+        "inc",
+        "k",
+        "life",
+        "rearmed",
+        "start",
+        "timer",
+    )
 
     def __init__(self, life: NodeId, inc: int, now: float, accusers: Iterable[str], span: Span) -> None:
         self.life, self.inc, self.start = life, inc, now
         self.floor, self.ceiling, self.k = span.floor, span.ceiling, span.k
         self.confirmers: dict[str, None] = dict.fromkeys(tuple(accusers)[: self.k + 1])
         self.calls = 0  # how often the last call went out
+        self.called_at = now  # when it went out first
         self.rearmed = False  # this member was away, and waits anew
         self.hurried = False  # another member has buried it: it is asked here, and waits no longer
         self.end_at = now + self.timeout
@@ -158,7 +173,8 @@ class Suspicions:
         else:
             # It is given the time for an answer, also if so many accuse it at once that its time would be over.
             found.end_at = max(found.end_at, now + wait * (LAST_CALLS - found.calls) / LAST_CALLS)
-            due = found.end_at - wait * (LAST_CALLS - found.calls) / LAST_CALLS
+            # Each has a probe's timeout, the second one at least half of it.
+            due = (found.called_at + found.end_at) / 2 if found.called else found.end_at - LAST_CALLS * wait
         if found.timer is not None:
             found.timer.cancel()
         found.timer = core.host.at(max(due, now), lambda: self._on_due(found))
@@ -181,6 +197,7 @@ class Suspicions:
         elif core.rules.last_call and found.calls < LAST_CALLS:
             found.calls += 1
             if found.calls == 1:
+                found.called_at = core.host.now
                 core.counts["last_calls"] += 1
                 core.emit(LastCall(found.life))
             self._call(each)
