@@ -182,8 +182,8 @@ class LedFleet(MemberFleet):
 
     @property
     def one(self) -> float:
-        """From the end of all faults until all know one leader, and one command acts: the lists (gossip G3), then 10 s (A7, issue 18), and the
-        command of the leader that is left may have to begin."""
+        """From the end of all faults until all know one leader, and one command acts: the lists (gossip G3), then 10 s (election A7), and
+        the command of the leader that is left may have to begin."""
         return self.bound + 10.0 + STARTED
 
     # What is so.
