@@ -13,12 +13,17 @@ from matplotlib.figure import Figure
 
 from holdfast.errors import ConfigError
 from holdfast.features.election.lab.beside import MISSING, OURS, Calm, Killed, Raw, Setting, Silent, Usage, over_time, rows, servers_of
-from holdfast.features.election.lab.experiments import zookeeper_cpu, zookeeper_kills, zookeeper_memory, zookeeper_traffic
+from holdfast.features.election.lab.experiments import (
+    figure15_zookeeper_memory,
+    figure16_zookeeper_cpu,
+    figure17_zookeeper_traffic,
+    zookeeper_kills,
+)
 from holdfast.lab.experiment import Experiment, Finding, conduct, parameters_of
 from holdfast.lab.registry import experiments, folder
 
 ALL: tuple[Experiment[Any], ...] = (
-    zookeeper_memory.EXPERIMENT, zookeeper_cpu.EXPERIMENT, zookeeper_traffic.EXPERIMENT, zookeeper_kills.EXPERIMENT,
+    figure15_zookeeper_memory.EXPERIMENT, figure16_zookeeper_cpu.EXPERIMENT, figure17_zookeeper_traffic.EXPERIMENT, zookeeper_kills.EXPERIMENT,
 )  # fmt: skip
 SYSTEMS = (OURS, "zookeeper3", "zookeeper5", "zookeeper16")
 CALM = Calm(
@@ -99,7 +104,7 @@ def test_a_smaller_run_is_a_miss(experiment: Experiment[Any]) -> None:
 @pytest.mark.parametrize("text", ["", "{}", '{"raw": {"nodes": "many"}}', '{"raw": {"nodes": 16}}'])
 def test_another_file_is_refused(text: str, tmp_path: Path) -> None:
     """F17 (errors name the field): a file that is no record, or is not there."""
-    path, experiment = tmp_path / "other.json", zookeeper_memory.EXPERIMENT
+    path, experiment = tmp_path / "other.json", figure15_zookeeper_memory.EXPERIMENT
     path.write_text(text)
     for _ in range(2):
         with pytest.raises(ConfigError, match=r"--set run=.*accepted is the output of `python -m benchmarks election-zookeeper --json"):
@@ -109,7 +114,7 @@ def test_another_file_is_refused(text: str, tmp_path: Path) -> None:
 
 def test_f15_can_miss() -> None:
     """F15: less memory than ZooKeeper with a server on every node, and less than 13 % more while it starts and elects."""
-    experiment = zookeeper_memory.EXPERIMENT
+    experiment = figure15_zookeeper_memory.EXPERIMENT
     found = judged(experiment, recorded())
     assert found.measured["ours is less by"] == {"zookeeper3": 0.4375, "zookeeper5": 0.4375, "zookeeper16": 0.4375}
     assert judged(experiment, recorded(holdfast={"warm_rss_mib_max": 1016.9})).passed
@@ -121,7 +126,7 @@ def test_f15_can_miss() -> None:
 
 def test_f16_can_miss() -> None:
     """F16: less CPU time than ZooKeeper with a server on every node; with three servers ZooKeeper may have less, and it is said."""
-    experiment = zookeeper_cpu.EXPERIMENT
+    experiment = figure16_zookeeper_cpu.EXPERIMENT
     found = judged(experiment, recorded(zookeeper3={"cpu_percent": 1.0}))
     assert found.passed
     assert found.measured["ours is less by"]["zookeeper3"] == -1.0
@@ -130,7 +135,7 @@ def test_f16_can_miss() -> None:
 
 def test_f17_can_miss() -> None:
     """F17: 10 to 40 kbit/s, a standard deviation below a quarter of the mean, and below ZooKeeper with a server on every node."""
-    experiment = zookeeper_traffic.EXPERIMENT
+    experiment = figure17_zookeeper_traffic.EXPERIMENT
     assert judged(experiment, recorded(zookeeper16={"kbit": 20.1})).passed
     wrong: tuple[dict[str, dict[str, float]], ...] = (
         {"holdfast": {"kbit": 9.9}},
