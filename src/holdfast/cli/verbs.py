@@ -43,10 +43,11 @@ class Offer:
 
     ``verbs`` are listed by ``--help`` above the verb of this file called ``above``, in the order of the list of features or, if ``last``,
     behind those of the others. ``kinds`` are what `holdfast run` can hold for a command, ``firsts`` what it can wait for before, and
-    ``lab`` has verbs of `holdfast lab`.
+    ``lab`` has verbs of `holdfast lab`. ``checks`` has for a kind of grant the ``module:function`` that looks at what flags said of it,
+    before an agent is asked.
     """
 
-    __slots__ = ("above", "firsts", "kinds", "lab", "last", "verbs")
+    __slots__ = ("above", "checks", "firsts", "kinds", "lab", "last", "verbs")
 
     def __init__(
         self,
@@ -56,10 +57,11 @@ class Offer:
         last: bool = False,
         kinds: tuple[RunKind, ...] = (),
         firsts: tuple[RunFirst, ...] = (),
+        checks: Mapping[str, str] | None = None,
         lab: Mapping[str, Entry] | None = None,
     ) -> None:
         self.verbs, self.above, self.last, self.lab = verbs or {}, above, last, lab or {}
-        self.kinds, self.firsts = kinds, firsts
+        self.kinds, self.firsts, self.checks = kinds, firsts, checks or {}
 
 
 TAGS = Table(

@@ -79,8 +79,7 @@ class RunFirst:
         self.parameter = self.option.strip("-").replace("-", "_")
 
     def wait(self, agent: str, group: str, value: str, timeout: float | None) -> None:
-        module, _, function = self.place.partition(":")
-        getattr(import_module(f"holdfast.{module}"), function)(agent, group, value, timeout)
+        _found(self.place)(agent, group, value, timeout)
 
 
 @cache
@@ -93,6 +92,22 @@ def kinds() -> tuple[RunKind, ...]:
 def firsts() -> tuple[RunFirst, ...]:
     """What commands can wait for first, in the order of the list of features."""
     return tuple(first for module in rooms("verbs") for first in module.OFFER.firsts)
+
+
+def checked(wanted: Wanted) -> Wanted:
+    """What flags said. Raises ``ConfigError`` naming the flag for what no agent accepts."""
+    kind = wanted.hold.partition(":")[0]
+    for module in rooms("verbs"):
+        if kind in module.OFFER.checks:
+            _found(module.OFFER.checks[kind])(wanted.options)
+    return wanted
+
+
+def _found(place: str) -> Callable[..., None]:
+    """Imported when it is needed: a feature's words cost a start of `holdfast` nothing."""
+    module, _, function = place.partition(":")
+    found: Callable[..., None] = getattr(import_module(f"holdfast.{module}"), function)
+    return found
 
 
 def title() -> str:

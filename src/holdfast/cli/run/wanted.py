@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from holdfast.cli.run.hold_flags import Wanted, flags, kinds
+from holdfast.cli.run.hold_flags import Wanted, checked, flags, kinds
 from holdfast.errors import ConfigError, shown
 
 
@@ -26,10 +26,9 @@ def wanted_hold(given: Mapping[str, str | None], hold: str | None, option: tuple
                 raise ConfigError(f"{modifier.option}: says how {kind.option} is meant; accepted together with {kind.option}")
     for kind, text in short:
         if not kind.modifiers:
-            return kind.wanted(text, grace)
-        return kind.wanted(
-            text, grace, {each.parameter: value for each in kind.modifiers if (value := given.get(each.parameter)) is not None}
-        )
+            return checked(kind.wanted(text, grace))
+        more = {each.parameter: value for each in kind.modifiers if (value := given.get(each.parameter)) is not None}
+        return checked(kind.wanted(text, grace, more))
     if hold:
         parsed_hold(hold)
     return Wanted(hold or "", _options(option), grace)
