@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from holdfast.features.election.http import AnswerUsed, ElectionAnswer, ElectionsAnswer, LastElection
+from holdfast.features.election.protocol.facts import ElectionFact
 from tests.page.chromium import Page
 from tests.page.stub_agent import StubGroup, stub_group
 from tests.page.test_page import REACHED
 from tests.support.agents import until
+from tests.tidy.tree import PACKAGE
 
 HOSTILE = '<img src="x" onerror="window.hit = 1">'
 LANES = "[...document.querySelectorAll('#election-rows .picture g')].map((each) => [each.dataset.member, each.dataset.is])"
@@ -81,6 +84,12 @@ def test_how_the_last_election_went(page: Page, member: Member) -> None:
     member.stand()
     page.until("document.querySelector('#elections').hidden")
     assert page.errors == []
+
+
+def test_every_fact_has_words() -> None:
+    """Docs/page.md: what happens inside an election is told in words; a fact without them is shown by its name alone."""
+    panel = (PACKAGE / "features/election/page/panel.js").read_text()
+    assert set(re.findall(r'"election\.(\w+)": \(f\) =>', panel)) == {kind.__name__ for kind in ElectionFact.__subclasses__()}
 
 
 def test_styles_of_the_panel_reach_its_section_alone(page: Page, member: Member) -> None:

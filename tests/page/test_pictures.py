@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ MEMBERS = {
     "kelp": ("eu-1", "web"), "reef": ("eu-1", "api"), "skerry": ("eu-2", "web"), "tide": ("eu-2", "api"),
     "mist": ("eu-3", "web"), "pier": ("eu-3", "worker"), "atoll": ("eu-1", "worker"),
 }  # fmt: skip
+ELECTORS = {"kelp": "9", "reef": "5", "skerry": "1", "tide": "7", "mist": "3", "pier": "8"}  # name: cost, by which they are ranked
+ELECTED = "tr.last .told"
 LED = ("scheduler", "mailer")  # by the first two
 CALM = (("light", False, 1360, 1500, 1.5), ("phone", False, 390, 844, 2.0), ("dark", True, 1360, 1500, 1.5))
 
@@ -109,6 +111,34 @@ def test_picture_of_views(page: Page, tmp_path: Path, pictures: Path) -> None:
         page.until("document.querySelector('#view-change').textContent.includes('went: skerry')")
         page.until("document.querySelectorAll('.view-server li[data-is=in]').length === 6")
         page.picture(pictures / "page-views.png", "#views")
+        assert page.errors == []
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(600)
+def test_picture_of_elections(page: Page, tmp_path: Path, pictures: Path) -> None:
+    """Six agents that gossip; two names are led by election, and the page's agent has asked who shall lead the first: a better one."""
+    with Fleet(tmp_path, membership="gossip", preset="lan", group="orders") as fleet, ExitStack() as joined, ThreadPoolExecutor(2) as pool:
+        seed = f"127.0.0.1:{free_port()}"
+        for name, cost in ELECTORS.items():
+            own: dict[str, Any] = {"bind": seed, "http": "127.0.0.1:0"} if name == "kelp" else {}
+            fleet.start(name=name, seeds=[seed], tags={"cost": cost}, **own)
+        url = str(fleet.agents[0].ready["http"])
+        groups = [joined.enter_context(sync.join(agent=agent.socket)) for agent in fleet.agents]
+        until(lambda: all(len(group.members) == len(ELECTORS) for group in groups), "all list all")
+        asked: dict[str, Any] = {"by": "election", "rank": "tag:cost", "timeout": 120}
+        with groups[1].lead("collector", **asked), groups[3].lead("cache", by="election", timeout=120):
+            waiting = [pool.submit(groups[number].lead("collector", **asked).__enter__) for number in (2, 4)]
+            until(lambda: any(len(each["candidates"]) == 3 for each in ask(url, "/v1/elections").json["elections"]), "three stand")
+            groups[0].elect("collector")
+            page.open(url, width=1360, height=1500, scale=1.5, calm=True)
+            page.until(f"document.querySelector('[data-election=collector] + {ELECTED}')?.textContent.includes('its nominee leads')")
+            page.until("document.querySelector('[data-election=collector][data-is=active] b')?.textContent === 'skerry'")
+            page.until("document.querySelectorAll('#election-rows tr[data-is=active]').length === 2")
+            time.sleep(2.0)
+            page.picture(pictures / "page-election.png", "#elections")
+        for each in as_completed(waiting, 120):
+            each.result().release()
         assert page.errors == []
 
 

@@ -28,3 +28,11 @@ def manner_in(options: Mapping[str, Any]) -> Manner:
         elif not isinstance(value, str):
             raise ConfigError(f"{field}: {shown(value)}; accepted are {ACCEPTED[field]}")
     return manner(**given)
+
+
+def check_flags(options: Mapping[str, Any]) -> None:
+    """What ``holdfast run --by election`` was told. Raises ``ConfigError`` naming the flag."""
+    try:
+        manner_in(options)
+    except ConfigError as error:
+        raise ConfigError(f"--{error}") from None

@@ -11,10 +11,14 @@ KIND = KINDS[WAYS.index(ELECTION)]
 
 
 def _wanted(name: str, grace: float | None, manner: Mapping[str, str]) -> Wanted:
-    """A deadline is asked for as much longer as the command needs to stop, as of a term of the seats."""
+    """A deadline is asked for as much longer as the command needs to stop, as of a term of the seats. Raises ``ConfigError`` naming the
+    flag, before an agent is asked."""
+    from holdfast.features.election.asked import check_flags  # A start of `holdfast` does not load the words of elections.
+
     options: dict[str, object] = {"grace": grace or 0.0, **manner}
     if "rank" in manner:
         options["rank"] = manner["rank"].split(",")
+    check_flags(options)
     return Wanted(f"{KIND}:{name}", options, grace or 0.0, lengthened=True)
 
 

@@ -34,8 +34,8 @@ class Electors:
         """This agent, or its next life."""
         home = self.fleet.folder / f"home{number}"
         seeds = [f"127.0.0.1:{port}" for port in self.ports]
-        bind = seeds[number]
-        return self.fleet.start(name=f"e{number}", bind=bind, seeds=seeds, runtime=home, state_dir=str(home / "state"))
+        bind, http = seeds[number], "127.0.0.1:0" if number == 0 else None
+        return self.fleet.start(name=f"e{number}", bind=bind, seeds=seeds, http=http, runtime=home, state_dir=str(home / "state"))
 
     def restart(self, number: int) -> None:
         self.agents[number] = self.start(number)

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
 import holdfast as package
+from holdfast import sync
+from holdfast.cli.demo.fleet import free_ports
 from holdfast.errors import AcquireTimeout, ConfigError, LeadershipLost
 from holdfast.events import LeaderChanged
 from holdfast.sync import Group, Term
 from tests.cli.command import Run
 from tests.cli.recorder import alive
 from tests.features.election.process.fleet import AGENTS, HOLD, WAIT, Electors
-from tests.support.agents import until
+from tests.http.wire import ask
+from tests.support.agents import Fleet, until
 
+REFUSED = (
+    ("--rank", "load", "hash, tag:NAME, -tag:NAME"),
+    ("--variant", "fast", "base, optimistic, preferred, hybrid"),
+    ("--voters", "all", "none, seats, members"),
+    ("--health", "mood", "suspicions, own, false_positives, tag:NAME"),
+)
+VARIANTS = ("base", "hybrid")  # of two candidates of one name that differ
+ATTEMPTS, BOTH = 10, 10.0  # how often they ask at one moment, and for how many seconds both stand
 LOST = 124  # exit code of a command that was stopped because its reign ended
 
 
@@ -102,6 +116,9 @@ def test_bad_input(electors: Electors, holdfast: Run) -> None:
             125,
             "holdfast: --variant: says how an election goes; accepted together with --by election",
         )
+        for flag, value, accepted in REFUSED:
+            said = holdfast("run", "--lead", "bad", "--by", "election", flag, value, "--", "true")  # No agent is there to be asked.
+            assert (said.code, said.err.strip()) == (125, f"holdfast: {flag}: {value!r}; accepted are {accepted}")
         said = holdfast(*run, "--by", "election", "--", "true")
         assert (said.code, said.err.strip()) == (125, "holdfast: --by: says how --lead is meant; accepted together with --lead")
 
@@ -183,6 +200,62 @@ def test_who_leads_on_the_command_line(electors: Electors, holdfast: Run) -> Non
         assert text.splitlines()[1].split()[-1] == "election"
 
 
+def test_how_an_election_went_over_http(electors: Electors, holdfast: Run) -> None:
+    """Docs/http.md (`GET /v1/elections`), election 10: after ``elect``, who leads under which term, and who was asked, who answered and
+    who was named in the election that began at this agent."""
+    url = str(electors.agents[0].ready["http"])
+    with electors.groups[1].lead("told", by="election", variant="base", timeout=WAIT) as term:
+        electors.until_agreed("told")
+        assert holdfast("elect", "told", "--agent", electors.agents[0].socket).code == 0
+        until(lambda: (last := told_of(url)["last"]) is not None and last["why"] == "elect" and last["outcome"] != "", "it is over", WAIT)
+        found = told_of(url)
+        last = found["last"]
+        assert (found["leader"], found["state"], found["token"], found["listed"]) == ("e1", "active", term.token, True)
+        assert (found["role"], found["stands"], found["candidates"], found["variant"]) == ("follower", False, ["e1"], "base")
+        assert (last["nominee"], last["candidates"], last["excluded"]) == ("e1", ["e1"], {})
+        assert set(last["asked"]) <= {"e1", "e2"}
+        answers = {each["member"]: each["candidates"] for each in last["answers"]}
+        assert len(answers) >= last["c"] + 1
+        assert set(answers) <= {"e0", *last["asked"]}
+        assert all(candidates == ["e1"] for candidates in answers.values())
+
+
+def told_of(url: str) -> dict[str, Any]:
+    """What this agent says of that name."""
+    (found,) = (each for each in ask(url, "/v1/elections").json["elections"] if each["name"] == "told")
+    assert isinstance(found, dict)
+    return found
+
+
+def test_doctor_finds_candidates_that_differ(electors: Electors, holdfast: Run) -> None:
+    """Election 10 (rank_mismatch), F4: two clients ask at the same moment for two variants, so that neither agent knows the other's
+    candidate yet: `doctor` at one agent names the other one and both variants."""
+    for attempt in range(ATTEMPTS):
+        name = f"differ{attempt}"
+        with ThreadPoolExecutor(2) as pool:
+            waits = [pool.submit(entered, electors.groups[number], name, VARIANTS[number]) for number in (0, 1)]
+            found: list[dict[str, Any]] = []
+            while not found and not all(each.done() for each in waits):
+                said = holdfast("doctor", "--json", "--agent", electors.agents[0].socket)
+                found = [each for each in json.loads(said.out)["findings"] if each["code"] == "rank_mismatch"]
+        for each in waits:
+            if (term := each.result()) is not None:
+                term.release()
+        if found:
+            break
+    (finding,) = found
+    assert (finding["about"], finding["severity"], said.code) == ("e1", "error", 1)
+    assert finding["text"] == f"It stands for {name!r} with variant 'hybrid', and this agent counts with 'base'."
+
+
+def entered(group: Group, name: str, variant: str) -> Term | None:
+    """None: the other one was heard of first, or has led for all the time."""
+    try:
+        return group.lead(name, by="election", variant=variant, timeout=BOTH).__enter__()
+    except (AcquireTimeout, ConfigError):
+        return None
+
+
 def test_a_client_that_is_stopped(electors: Electors, tmp_path: Path) -> None:
     """E12, F14: a client under SIGSTOP hears no extension: `run` is stopped, and its command is dead by its deadline all the same; the
     name has another leader then."""
@@ -249,3 +322,45 @@ def test_while_leader(electors: Electors) -> None:
         return term.valid and not term.exclusive
 
     assert work()
+
+
+def test_while_leader_on_an_event_loop(electors: Electors) -> None:
+    """Election 10: the same with the client for asyncio, against a real agent; the term is over when the function has returned."""
+
+    async def program() -> tuple[bool, package.Term]:
+        async with package.join(agent=electors.agents[2].socket) as group:
+
+            @group.while_leader("looped", by="election", variant="base", timeout=WAIT)
+            async def work(term: package.Term) -> tuple[bool, package.Term]:
+                return term.valid and not term.exclusive and term.kind == "elect", term
+
+            return await work()
+
+    was_good, term = asyncio.run(program())
+    assert was_good
+    assert not term.valid
+
+
+def test_over_the_ring_it_is_refused(tmp_path: Path, runtime: Path, holdfast: Run) -> None:
+    """Issue 18, bad input: ``by="election"`` at an agent whose membership is the ring, through the client in both spellings and
+    ``holdfast run``: an error that names the setting, and the agent goes on."""
+    said = 'by: "election" needs membership = "gossip"; this agent runs ring'
+
+    async def ask_it(socket: str) -> None:
+        async with package.join(agent=socket) as group, group.lead("x", by="election", timeout=WAIT):
+            pass
+
+    with Fleet(tmp_path) as fleet:
+        place = f"127.0.0.1:{free_ports(1)[0]}"
+        agent = fleet.start(name="ringed", bind=place, seeds=[place])
+        with sync.join(agent=agent.socket) as group:
+            with pytest.raises(ConfigError) as refused, group.lead("x", by="election", timeout=WAIT):
+                pass
+            assert str(refused.value) == said
+            with pytest.raises(ConfigError) as refused:
+                asyncio.run(ask_it(agent.socket))
+            assert str(refused.value) == said
+            ran = holdfast("run", "--agent", agent.socket, "--lead", "x", "--by", "election", "--", "true")
+            assert (ran.code, ran.err.strip()) == (125, f"holdfast: {said}")
+            with group.lead("x", timeout=WAIT) as term:
+                assert term.exclusive

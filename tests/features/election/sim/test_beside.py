@@ -23,7 +23,8 @@ from holdfast.lab.experiment import Experiment, Finding, conduct, parameters_of
 from holdfast.lab.registry import experiments, folder
 
 ALL: tuple[Experiment[Any], ...] = (
-    figure15_zookeeper_memory.EXPERIMENT, figure16_zookeeper_cpu.EXPERIMENT, figure17_zookeeper_traffic.EXPERIMENT, zookeeper_kills.EXPERIMENT,
+    figure15_zookeeper_memory.EXPERIMENT, figure16_zookeeper_cpu.EXPERIMENT,
+    figure17_zookeeper_traffic.EXPERIMENT, zookeeper_kills.EXPERIMENT,
 )  # fmt: skip
 SYSTEMS = (OURS, "zookeeper3", "zookeeper5", "zookeeper16")
 CALM = Calm(

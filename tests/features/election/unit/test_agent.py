@@ -23,7 +23,7 @@ from holdfast.kit.broadcast import Broadcast
 from holdfast.kit.exchange import Exchange
 from holdfast.lab.fake_host import FakeHost
 from holdfast.local.leaders import ELECTION, read_line
-from tests.features.election.stand import HYBRID, NAME, Client, FakeLists, Rows, life, post
+from tests.features.election.stand import HYBRID, NAME, Client, FakeLists, Rows, life, post, ranked_names
 from tests.features.election.unit.test_kind import Seated
 from tests.support.parts import parts_of
 
@@ -31,8 +31,8 @@ from tests.support.parts import parts_of
 class Stand:
     """One agent among others that a test speaks for, all of them candidates."""
 
-    def __init__(self, *others: str, **rows: Any) -> None:
-        self.host = FakeHost("m0", 1)
+    def __init__(self, *others: str, me: str = "m0", **rows: Any) -> None:
+        self.host = FakeHost(me, 1)
         self.rows = Rows()
         self.rows.add(self.host.me)
         for name in others:
@@ -167,6 +167,21 @@ def test_rank_violation() -> None:
     assert stand.codes() == ["rank_violation"]
     stand.pass_time(VIOLATIONS_FOR + 1)
     assert stand.codes() == []
+
+
+def test_rank_violation_in_the_machine() -> None:
+    """Election D6 (rank_violation): the machine sees that a candidate leads which ranks behind it, and doctor hears of it; not of one that
+    ranks before it, and not while it stands for nothing."""
+    names = ranked_names(4)
+    better, me, *worse = names
+    for leader, stands, found in ((worse[0], True, ["rank_violation"]), (better, True, []), (worse[0], False, [])):
+        stand = Stand(*(name for name in names if name != me), me=me)
+        if stands:
+            stand.ask()
+        stand.pass_time(0.0)
+        stand.hear_leader(leader, term_of(stand) + 10_000, active=True)
+        assert stand.codes() == found
+        assert stand.elections.counts["rank_violations"] == len(found)
 
 
 def test_no_candidate_settled() -> None:

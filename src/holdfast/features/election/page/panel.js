@@ -9,17 +9,24 @@ const LANE = 17; // pixels
 const WIDTH = 420;
 const OUTCOMES = {
   "": "runs", elected: "its nominee leads", yielded: "given up for another initiator", responses: "too few answers", notify: "its nominee did not answer",
-  overtaken: "another leader was heard of", empty: "all candidates were excluded",
+  overtaken: "a leader was heard of before it ended", empty: "all candidates were excluded",
 };
 
 export const words = {
   "election.Initiated": (f) => ["ask", null, `This agent asks ${plural(f.asked.length, "member")} who shall lead ${f.name}`, `Why: ${f.why}`],
   "election.Nominated": (f) => ["ask", f.nominee, `is named to lead ${f.name}`, `Term ${f.term}${f.final ? "" : ", not final yet"}`],
+  "election.Yielded": (f) => ["ask", f.initiator, `elects the leader of ${f.name} instead of this agent`, "Both had begun; it ranks first."],
   "election.Tentative": (f) => ["", null, `This agent is named to lead ${f.name}`, `Term ${f.term}: it may not act yet.`],
+  "election.TentativeExpired": (f) => ["doubt", null, `This agent was named to lead ${f.name}, and may not`, `Term ${f.term} was not confirmed in time.`],
   "election.Elected": (f) => ["hold", null, `This agent leads ${f.name}`, `Term ${f.term}`],
+  "election.Unsure": (f) => ["doubt", null, `This agent stood still as the leader of ${f.name}`, `It asks whether term ${f.term} still holds.`],
   "election.SteppedDown": (f) => ["doubt", null, `This agent leads ${f.name} no more`, f.why],
   "election.ElectionFailed": (f) => ["doubt", null, `An election of ${f.name} came to nothing`, `${f.got} of ${f.needed} answers`],
   "election.RankViolation": (f) => ["doubt", f.leader, `leads ${f.name} and ranks behind this agent`, "Lists differed by more than was measured."],
+  "election.TermConflict": (f) => ["doubt", f.other, `leads ${f.name} under this agent's own term`, `Both give up term ${f.term}.`],
+  "election.VoterReady": (f) => ["", null, `This agent votes on ${f.name}`, f.answers ? `${plural(f.answers, "member")} told it what it may have promised.` : "It has forgotten no promise."],
+  "election.CBound": (f) => ["", null, `Elections of ${f.name} count with other numbers`, `${plural(f.c, "list")} may lack a member (c), ${plural(f.f, "member")} may be down (f).`],
+  "election.CBoundUnusable": (f) => ["doubt", null, `Lists differ too much for the best-ranked leader of ${f.name}`, `c should be ${f.want}, and at most ${f.most} can be asked for.`],
 };
 
 /** Only there when some name is, or was, led by election. */
