@@ -48,6 +48,7 @@ LENGTH: Final = HOLD + GRACE  # how far ahead a deadline is at most (5.10)
 STARTED: Final = 3.0  # seconds that a command needs to begin, on a busy machine
 FRESH: Final = 0.5  # seconds: a command that acted no longer ago is at work
 TIMEOUT: Final = max(TIMEOUT_MIN, TIMEOUT_RTTS * MARGIN)  # where a machine that is late by the margin is on the way of each probe
+SPREAD, CANDIDACY, WATCH = 2, 6, 12  # in TIMEOUT: init_spread, candidacy_ttl, the longest watch (election 4)
 CONFIG: Final = ElectionConfig(hold=HOLD)
 INITIATED, STEPPED_DOWN = "initiated", "stepped down"
 FACTS: Final = {"election.Initiated": INITIATED, "election.SteppedDown": STEPPED_DOWN}
@@ -157,17 +158,22 @@ class LedFleet(MemberFleet):
         """From the first QUERY to the leader's word: the rounds of questions, the repeats to the nominee, and, where the seats have to
         promise the term, a candidacy."""
         asked = (CONFIG.query_rounds + NOTIFY_TIMEOUTS * (1 + CONFIG.notify_retries)) * TIMEOUT
-        return asked + (6 * TIMEOUT if self.voters == "seats" else 0.0)
+        return asked + (CANDIDACY * TIMEOUT if self.voters == "seats" else 0.0)
 
     @property
     def again(self) -> float:
         """An election that came to nothing: its candidacy expires, the longest watch, and the next election."""
-        return 6 * TIMEOUT + 12 * TIMEOUT + self.election
+        return (CANDIDACY + WATCH) * TIMEOUT + self.election
+
+    @property
+    def settling(self) -> float:
+        """Where round trips are short: of an election without an initiator the candidacy and the longest watch are over."""
+        return (CANDIDACY + WATCH) * TIMEOUT_MIN
 
     @property
     def handed(self) -> float:
         """From the end of a reign that the leader's agent ended itself: init_spread, an election, the start of the next command."""
-        return 2 * TIMEOUT + self.election + STARTED
+        return SPREAD * TIMEOUT + self.election + STARTED
 
     @property
     def takeover(self) -> float:
