@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -26,6 +26,8 @@ from benchmarks.ring_fleet import PATIENCE, NeverHappened
 from holdfast.client.line import Line
 from holdfast.client.wire import ITEMS
 from holdfast.errors import AgentLost, HoldfastError, JoinFailed
+from holdfast.events import EventsLost
+from holdfast.host import NodeId
 from holdfast.local import calls
 from holdfast.local.news import event_of
 
@@ -75,6 +77,7 @@ class Agent:
         self._why = ""
         self._items: list[Told] = []
         self._boots: dict[str, int] = {}  # of those that it lists
+        self._behind = False  # events were lost, and with them what they said of the list
         self._joining = threading.Thread(target=self._join, daemon=True)  # The one that reads shall not wait for it.
         self._joining.start()
 
@@ -86,6 +89,11 @@ class Agent:
         if self._line is not None:
             with suppress(AgentLost):
                 self._line.read(0)
+                if self._behind:
+                    self._behind = False
+                    self._line.tell(calls.Look, waiter=self)
+            if self._line.lost:
+                self._why = f"{self.name}: its agent hung up"  # One that is killed is not read any more.
         items, self._items = self._items, []
         return items
 
@@ -113,6 +121,7 @@ class Agent:
         decoded: calls.EventItem = ITEMS[calls.Watch](item)
         if decoded.change is not None:
             self._take_change(decoded.change)
+        self._behind = self._behind or decoded.name == EventsLost.__name__
         word = OF_AGENTS.get(decoded.name)
         if word is not None:
             event = event_of(decoded)
@@ -122,13 +131,26 @@ class Agent:
     def end(self, error: HoldfastError | None) -> None:
         """The agent was killed."""
 
+    # A ``Waiter`` for the list.
+
+    def set_result(self, view: calls.GroupView) -> None:
+        self._take(sorted(self._boots.keys() - {each.name for each in view.members}), [each.id for each in view.members])
+
+    def set_exception(self, error: Any) -> None:
+        """The agent was killed."""
+
+    def done(self) -> bool:
+        return False
+
     def _take_change(self, change: calls.ViewChange) -> None:
         """What is listed is what the view says, as for every client; events say why."""
-        for name in change.gone:
+        self._take(change.gone, [line.member.id for line in change.listed])
+
+    def _take(self, gone: Iterable[str], listed: Iterable[NodeId]) -> None:
+        for name in gone:
             self._boots.pop(name, None)
             self._items.append(("gone", name))
-        for line in change.listed:
-            life = line.member.id
+        for life in listed:
             if self._boots.get(life.name) != life.boot:
                 self._boots[life.name] = life.boot
                 self._items.append(("joined", life.name))

@@ -8,15 +8,21 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
-from benchmarks import membership
+from benchmarks import membership, membership_members
 from benchmarks.__main__ import main
 from benchmarks.membership import GOALS, Size, doubts, of_system, ratios, worst
-from benchmarks.membership_members import Kinship, Serf
+from benchmarks.membership_members import Agent, Kinship, Serf
 from benchmarks.membership_side import Heard, Side, own_addresses
+from benchmarks.ring_fleet import NeverHappened
+from holdfast.errors import AgentLost
+from holdfast.host import Address, Member, NodeId
+from holdfast.local.calls import Call, EventItem, GroupView
 
 TINY = Size(sizes=(3,), together=(("gossip",),), pauses=1, calm_seconds=0.5, busy_seconds=0.5)
 
@@ -121,6 +127,55 @@ def test_lists_follow_what_members_are_told() -> None:
     assert side._deaths(0) == ["n1"]
     side.heard.append(Heard(0.0, "n1", "joined", "n0"))
     assert side._deaths(2) == []
+
+
+def test_an_agent_whose_events_were_lost_is_asked_for_its_list(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """STYLE 4, H340: a reader that falls behind reads ``EventsLost``. What it missed has changed the list, so it asks for that."""
+    agent = SimpleNamespace(pid=1, socket="", until_it_answers=lambda: None, check=lambda: None)
+    line = Lines(view("a", "b"))
+    monkeypatch.setattr(membership_members, "AgentProcess", lambda *_, **__: agent)
+    monkeypatch.setattr(membership_members, "Line", lambda _: line)
+    member = Agent("a", "127.0.0.1:1", [], tmp_path, {})
+    member._joining.join()
+    assert member.read() == [("joined", "a"), ("joined", "b")]
+    line.now = view("a", "c")
+    line.items.append(msgspec.msgpack.encode(EventItem(9, 0.0, "EventsLost", msgspec.Raw(msgspec.msgpack.encode({"count": 3})))))
+    assert member.read() == [("gone", "b"), ("joined", "c")]
+    assert member.read() == []
+    assert line.asked == 1
+    member.check()
+    line.lost = True
+    assert member.read() == []
+    with pytest.raises(NeverHappened, match="a: its agent hung up"):
+        member.check()
+
+
+def view(*names: str) -> GroupView:
+    members = tuple(Member(NodeId(name, 1), Address(name, 1), {}) for name in names)
+    return GroupView(1, "member", members[0], members, ())
+
+
+class Lines:
+    """A conversation with an agent: what it lists now, and what it has said."""
+
+    def __init__(self, now: GroupView) -> None:
+        self.now, self.asked = now, 0
+        self.items: list[bytes] = []
+        self.lost = False
+
+    def open(self, kind: type[Call], sink: Agent) -> GroupView:
+        self._sink = sink
+        return self.now
+
+    def read(self, timeout: float) -> None:
+        if self.lost:
+            raise AgentLost("it ended")
+        while self.items:
+            self._sink.push(msgspec.Raw(self.items.pop(0)))
+
+    def tell(self, kind: type[Call], *, waiter: Agent) -> None:
+        self.asked += 1
+        waiter.set_result(self.now)
 
 
 def test_what_serf_and_kinship_say_is_read() -> None:
