@@ -92,6 +92,8 @@ class Agent:
                 if self._behind:
                     self._behind = False
                     self._line.tell(calls.Look, waiter=self)
+            if self._line.lost:
+                self._why = f"{self.name}: its agent hung up"  # One that is killed is not read any more.
         items, self._items = self._items, []
         return items
 

@@ -19,6 +19,8 @@ from benchmarks.__main__ import main
 from benchmarks.membership import GOALS, Size, doubts, of_system, ratios, worst
 from benchmarks.membership_members import Agent, Kinship, Serf
 from benchmarks.membership_side import Heard, Side, own_addresses
+from benchmarks.ring_fleet import NeverHappened
+from holdfast.errors import AgentLost
 from holdfast.host import Address, Member, NodeId
 from holdfast.local.calls import Call, EventItem, GroupView
 
@@ -129,7 +131,7 @@ def test_lists_follow_what_members_are_told() -> None:
 
 def test_an_agent_whose_events_were_lost_is_asked_for_its_list(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """STYLE 4, H340: a reader that falls behind reads ``EventsLost``. What it missed has changed the list, so it asks for that."""
-    agent = SimpleNamespace(pid=1, socket="", until_it_answers=lambda: None)
+    agent = SimpleNamespace(pid=1, socket="", until_it_answers=lambda: None, check=lambda: None)
     line = Lines(view("a", "b"))
     monkeypatch.setattr(membership_members, "AgentProcess", lambda *_, **__: agent)
     monkeypatch.setattr(membership_members, "Line", lambda _: line)
@@ -141,6 +143,11 @@ def test_an_agent_whose_events_were_lost_is_asked_for_its_list(monkeypatch: pyte
     assert member.read() == [("gone", "b"), ("joined", "c")]
     assert member.read() == []
     assert line.asked == 1
+    member.check()
+    line.lost = True
+    assert member.read() == []
+    with pytest.raises(NeverHappened, match="a: its agent hung up"):
+        member.check()
 
 
 def view(*names: str) -> GroupView:
@@ -154,12 +161,15 @@ class Lines:
     def __init__(self, now: GroupView) -> None:
         self.now, self.asked = now, 0
         self.items: list[bytes] = []
+        self.lost = False
 
     def open(self, kind: type[Call], sink: Agent) -> GroupView:
         self._sink = sink
         return self.now
 
     def read(self, timeout: float) -> None:
+        if self.lost:
+            raise AgentLost("it ended")
         while self.items:
             self._sink.push(msgspec.Raw(self.items.pop(0)))
 
