@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -50,6 +50,7 @@ class Around(Protocol):
     random: Random
     nodes: dict[str, LabHost]
     listeners: list[Callable[[LabHost, Event], None]]
+    shared: dict[type[Any], Any]
 
     @property
     def now(self) -> float: ...

@@ -70,6 +70,7 @@ class World:
         self.checkers = list(checkers)
         self.trace = trace
         self.listeners: list[Callable[[LabHost, Event], None]] = []
+        self.shared: dict[type[Any], Any] = {}  # by its type, what a laboratory keeps once for all members; it ends with the world
         self.events = 0  # messages delivered and timers run
         self.turns_of_fate = 0  # how often a process was started, killed, stopped or set going: onlookers look at all only then
         self._build, self._life = build, life

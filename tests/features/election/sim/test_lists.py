@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from gc import collect
+from weakref import ref
+
 from holdfast.events import Event, Failed, Joined, Updated
 from holdfast.features.election.lab.fields import Drops, cluster_sizes, field
 from holdfast.features.election.lab.groups import NAME, ElectionGroup, names_of
@@ -14,7 +17,7 @@ from holdfast.features.election.lab.traces import Replay, Trace, record
 from holdfast.features.election.protocol import profiles
 from holdfast.host import Address, Lists, Member, NodeId
 from holdfast.lab.fake_host import FakeHost
-from holdfast.lab.host import LabHost
+from holdfast.lab.host import Around, LabHost
 from holdfast.lab.world import World
 
 A, B, C = (NodeId(name, 1) for name in "abc")
@@ -173,7 +176,7 @@ def test_a_trace_is_replayed_as_it_was() -> None:
     }
 
 
-def world_at(host: object) -> object:
+def world_at(host: object) -> Around:
     assert isinstance(host, LabHost)
     return host.world
 
@@ -203,3 +206,13 @@ def test_holes_write_lists_of_a_group() -> None:
     world.crash("c")
     world.run(1.0)
     assert listed(world, "d") == "abcd"
+
+
+def test_a_world_that_is_over_is_garbage() -> None:
+    """H472: what members of a world publish ends with the world; a hundred elections of 256 members kept 16 GB."""
+    world = world_of("ab")
+    board_of(world).on_change.append(lambda life: world.step(world.nodes["a"], world.nodes["a"].node.stop))
+    gone = ref(world)
+    del world
+    collect()
+    assert gone() is None

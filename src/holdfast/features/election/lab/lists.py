@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import inf
 from random import Random
-from weakref import WeakKeyDictionary
 
 from holdfast.events import Failed, Joined, MembershipEvent, Updated
 from holdfast.host import HealthSource, Host, Member, Message, NodeId
-from holdfast.lab.host import LabHost
+from holdfast.lab.host import Around, LabHost
 from holdfast.lab.world import World
 
 LOOK_PERIOD = 0.2  # true seconds between two looks at who should be listed
@@ -43,12 +42,10 @@ class Board:
             listener(life)
 
 
-_BOARDS: WeakKeyDictionary[object, Board] = WeakKeyDictionary()
-
-
-def board_of(world: object) -> Board:
+def board_of(world: Around) -> Board:
     """The one of this world."""
-    return _BOARDS.setdefault(world, Board())
+    board: Board = world.shared.setdefault(Board, Board())
+    return board
 
 
 class ScriptedLists:
