@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from gc import collect
 from weakref import ref
 
@@ -208,10 +209,15 @@ def test_holes_write_lists_of_a_group() -> None:
     assert listed(world, "d") == "abcd"
 
 
+def listener_in(world: World) -> Callable[[NodeId], None]:
+    """As that of a member, it leads to its world."""
+    return lambda life: world.run(world.now)
+
+
 def test_a_world_that_is_over_is_garbage() -> None:
     """H472: what members of a world publish ends with the world; a hundred elections of 256 members kept 16 GB."""
     world = world_of("ab")
-    board_of(world).on_change.append(lambda life: world.step(world.nodes["a"], world.nodes["a"].node.stop))
+    board_of(world).on_change.append(listener_in(world))
     gone = ref(world)
     del world
     collect()

@@ -5,9 +5,6 @@ Figures 3 to 11 share their runs. All four variants run over the same trace from
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from random import Random
 from typing import Any
@@ -38,31 +35,11 @@ Run = dict[str, Any]
 def trace_of(setting: Setting, number: int, seconds: float = TRACE_SECONDS) -> Trace:
     """The same for all variants and runs. The best-ranked have the highest drops, so a trace is made for the name that is elected on it."""
     names = names_of(setting.members)
-    trace = record(number, setting.kind, setting.members, setting.drop, by_rank(NAME, names), seconds)
-    gc.collect()
-    gc.freeze()  # A trace has millions of small objects and no cycles: ``_collected`` need not look at them.
-    return trace
-
-
-@contextmanager
-def _collected() -> Iterator[None]:
-    """Garbage is collected when a world is over, and not before. A world is one large cycle: with 256 members and a trace beside it the
-    collector would take four fifths of the time, and the worlds of earlier elections ten gigabytes."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-        gc.collect()
+    return record(number, setting.kind, setting.members, setting.drop, by_rank(NAME, names), seconds)
 
 
 def elect(setting: Setting, variant: Variant, trace: Trace, seed: int, *, f: int = F, c: int | None = None, flood: bool = True) -> Run:
     """One election. Without ``flood`` the run ends when the last nomination is made."""
-    with _collected():
-        return _elect(setting, variant, trace, seed, f, c, flood)
-
-
-def _elect(setting: Setting, variant: Variant, trace: Trace, seed: int, f: int, c: int | None, flood: bool) -> Run:
     random = Random(f"{setting}/{seed}")
     begin = random.uniform(0.0, trace.seconds)
     initiator = random.choice(trace.names)
