@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from holdfast.bounds import Growing, Name, Number, Small
 from holdfast.bounds import Host as HostName
+from holdfast.errors import ConfigError, shown
 
 if TYPE_CHECKING:
     from holdfast.events import Event, MembershipEvent, ViewEvent
@@ -417,6 +418,20 @@ def only(listener: Callable[[MembershipEvent], None], *kinds: type[MembershipEve
             listener(event)
 
     return hear
+
+
+def changed_rows(rows: Mapping[str, bytes], row: str, value: bytes | None) -> dict[str, bytes] | None:
+    """A member's rows with this value of one row, or without it. None: they stay the same. Raises ``ConfigError`` for what is too much."""
+    changed = {**{name: kept for name, kept in rows.items() if name != row}, **({} if value is None else {row: value})}
+    if value is not None and not 1 <= len(row.encode()) <= ROW_NAME_BYTES_MAX:
+        raise ConfigError(f"row: {shown(row)} has {len(row.encode())} bytes; accepted are 1 to {ROW_NAME_BYTES_MAX}")
+    if value is not None and len(value) > ROW_BYTES_MAX:
+        raise ConfigError(f"row {shown(row)}: {len(value)} bytes; accepted are at most {ROW_BYTES_MAX}")
+    if len(changed) > ROWS_MAX:
+        raise ConfigError(f"row {shown(row)}: would be row {len(changed)}; a member publishes at most {ROWS_MAX}")
+    if rows_bytes(changed) > ROWS_BYTES_MAX:
+        raise ConfigError(f"row {shown(row)}: all rows of a member together may have {ROWS_BYTES_MAX} bytes")
+    return None if changed == rows else changed
 
 
 def rows_bytes(rows: Mapping[str, bytes]) -> int:

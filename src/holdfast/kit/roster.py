@@ -28,9 +28,9 @@ from holdfast.host import (
     Message,
     NodeId,
     Timer,
+    changed_rows,
 )
 from holdfast.kit.outbox import Outbox
-from holdfast.kit.own_rows import changed_rows
 
 UNKNOWN_LIFE = 0  # boot of a listed name that was not heard yet
 

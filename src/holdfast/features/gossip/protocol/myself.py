@@ -15,8 +15,7 @@ from holdfast.features.gossip.protocol.facts import Refuted
 from holdfast.features.gossip.protocol.messages import Gossip, Rumour, Status
 from holdfast.features.gossip.protocol.rumours import Rumours, rumour_of
 from holdfast.features.gossip.protocol.table import Entry, Tombstone, entry
-from holdfast.host import Message, NodeId, Timer
-from holdfast.kit.own_rows import changed_rows
+from holdfast.host import Message, NodeId, Timer, changed_rows
 
 ANSWERS_MAX = 4  # to one peer in one period, and rounds of gossip: a peer is told again with its next probe
 ANSWERED_MAX = 256  # peers in one period; an accusation has four names

@@ -14,8 +14,7 @@ from holdfast.features.ring.protocol import memberlist, news
 from holdfast.features.ring.protocol.facts import Removed
 from holdfast.features.ring.protocol.ids import RingId
 from holdfast.features.ring.protocol.memberlist import Listed, Tombstone
-from holdfast.host import Member
-from holdfast.kit.own_rows import changed_rows
+from holdfast.host import Member, changed_rows
 
 if TYPE_CHECKING:
     from holdfast.features.ring.protocol.ring import RingNode

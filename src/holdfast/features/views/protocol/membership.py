@@ -40,11 +40,11 @@ from holdfast.host import (
     Timer,
     View,
     Views,
+    changed_rows,
     rows_bytes,
 )
 from holdfast.kit import versioned
 from holdfast.kit.exchange import Exchange
-from holdfast.kit.own_rows import changed_rows
 from holdfast.kit.rows import KEYS_MAX, Row, Rows
 
 TOPIC = "views:rows"

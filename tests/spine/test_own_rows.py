@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import ConfigError
-from holdfast.host import ROW_BYTES_MAX, ROW_NAME_BYTES_MAX, ROWS_BYTES_MAX, ROWS_MAX
-from holdfast.kit.own_rows import changed_rows
+from holdfast.host import ROW_BYTES_MAX, ROW_NAME_BYTES_MAX, ROWS_BYTES_MAX, ROWS_MAX, changed_rows
 
 ROWS = {"tag:zone": b"eu-1", "topic:news": b""}
 
