@@ -63,7 +63,7 @@ def of_gossip() -> set[str]:
 
 def of_an_election() -> set[str]:
     """What elections expose, before there is a name."""
-    none = SimpleNamespace(metrics=dict, names=list)
+    none = SimpleNamespace(metrics=dict, names=list, took=Histogram(1.0))
     running = SimpleNamespace(elections=none, terms_heard=0, kind=SimpleNamespace(margins=Histogram(1.0)))
     return {each.name for each in of_elections(cast(Any, running))}
 
