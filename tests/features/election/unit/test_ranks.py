@@ -160,7 +160,7 @@ def test_health_by_a_tag() -> None:
 
 
 def test_a_health_tag_that_is_no_number_is_counted() -> None:
-    """Issue 18 (bad input), section 4: it counts as healthy, once per text that is no number, and not again with every look."""
+    """H466, issue 18 (bad input): it counts as healthy, once per text that is no number, and not again with every look."""
     stand = Stand("m1", made=manner(health="tag:sick"))
     counted: list[int] = []
     for text in (b"bad", b"bad", b"2.5", b"", b"worse"):

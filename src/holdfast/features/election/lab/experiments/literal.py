@@ -1,4 +1,4 @@
-"""election/L5: what goes wrong in the paper as it is printed, and not in ours?  Spec: election 6 (D1, D5, D7, D8, D22), 8 (L5).
+"""election/L5: what goes wrong in the paper as it is printed, and not in ours?  Spec: election 6 (D1, D5, D7, D8, D22), 8 (L5); H465.
 
 Three configurations run the same traces: ``literal`` (the paper as printed), ``paper`` (with the repairs that its own text needs, and none
 of the product), and what ships. Each trace is made for one flaw:
