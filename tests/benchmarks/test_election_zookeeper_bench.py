@@ -185,6 +185,23 @@ def test_ours_is_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert {name for name, value in found["ratios"].items() if value is None} == {name for name in GOALS if name.endswith("zookeeper16")}
 
 
+@pytest.mark.nightly
+@pytest.mark.skipif(bool(missing()), reason=str(missing()))
+def test_zookeeper_is_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """F15 to F18: three servers and three sessions; the holder, the leading server and a majority are killed."""
+    small = Size(nodes=3, servers=(3,), seconds=20.0, warm=12.0, minute=1.0, server_window=8.0, most_window=8.0)
+    monkeypatch.setattr(election_zookeeper, "run", partial(election_zookeeper.run, size=small))
+    main(["election-zookeeper", "--json", "--rounds", "1"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["problems"] == []
+    theirs = found["raw"]["settings"]["zookeeper3"]
+    assert theirs["calm"]["kbit"] > theirs["calm"]["payload_kbit"] > 0
+    assert theirs["calm"]["rss_mib"] > theirs["calm"]["program_rss_mib"] > 0
+    assert theirs["kill"][0]["failover"] > 3  # A session of 10 s ends when a third of it was quiet at least.
+    assert theirs["kill_server"][0]["silence"] > 0
+    assert not theirs["kill_most"]["acts"]
+
+
 def test_settings_are_told_by_their_names() -> None:
     """Ours has no server."""
     assert [servers_of(name) for name in (OURS, "zookeeper3", "zookeeper16")] == [0, 3, 16]

@@ -176,6 +176,17 @@ def not_below(table: Mapping[str, float], what: str) -> list[str]:
     return [] if table[OURS] < table[largest] else [f"{what}: ours {table[OURS]:g}, {largest} {table[largest]:g}"]
 
 
+def under_kills(settings: Mapping[str, Setting]) -> dict[str, Series]:
+    """What was used in each second after the calm run: the later series has both."""
+    found = {}
+    for name, each in settings.items():
+        if each.usage is not None and each.killing is not None:
+            calm_until = each.usage.series["at"][-1]
+            first = sum(at <= calm_until for at in each.killing.series["at"])
+            found[name] = {key: values[first:] for key, values in each.killing.series.items()}
+    return found
+
+
 def over_time(series: Mapping[str, Series], key: str) -> list[dict[str, float]]:
     """Means of ten seconds each, one row for all settings, each of which counts from its own start."""
     tens: dict[int, dict[str, list[float]]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from holdfast.features.election.lab.beside import ROUNDING, STOCK, Beside, BesideParameters, Setting, lines, over_time
+from holdfast.features.election.lab.beside import ROUNDING, STOCK, Beside, BesideParameters, Setting, lines, over_time, under_kills
 from holdfast.lab.experiment import Finding
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class ZooKeeperKills(Beside):
                 misses.append(f"{name}: {len(found.kill)} kills of the leader, not {parameters.kills}")
             if name.startswith(STOCK) and len(found.kill_server) < parameters.kills:
                 misses.append(f"{name}: {len(found.kill_server)} kills of a server, not {parameters.kills}")
-        killing = {name: found.killing.series for name, found in settings.items() if found.killing is not None}
+        killing = under_kills(settings)
         measured: dict[str, Any] = {
             "seconds until the next leader": {name: _spread([kill.failover for kill in of.kill]) for name, of in settings.items()},
             "seconds without a leader's deed, leading server killed": {
