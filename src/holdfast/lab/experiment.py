@@ -63,6 +63,7 @@ class Experiment(Generic[P]):
     # guide and no promise. None: not measured.
     seconds_per_cell: ClassVar[float | None] = None
     repetitions: ClassVar[str] = "seeds"  # the parameter that counts them, "" if nothing is drawn; if it is another, seeds are refused
+    recorded: ClassVar[bool] = False  # it judges a file that real processes wrote, so `lab reproduce` leaves it out
     quick: ClassVar[Mapping[str, str]] = {}  # settings under which it takes seconds: enough for a look, not for a verdict
 
     def cells(self, parameters: P, seed: int) -> Sequence[Cell]:

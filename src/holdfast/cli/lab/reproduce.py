@@ -36,7 +36,8 @@ def reproduce(
     from holdfast.lab.jobs import Where
     from holdfast.lab.report import left_in, write_page
 
-    where, reports, experiments = Where(jobs, on), [], registry.folder(folder)
+    where, reports = Where(jobs, on), []
+    experiments = [experiment for experiment in registry.folder(folder) if not experiment.recorded]
     others = left_in(out, folder, without=() if page else {experiment.id for experiment in experiments})
     if page and not others:
         raise ConfigError(f"--page: {out} has no results of {folder}; run some of its experiments first")
