@@ -29,6 +29,7 @@ NAMES = {
     "page": "what the page of 1000 members costs the browser; takes two minutes, and needs Chromium",
     "membership": "crashes, pauses and idle costs of members: Holdfast, kinship and serf side by side; takes half an hour",
     "gossip": "what gossip costs in groups of 16 to 1000 real members, and of 10,000 in the lab; takes half an hour",
+    "election-grid": "elections among 16 real processes on an emulated grid of radios, four variants; takes 13 minutes",
     "ring": "what ring membership costs, on sockets and in the lab; Figure 9 at full size",
 }
 CHOICES = ("agents", "preset")  # which some benchmarks offer
