@@ -25,7 +25,7 @@ from benchmarks.harness import Report, at_least
 from benchmarks.leadership import Lateness
 from benchmarks.ring_fleet import NeverHappened, now
 from holdfast.features.election.lab.completion import savings
-from holdfast.features.election.lab.figures import HYBRID, OPTIMISTIC, Table, means, percentiles
+from holdfast.features.election.lab.figures import HYBRID, OPTIMISTIC, Table, means, percentiles, unfinished
 from holdfast.features.election.lab.paper import DEVICES, RANGE, RUNS, Setting
 from holdfast.features.election.lab.recorded import Loss, Point, Recorded, rows, too_few
 from holdfast.features.election.lab.runs import F
@@ -63,7 +63,8 @@ def run(rounds: int = 0, size: Size = SIZE) -> Report:
     points = [whole for setting in size.settings if (whole := _together([part for part in found if part.setting == setting])) is not None]
     loads.append(os.getloadavg()[0])
     record = msgspec.to_builtins(Recorded(places, RANGE, size.f, points))
-    problems += too_few(rows(msgspec.convert(record, Recorded)), RUNS)
+    results = rows(msgspec.convert(record, Recorded))
+    problems += [*too_few(results, RUNS), *unfinished(results)]
     raw = {
         "size": msgspec.to_builtins(size._asdict()),
         "cores": os.cpu_count(),

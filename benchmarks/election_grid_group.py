@@ -28,6 +28,7 @@ from holdfast.wire.keys import generate
 
 PATIENCE = 120.0  # seconds in which members list each other, and see who stands
 LATEST = 60.0  # seconds after which an election has come to nothing
+REST = 0.3  # seconds between two rounds: twice as long as a datagram may take over three hops
 LOOK = 0.05  # seconds between two looks at the initiator; instants are the members' own
 LOOK_ALL = 0.1  # the same at all, once it has finished
 HASH_BITS = 64
@@ -156,6 +157,9 @@ class GridGroup:
         )  # fmt: skip
 
     def _stand(self) -> None:
+        """What was said in the last round must not be heard in the next one: a reign of then would be larger than that of now."""
+        self._all(do="rest")
+        time.sleep(REST)
         self._epoch += 1
         self._all(do="stand", epoch=self._epoch)
 

@@ -5,7 +5,8 @@ clock that all processes of a machine share.
 
     {"do": "join"}
     {"do": "whole", "count": 16, "within": 60}  wait until it lists so many, all settled
-    {"do": "stand", "epoch": 1}                 new elections, in which it stands for all four names
+    {"do": "rest"}                              the elections end; what was sent in them finds no receiver
+    {"do": "stand", "epoch": 1}                 new ones, in which it stands for all four names
     {"do": "ready", "within": 60}               wait until it sees each listed member stand for each of them
     {"do": "elect", "name": "base"}             it begins one; when, or why not
     {"do": "look", "name": "base"}              does one of its own run, and who leads?
@@ -71,8 +72,8 @@ class GridMember:
 
     async def obey(self, order: dict[str, Any]) -> dict[str, Any]:
         acts: dict[str, Callable[..., Any]] = {
-            "join": self.join, "whole": self.whole, "stand": self.stand, "ready": self.ready, "elect": self.elect, "look": self.look,
-            "told": self.told,
+            "join": self.join, "whole": self.whole, "rest": self.rest, "stand": self.stand, "ready": self.ready, "elect": self.elect,
+            "look": self.look, "told": self.told,
         }  # fmt: skip
         found: dict[str, Any] = await acts[order.pop("do")](**order)
         return found
@@ -83,6 +84,10 @@ class GridMember:
 
     async def whole(self, count: int, within: float) -> dict[str, Any]:
         return await self._until(lambda: self._settled() == count, within)
+
+    async def rest(self) -> dict[str, Any]:
+        await self._in_turn(self._rest)
+        return {}
 
     async def stand(self, epoch: int) -> dict[str, Any]:
         await self._in_turn(lambda: self._stand(epoch))
@@ -125,9 +130,13 @@ class GridMember:
     def _standing(self, name: str) -> int:
         return len(self._elections.candidates(name))
 
-    def _stand(self, epoch: int) -> None:
+    def _rest(self) -> None:
         if self.elections is not None:
             self.host.node.remove(self.elections)
+            self.elections = None
+
+    def _stand(self, epoch: int) -> None:
+        assert self.elections is None
         self.learnt = {}
         exchange = Exchange(self.host, Mute(self.host, self.node))  # The table tells no other: it would spread what is measured.
         elections = self.elections = Elections(

@@ -20,7 +20,7 @@ from benchmarks.__main__ import main as benchmark
 from benchmarks.election_flood import Flood, Flooded
 from benchmarks.election_grid import Size, saves
 from benchmarks.election_grid_field import Field, delay
-from benchmarks.election_grid_group import alike, changes, neighbours_of, placed
+from benchmarks.election_grid_group import REST, alike, changes, neighbours_of, placed
 from benchmarks.ring_fleet import NeverHappened
 from holdfast.features.election.lab.experiments import devices_completion
 from holdfast.features.election.lab.groups import REPAIR
@@ -70,6 +70,13 @@ def test_a_group_that_broke_off_leaves_the_others(monkeypatch: pytest.MonkeyPatc
     assert set(report.ratios.values()) == {None}
 
 
+def test_an_election_without_end_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Election 8 (F13): completion is of elections that completed, so a run in which one did not has no good numbers."""
+    point = Point(DEVICES[0], [Held("hybrid", 0, "a", False)], Loss(0.0, 0.0, 1))
+    monkeypatch.setattr(election_grid, "_measured", lambda size, places, problems, part: point)
+    assert "1 elections came to no end: hybrid" in election_grid.run(1, Size(settings=DEVICES[:1], groups=1)).problems
+
+
 def test_savings_are_of_the_two_lowest_drops() -> None:
     """Election 8 (F13): the mean of what is saved at drop .05 and .1; what was not measured is nothing."""
 
@@ -103,6 +110,7 @@ def test_the_field_is_that_of_the_paper() -> None:
     waits = [delay(Random(seed), 3) for seed in range(200)]
     assert 2 * HOP_DELAY_MAX < max(waits) <= 3 * HOP_DELAY_MAX
     assert 0 < min(waits) < HOP_DELAY_MAX
+    assert max(waits) < REST  # what was sent in one round arrives before the next one
 
 
 def test_the_best_ranked_lose_most() -> None:

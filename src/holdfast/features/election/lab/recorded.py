@@ -85,6 +85,7 @@ class OfDevices(Experiment[RunParameters]):
     parameters = RunParameters
     repetitions = ""
     recorded = True
+    seconds_per_cell = 0.01  # nothing runs
     settings: ClassVar[tuple[Setting, ...]] = DEVICES
 
     def cells(self, parameters: RunParameters, seed: int) -> Sequence[Cell]:
