@@ -82,3 +82,23 @@ def test_page_without_running_anything(holdfast: Run, tmp_path: Path, monkeypatc
     ended = holdfast("lab", "reproduce", "own", "--page")
     assert (ended.code, ended.out.startswith("pass; ")) == (0, True)
     assert "1 of 2 experiments so far." in (tmp_path / "out" / "own.md").read_text()
+
+
+class Recorded(MeanExperiment):
+    """One that judges a file of real processes."""
+
+    id = "own/E3"
+    name = "own/recorded"
+    recorded = True
+
+
+def test_what_real_processes_record_is_left_out(holdfast: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Election 8: `lab reproduce` runs what the laboratory can; a file that was judged before is on its page."""
+    put(monkeypatch, EXPERIMENT, Recorded())
+    assert holdfast("lab", "reproduce", "own").code == 0
+    assert "own/E3" not in (tmp_path / "out" / "own.md").read_text()
+    assert holdfast("lab", "run", "own/E3").code == 0
+    assert holdfast("lab", "reproduce", "own").code == 0
+    text = (tmp_path / "out" / "own.md").read_text()
+    assert 0 < text.index("own/E1") < text.index("own/E3")
+    assert "so far" not in text

@@ -16,6 +16,7 @@ from holdfast.features.election.lab.figures import (
     PREFERRED,
     PointParameters,
     Points,
+    Table,
     bars,
     lines,
     means,
@@ -35,6 +36,14 @@ SAVINGS = {OPTIMISTIC: (BASE, 0.3, 0.6, OPTIMISTIC_SAVES), HYBRID: (PREFERRED, 0
 LEAST = 0.1  # at any point
 
 
+def savings(table: Table) -> dict[str, dict[str, float]]:
+    """Of seconds at points that were measured: the share that a streaming variant saves, by variant and point."""
+    return {
+        variant: {name: round(1 - row[variant] / row[other], 4) for name, row in table.items()}
+        for variant, (other, *_) in SAVINGS.items()
+    }  # fmt: skip
+
+
 class Completion(Points):
     """Seconds, over one of three axes."""
 
@@ -48,10 +57,9 @@ class Completion(Points):
         misses = unfinished(results)
         if any(None in row.values() for row in table.values()):
             return Finding({"seconds": table}, {}, False, shortened([*misses, "a point was not measured"]))
-        saved: dict[str, dict[str, float]] = {}
+        saved = savings(table)
         mean: dict[str, float] = {}
         for variant, (other, least, most, _) in SAVINGS.items():
-            saved[variant] = {name: round(1 - row[variant] / row[other], 4) for name, row in table.items()}
             mean[variant] = round(fmean(saved[variant].values()), 4)
             if not least <= mean[variant] <= most:
                 misses.append(f"{variant} saves {mean[variant]:.1%} of {other} on average")

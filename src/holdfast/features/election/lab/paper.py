@@ -1,4 +1,7 @@
-"""What paper 004 says, in numbers: Tables I and II, the settings of its section VI, and what Figures 3 to 11 claim.  Spec: election 8."""
+"""What paper 004 says, in numbers: Tables I and II, the settings of its sections VI and VII, and what its figures claim.
+
+Spec: election 8.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,14 @@ TABLE_I = (
 BY_TOPOLOGY = tuple(TABLE_I[number] for number in (0, 2, 1))  # Figures 3 and 6
 BY_DROP = TABLE_I[2:6]  # Figures 4, 7, 9 to 11
 BY_SIZE = (TABLE_I[6], TABLE_I[2], *TABLE_I[7:])  # Figures 5 and 8
+
+DEVICES = (  # section VII: 16 devices; c of five minutes of their failure detector
+    Setting("grid", 16, 0.05, 2),
+    Setting("grid", 16, 0.1, 3),
+    Setting("grid", 16, 0.15, 5),
+    Setting("grid", 16, 0.2, 7),
+)
+PITCH, RANGE = 1.5, 2.2  # metres: four rows on 4.5 m; the paper does not say how far a device is heard, so diagonal neighbours are here
 
 
 class Column(NamedTuple):
