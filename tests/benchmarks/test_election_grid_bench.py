@@ -22,7 +22,7 @@ from benchmarks.election_grid import Size, saves
 from benchmarks.election_grid_field import Field, delay
 from benchmarks.election_grid_group import REST, alike, changes, neighbours_of, placed
 from benchmarks.ring_fleet import NeverHappened
-from holdfast.features.election.lab.experiments import devices_completion
+from holdfast.features.election.lab.experiments import figure13_devices_completion
 from holdfast.features.election.lab.groups import REPAIR
 from holdfast.features.election.lab.paper import DEVICES, HOP_DELAY_MAX, PITCH, RANGE, Setting
 from holdfast.features.election.lab.ranking import by_rank
@@ -53,7 +53,7 @@ def test_every_part_is_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert all(each[3] and each[4] > 0 and each[5] >= 1 for each in point["elections"])  # whole, seconds, changes
     assert point["loss"]["datagrams"] > 40
     (tmp_path / "grid.json").write_text(text)
-    experiment = devices_completion.EXPERIMENT
+    experiment = figure13_devices_completion.EXPERIMENT
     assert len(experiment.cells(parameters_of(experiment, {"run": str(tmp_path / "grid.json")}), 0)) == 1
 
 

@@ -12,7 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from holdfast.errors import ConfigError
-from holdfast.features.election.lab.experiments import devices_changes, devices_completion, devices_layout
+from holdfast.features.election.lab.experiments import figure12_devices_layout, figure13_devices_completion, figure14_devices_changes
 from holdfast.features.election.lab.paper import DEVICES, PITCH, RANGE, Setting
 from holdfast.features.election.lab.recorded import MISSING, Held, Loss, Point, Recorded, rows
 from holdfast.features.election.protocol.manner import VARIANTS
@@ -20,7 +20,11 @@ from holdfast.lab.experiment import Experiment, Finding, conduct, parameters_of
 from holdfast.lab.registry import experiments
 from holdfast.lab.topology import grid
 
-ALL: tuple[Experiment[Any], ...] = (devices_layout.EXPERIMENT, devices_completion.EXPERIMENT, devices_changes.EXPERIMENT)
+ALL: tuple[Experiment[Any], ...] = (
+    figure12_devices_layout.EXPERIMENT,
+    figure13_devices_completion.EXPERIMENT,
+    figure14_devices_changes.EXPERIMENT,
+)
 SECONDS = {"base": 1.0, "optimistic": 0.6, "preferred": 0.9, "hybrid": 0.5}
 CHANGES = {"base": 1, "optimistic": 1, "preferred": 1, "hybrid": 2}
 ONE = {"elections": "1"}
@@ -90,7 +94,7 @@ def test_a_smaller_run_is_a_miss(experiment: Experiment[Any]) -> None:
 def test_another_file_is_refused(text: str, tmp_path: Path) -> None:
     """F17 (errors name the field): a file that is no record, or is not there."""
     path = tmp_path / "other.json"
-    experiment = devices_completion.EXPERIMENT
+    experiment = figure13_devices_completion.EXPERIMENT
     for missing in (False, True):
         if not missing:
             path.write_text(text)
@@ -101,16 +105,16 @@ def test_another_file_is_refused(text: str, tmp_path: Path) -> None:
 
 def test_f12_can_miss() -> None:
     """F12: the grid of the paper, and a field that loses what it should."""
-    found = judged(devices_layout.EXPERIMENT, recorded())
+    found = judged(figure12_devices_layout.EXPERIMENT, recorded())
     assert (found.measured["links"], found.measured["hops, most"]) == (42, 3)
-    assert not judged(devices_layout.EXPERIMENT, recorded(reach=4.0)).passed
-    assert judged(devices_layout.EXPERIMENT, recorded(found=0.115)).passed
-    assert not judged(devices_layout.EXPERIMENT, recorded(found=0.13)).passed
+    assert not judged(figure12_devices_layout.EXPERIMENT, recorded(reach=4.0)).passed
+    assert judged(figure12_devices_layout.EXPERIMENT, recorded(found=0.115)).passed
+    assert not judged(figure12_devices_layout.EXPERIMENT, recorded(found=0.13)).passed
 
 
 def test_f13_can_miss() -> None:
     """F13: the order of the four at every drop, and Optimistic 25 % below Base."""
-    experiment = devices_completion.EXPERIMENT
+    experiment = figure13_devices_completion.EXPERIMENT
     assert judged(experiment, recorded()).measured["saved on average"] == {"optimistic": 0.4, "hybrid": 0.4444}
     for other in ({"optimistic": 0.76, "preferred": 0.95}, {"hybrid": 0.95}, {"optimistic": 1.1}, {"preferred": 0.55}):
         assert not judged(experiment, recorded(seconds={**SECONDS, **other})).passed
@@ -119,7 +123,7 @@ def test_f13_can_miss() -> None:
 
 def test_f14_can_miss() -> None:
     """F14: Hybrid highest."""
-    experiment = devices_changes.EXPERIMENT
+    experiment = figure14_devices_changes.EXPERIMENT
     assert judged(experiment, recorded()).measured["on average"] == CHANGES
     assert not judged(experiment, recorded(changes={**CHANGES, "optimistic": 2})).passed  # on average it is alike
     low, others = recorded(DEVICES[:1], changes={**CHANGES, "preferred": 3}), recorded(DEVICES[1:], changes={**CHANGES, "hybrid": 5})
