@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from holdfast.events import Failed
 from holdfast.features.gossip.protocol.facts import LastCall, Overslept, ProbeFailed
-from holdfast.features.gossip.protocol.messages import Gossip, SyncDigest
+from holdfast.features.gossip.protocol.messages import Gossip, Ping, SyncDigest
 from holdfast.features.gossip.protocol.rules import Rules
 from holdfast.host import NodeId
-from tests.features.gossip.stand import SUSPECT, Stand, rumour
+from tests.features.gossip.stand import SUSPECT, Stand, life, rumour
 
 
 def suspecting(rules: Rules | None = None, *, probes: bool = False) -> Stand:
@@ -139,6 +139,31 @@ def test_a_probe_is_not_judged_by_a_late_tick() -> None:
     assert stand.host.events(ProbeFailed) == []
     assert stand.host.events(Overslept) == []
     assert stand.node.lhm == 0
+
+
+def test_a_call_that_was_late_has_its_time_all_the_same() -> None:
+    """Gossip 5.4, H453: a probe's timeout for the first call, half of it for the second, from when they left; up to 2 T is no pause."""
+    stand = suspecting()
+    stand.host.pass_time(2.5 - 2 * 0.4 - 0.01)
+    stand.host.pause(0.8)  # It should be over in 0.01 s.
+    assert len(stand.host.events(LastCall)) == 1
+    stand.host.pass_time(0.39)
+    assert stand.host.events(Failed) == []
+    stand.host.pass_time(0.02)
+    assert len(stand.host.events(Failed)) == 1
+
+
+def test_a_second_call_that_was_late_has_its_time_too() -> None:
+    """Gossip 5.4, H453: it was due 0.4 s before the end, and left behind it."""
+    stand = suspecting()
+    stand.host.pass_time(2.5 - 0.4 - 0.01)
+    stand.clear()
+    stand.host.pause(0.5)
+    assert [to for to, _ in stand.host.take(Ping)] == [life("c")]
+    stand.host.pass_time(0.19)
+    assert stand.host.events(Failed) == []
+    stand.host.pass_time(0.02)
+    assert len(stand.host.events(Failed)) == 1
 
 
 def test_a_short_pause_is_none() -> None:

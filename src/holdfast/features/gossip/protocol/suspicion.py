@@ -173,8 +173,10 @@ class Suspicions:
         else:
             # It is given the time for an answer, also if so many accuse it at once that its time would be over.
             found.end_at = max(found.end_at, now + wait * (LAST_CALLS - found.calls) / LAST_CALLS)
-            # Each has a probe's timeout, the second one at least half of it.
-            due = (found.called_at + found.end_at) / 2 if found.called else found.end_at - LAST_CALLS * wait
+            due = found.end_at - LAST_CALLS * wait
+            if found.called:
+                found.end_at = max(found.end_at, found.called_at + wait)
+                due = (found.called_at + found.end_at) / 2
         if found.timer is not None:
             found.timer.cancel()
         found.timer = core.host.at(max(due, now), lambda: self._on_due(found))
@@ -201,6 +203,8 @@ class Suspicions:
                 core.counts["last_calls"] += 1
                 core.emit(LastCall(found.life))
             self._call(each)
+            # Counted from when it left: where this process was kept from running, the call was late, and the answer is not (H453).
+            found.end_at = max(found.end_at, core.host.now + core.config.timeout * (LAST_CALLS + 1 - found.calls) / LAST_CALLS)
             self._arm(found)
         else:
             self._bury(each)
