@@ -16,8 +16,6 @@ from benchmarks.leadership_record import Recorder
 from benchmarks.membership_side import Traffic, loopback
 from benchmarks.ring_fleet import now
 
-SETTLED = 5.0  # seconds until what was said because clients came or went has been said
-
 
 class Idle(NamedTuple):
     """How much of it."""
@@ -25,6 +23,7 @@ class Idle(NamedTuple):
     members: int = 16
     turns: int = 2  # of each that count, behind one that does not: agents that have just met say more
     seconds: float = 24.0
+    settled: float = 5.0  # seconds until what was said because clients came or went has been said
 
 
 class Electors:
@@ -73,7 +72,7 @@ def measure(idle: Idle, folder: Path) -> dict[str, Any]:
 
 def _calm(idle: Idle) -> dict[str, float]:
     """IP packets and bytes that a member sends per second."""
-    time.sleep(SETTLED)
+    time.sleep(idle.settled)
     began_at, before = now(), loopback()
     time.sleep(idle.seconds)
     after, took = loopback(), now() - began_at

@@ -19,7 +19,7 @@ from benchmarks.election_idle import Idle
 from benchmarks.election_lab import Lab, measure
 from benchmarks.ring_fleet import NeverHappened
 
-TINY = Size(members=3, reign=0.0, resigns=1, asks=1, idle=Idle(3, 1, 0.5), lab=Lab(8, 1, (5,), (0, 2), (0, 1)), stock_kills=1)
+TINY = Size(members=3, reign=0.0, resigns=1, asks=1, idle=Idle(3, 1, 0.5, 0.2), lab=Lab(8, 1, (5,), (0, 2), (0, 1)), stock_kills=1)
 
 
 def test_failover_is_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

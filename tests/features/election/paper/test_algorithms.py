@@ -242,7 +242,7 @@ def test_all_elect_the_lowest_hash(made: Manner) -> None:
 
 def test_the_example_of_base() -> None:
     """Fig. 1: four nodes, c=2, f=0, node 3 begins: two questions and two answers beside its own list, one NOTIFYLEADER, one multicast."""
-    town = Town(4, made=BASE, rules=Rules(watch=False), c=2, f=0).stand()
+    town = Town(4, made=BASE, rules=Rules(watch=False, repeat=False), c=2, f=0).stand()
     town.run(0.02)
     town.elections[town.names[3]].elect(NAME)
     town.run_until(town.agreed)

@@ -114,7 +114,7 @@ def test_theorem_2_x_and_y_end_at_n_and_0(made: Manner) -> None:
 @pytest.mark.parametrize("own", [True, False], ids=["ours", "paper"])
 def test_lemma_1_messages(c: int, f: int, own: bool) -> None:
     """Base: 2(c+f)+1 unicasts and one multicast; 2(c+f+1)+1 where the initiator's own list is no answer (E8, D3)."""
-    town = Town(9, made=BASE, rules=Rules(self_response=own, watch=False), c=c, f=f)
+    town = Town(9, made=BASE, rules=Rules(self_response=own, watch=False, repeat=False), c=c, f=f)
     one_election(town, town.names[8])
     town.run(1.0)
     asked = c + f + (not own)

@@ -1,6 +1,6 @@
 """From NOTIFYLEADER to the end of a reign, and what the client is told.
 
-Spec: election 5.6, 5.9, 5.10; decisions H393, H398; foundation F9, F14.
+Spec: election 5.6, 5.9, 5.10; decisions H393, H398, H441; foundation F9, F14.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.features.election.protocol import profiles
 from holdfast.features.election.protocol.facts import Elected, SteppedDown, Tentative, TentativeExpired, Unsure
 from holdfast.features.election.protocol.manner import Manner, manner
 from holdfast.features.election.protocol.messages import Leader, LeaderAck, NotifyLeader, NotifyNack
@@ -51,6 +52,32 @@ def test_final_at_once_is_one_multicast() -> None:
     assert found.role() is Role.ACTIVE
     assert found.client.granted == [TERM]
     assert [type(fact) for fact in (*found.facts(Tentative), *found.facts(Elected))] == [Tentative, Elected]
+
+
+def test_an_active_leader_says_so_twice() -> None:
+    """H441, 5.7: to all, TIMEOUT after the first time, and not again; the paper's profiles say it once."""
+    found = stand()
+    notify(found)
+    assert len(found.host.take(Leader)) == 4
+    found.host.pass_time(0.9 * TIMEOUT)
+    assert found.host.take(Leader) == []
+    found.host.pass_time(0.2 * TIMEOUT)
+    again = found.host.take(Leader)
+    assert {to.name for to, _ in again} == {*NODES[1:]}  # type: ignore[union-attr]
+    assert [(message.term, message.active) for _, message in again] == [(TERM, True)] * 4
+    found.host.pass_time(10 * TIMEOUT)
+    assert found.host.take(Leader) == []
+    assert not profiles.paper(c=1).rules.repeat
+
+
+def test_a_leader_that_resigned_does_not_say_it_again() -> None:
+    """H441: the second LEADER belongs to a reign that lasts."""
+    found = stand()
+    notify(found)
+    found.quiet()
+    found.machine.resign(NAME)
+    found.host.pass_time(10 * TIMEOUT)
+    assert [message for _, message in found.host.take(Leader) if message.active] == []
 
 
 def test_a_streamed_nominee_waits_for_the_end() -> None:

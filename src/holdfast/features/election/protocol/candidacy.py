@@ -149,6 +149,8 @@ class Candidacy:
                 self.step_down(contest, "superseded")  # The table knew better.
             return
         core.cast(self._leader(contest))
+        if core.rules.repeat:
+            contest.respread = core.host.after(core.timeout, lambda: self._on_repeat(contest))
         core.host.emit(Elected(contest.name, contest.term))
         self._crowning.to_initiator(contest, self._leader(contest))
         self._crowning.on_leading(contest)
@@ -229,6 +231,12 @@ class Candidacy:
     def _leader(self, contest: Contest) -> Leader:
         active = contest.role is Role.ACTIVE
         return Leader(contest.name, contest.manner, contest.term, self._core.me, active, final=contest.final)
+
+    def _on_repeat(self, contest: Contest) -> None:
+        """Who lost the first one would hear of it by the table alone, one period of gossip after the other (H441)."""
+        contest.respread = None
+        assert contest.role is Role.ACTIVE
+        self._core.cast(self._leader(contest))
 
     def announce(self, contest: Contest, to: Member) -> None:
         """Say to one member that this one leads."""

@@ -28,11 +28,11 @@ def default(variant: Variant = "hybrid") -> Profile:
 
 def paper(variant: Variant = "hybrid", *, c: int, f: int = 2, timeout: float = PAPER_TIMEOUT) -> Profile:
     """The paper with the repairs that its own text needs (D1, D5, D7): no majority, no incumbent, nothing asked of the own list, no term
-    from a clock, a nominee that is silent is not told again."""
+    from a clock, a nominee that is silent is not told again, one multicast."""
     config = ElectionConfig(
         variant=variant, timeout=timeout, c=c, f=f, sticky=False, query_rounds=PAPER_ROUNDS, notify_retries=0, init_spread=0.0
     )
-    return Profile(config, Rules(self_response=False, clock_terms=False, confirm=False))
+    return Profile(config, Rules(self_response=False, clock_terms=False, confirm=False, repeat=False))
 
 
 def literal(variant: Variant = "hybrid", *, c: int, f: int = 2, timeout: float = PAPER_TIMEOUT) -> Profile:

@@ -37,5 +37,6 @@ class Rules(Struct, frozen=True, kw_only=True):
     pairs: bool = True  # D22: without a majority reigns are ordered by (term, then rank) everywhere; without, by term
     few_initiators: bool = True  # D25: eight start when a leader is gone; without, all
     confirm: bool = True  # a nominee acts when the initiator has finished; without, each nomination is final, as in the paper
+    repeat: bool = True  # H441: a leader says so twice; without, once, as in the paper
     pause_check: bool = True  # 5.9: a leader that was stopped asks before it acts
     support_check: bool = True  # 5.9: a leader that lists too few voters steps down
