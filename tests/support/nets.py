@@ -37,8 +37,9 @@ class Net(Protocol):
 class Loopback:
     """Ports of this machine: nothing can be cut. The first members, seeds and seats, have ports of their own, the others any."""
 
-    def __init__(self, names: Sequence[str], fixed: int = SEEDS + SEATS) -> None:
-        self._ports = dict(zip(names[:fixed], free_ports(len(names[:fixed])), strict=True))
+    def __init__(self, names: Sequence[str]) -> None:
+        fixed = names[: SEEDS + SEATS]
+        self._ports = dict(zip(fixed, free_ports(len(fixed)), strict=True))
 
     def bind(self, name: str) -> str:
         return f"127.0.0.1:{self._ports.get(name, 0)}"

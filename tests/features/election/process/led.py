@@ -38,7 +38,7 @@ from tests.agent.raw_client import RawClient
 from tests.features.election.process.store import Act, Acts, Life, late_writes, lives, shared_tokens
 from tests.support.gossip_record import Recorder
 from tests.support.member_fleet import MARGIN, POLL_INTERVAL, PROBE, Late, MemberFleet
-from tests.support.nets import Net
+from tests.support.nets import SEATS, SEEDS, Net
 
 NAME: Final = "led"
 BODY: Final = "tests.features.election.process.body"
@@ -104,10 +104,9 @@ class ElectionRecorder(Recorder):
 class LedFleet(MemberFleet):
     """With a command of each member that stands."""
 
-    def __init__(self, folder: Path, net: Net, names: Sequence[str], *, voters: str, standing: int = 6) -> None:
-        """``standing``: the first member that stands."""
+    def __init__(self, folder: Path, net: Net, names: Sequence[str], *, voters: str) -> None:
         super().__init__(folder, net, names, seats=voters == "seats", election_hold=HOLD)
-        self.voters, self.standing = voters, tuple(names[standing:])
+        self.voters, self.standing = voters, tuple(names[SEEDS + SEATS :])
         self.runs: dict[str, subprocess.Popen[bytes]] = {}
         self.ends: defaultdict[str, list[float]] = defaultdict(list)  # by member: when it could last be told that it leads
         self._path = folder / "store.db"
