@@ -144,7 +144,7 @@ class LedFleet(MemberFleet):
                         [sys.executable, "-m", "holdfast", *words, *flags, "--", *command], stdin=subprocess.DEVNULL, stderr=log, cwd=ROOT
                     )
 
-    # Bounds, in seconds. T, the suspicions and G3 are those of gossip, all else is election 4.
+    # Bounds, in seconds. T, the suspicions and the bound of lists are those of gossip, all else is election 4.
 
     @property
     def noticed(self) -> float:
@@ -187,7 +187,7 @@ class LedFleet(MemberFleet):
 
     @property
     def one(self) -> float:
-        """From the end of all faults until all know one leader, and one command acts: the lists (G3), then 10 s (A7, issue 18), and the
+        """From the end of all faults until all know one leader, and one command acts: the lists (gossip G3), then 10 s (A7), and the
         command of the leader that is left may have to begin."""
         return self.bound + 10.0 + STARTED
 
