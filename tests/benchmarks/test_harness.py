@@ -83,7 +83,7 @@ def test_every_benchmark_is_tried() -> None:
     """Every name has a tiny size here, except those that take minutes; these have tests of their own beside this file."""
     assert NAMES.keys() - SIZES.keys() == {
         "ring-real", "leadership-kills", "tickets-storm", "tickets-load", "http-load", "views", "limits", "page",
-        "membership", "gossip", "election",
+        "membership", "gossip", "election", "election-grid", "election-zookeeper",
     }  # fmt: skip
 
 
