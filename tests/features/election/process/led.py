@@ -144,11 +144,7 @@ class LedFleet(MemberFleet):
                         [sys.executable, "-m", "holdfast", *words, *flags, "--", *command], stdin=subprocess.DEVNULL, stderr=log, cwd=ROOT
                     )
 
-<<<<<<< HEAD
     # Bounds, in seconds. T, the suspicions and gossip G3 are of gossip, all else is of election 4.
-=======
-    # Bounds, in seconds. T, the suspicions and the bound of lists are those of gossip, all else is election 4.
->>>>>>> w/faults
 
     @property
     def noticed(self) -> float:
@@ -191,13 +187,8 @@ class LedFleet(MemberFleet):
 
     @property
     def one(self) -> float:
-<<<<<<< HEAD
         """From the end of all faults until all know one leader, and one command acts: the lists (gossip G3), then 10 s (election A7), and
         the command of the leader that is left may have to begin."""
-=======
-        """From the end of all faults until all know one leader, and one command acts: the lists (gossip G3), then 10 s (A7), and the
-        command of the leader that is left may have to begin."""
->>>>>>> w/faults
         return self.bound + 10.0 + STARTED
 
     # What is so.
