@@ -41,7 +41,7 @@ class Points(Experiment[PointParameters]):
     repetitions = "runs"
     settings: ClassVar[tuple[Setting, ...]]
     quick: ClassVar[Mapping[str, str]] = {"runs": "8", "traces": "2", "largest": "49"}
-    seconds_per_cell = 60
+    seconds_per_cell = 10
 
     def cells(self, parameters: PointParameters, seed: int) -> Sequence[Cell]:
         per_trace = -(-parameters.runs // parameters.traces)

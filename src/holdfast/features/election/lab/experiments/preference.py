@@ -41,7 +41,7 @@ class Preference(Experiment[PreferenceParameters]):
     source = "paper 004, Theorem 4; election 8, L3, D16"
     criterion = "a share of at least 1 - 2/N of the leaders is not among the system-wide top 5, where r <= c+1; reported elsewhere"
     parameters = PreferenceParameters
-    seconds_per_cell = 20
+    seconds_per_cell = 10
     repetitions = "runs"
     quick: ClassVar[Mapping[str, str]] = {"runs": "50", "largest": "49"}
 
