@@ -97,11 +97,12 @@ def test_every_field_says_what_it_accepts(holdfast: Run, experiment: Experiment[
     What the command says is what ``parameters_of`` says, so it is asked once for each experiment.
     """
     for field in experiment.parameters.__struct_fields__:
-        for value in ("nan", "-1e9", "[-1e9]", '["nan"]', "{}", "word"):
+        odd = ("nan", "-1e9", "[-1e9]", '["nan"]', "{}", "word")
+        for value in ("x" * 5000,) if field == "run" else odd:  # The name of a file may be any text that is one.
             with pytest.raises(ConfigError) as refused:
                 parameters_of(experiment, {field: value})
             assert field in str(refused.value)
-            assert value in str(refused.value)
+            assert value[:20] in str(refused.value)
     holdfast("lab", "run", experiment.id, "--set", f"{field}={value}").refused(2, str(refused.value))
 
 

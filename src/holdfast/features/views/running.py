@@ -29,7 +29,7 @@ MODULES = (
     *(
         f"{_OF_VIEWS}protocol.{name}"
         for name in (
-            "messages", "links", "attached", "nsview", "client", "carrier", "agreement", "linkstate", "relay", "server", "views"
+            "messages", "links", "liveness", "nsview", "client", "carrier", "agreement", "linkstate", "relay", "server", "views"
         )
     ),
     f"{_OF_VIEWS}backend",

@@ -206,8 +206,7 @@ def test_how_an_election_went_over_http(electors: Electors, holdfast: Run) -> No
     url = str(electors.agents[0].ready["http"])
     with electors.groups[1].lead("told", by="election", variant="base", timeout=WAIT) as term:
         electors.until_agreed("told")
-        assert holdfast("elect", "told", "--agent", electors.agents[0].socket).code == 0
-        until(lambda: (last := told_of(url)["last"]) is not None and last["why"] == "elect" and last["outcome"] != "", "it is over", WAIT)
+        until(lambda: went(holdfast, electors.agents[0].socket, url), "an election with a nominee", WAIT)
         found = told_of(url)
         last = found["last"]
         assert (found["leader"], found["state"], found["token"], found["listed"]) == ("e1", "active", term.token, True)
@@ -218,6 +217,13 @@ def test_how_an_election_went_over_http(electors: Electors, holdfast: Run) -> No
         assert len(answers) >= last["c"] + 1
         assert set(answers) <= {"e0", *last["asked"]}
         assert all(candidates == ["e1"] for candidates in answers.values())
+
+
+def went(holdfast: Run, agent: str, url: str) -> bool:
+    """Whether an election that is asked for now comes to a nominee. The second LEADER of the present leader may end it before (H441)."""
+    assert holdfast("elect", "told", "--agent", agent).code == 0
+    until(lambda: (last := told_of(url)["last"]) is not None and last["why"] == "elect" and last["outcome"] != "", "it is over", WAIT)
+    return told_of(url)["last"]["nominee"] is not None
 
 
 def told_of(url: str) -> dict[str, Any]:
